@@ -72,7 +72,7 @@ class LookFacts(NamedTuple):
     unserved: Mapping[str, float] = MappingProxyType({})
     #: whether queues are served: neither is the pool paused, nor is there maintenance
     is_served: bool = True
-    #: for how long the store has been full, the newest code has not come to work, and each pause has lasted
+    #: for how long the store has been full, the newest code has not become ready, and each pause has lasted
     full: Mapping[str, float] = MappingProxyType({})
     unbooted: Mapping[str, float] = MappingProxyType({})
     paused: Mapping[str, float] = MappingProxyType({})

@@ -47,7 +47,7 @@ def of_text(text: str, status: int, noted: str = "") -> BootReport:
         return BootReport(problem, trace)
     if code == -signal.SIGALRM:
         return BootReport(noted or "the modules' import took longer than boot_timeout", text)
-    return BootReport(f"the process ended before it came to work: {proc.cause_of(status)}", text)
+    return BootReport(f"the process ended before it became ready: {proc.cause_of(status)}", text)
 
 
 def replace_text(path: Path, text: str) -> None:

@@ -91,7 +91,7 @@ def _gone(state: str, trouble: Trouble) -> Health:
 
 
 def lived_state(state: State, wanted: int, workers: Collection[State], *, cannot_boot: bool) -> State:
-    """The state of a pool that would be ``state`` if its workers had come to work; ``workers`` are the living ones.
+    """The state of a pool that would be ``state`` if its workers had become ready; ``workers`` are the living ones.
 
     While none has, it starts, and it fails as soon as one could not.
     """
@@ -141,18 +141,18 @@ def _hindrances(pool: PoolOverview, state: str, workers: Collection[str]) -> Ite
 
 
 def _not_at_work(pool: PoolOverview) -> Trouble:
-    """Why no worker of a pool that starts has come to work."""
+    """Why no worker of a pool that starts has become ready."""
     if pool.store_lost:
-        return Trouble("starting", "no worker comes to work before the store is back")
-    booting = "no worker has come to work yet: they import their modules"
+        return Trouble("starting", "no worker becomes ready before the store is back")
+    booting = "no worker has become ready yet: they import their modules"
     return Trouble("starting", booting if pool.control_known else _WAITS_FOR_KEYS)
 
 
 def _failures(pool: PoolOverview, workers: Collection[str]) -> Iterator[Trouble]:
-    """Why it fails: no worker comes to work, or else the steward dies."""
+    """Why it fails: no worker becomes ready, or else the steward dies."""
     if pool.workers and set(workers) <= {"starting", "dead"}:
         why = f": {problem}" if (problem := pool.boot_problem) else ", see the log"
-        yield Trouble("boot", f"no worker comes to work, so no job begins{why}")
+        yield Trouble("boot", f"no worker becomes ready, so no job begins{why}")
         return
     yield Trouble(
         "steward", "the steward dies again and again, see the log: jobs of dead workers and delayed jobs wait"
@@ -178,7 +178,7 @@ def _closed(pool: PoolOverview, workers: Collection[str]) -> Trouble:
 def _others(pool: PoolOverview, hindering: Collection[str]) -> Iterator[Trouble]:
     """What else there is to know; ``hindering``: the kinds that were said."""
     if "boot" not in hindering and (problem := pool.boot_problem):
-        yield Trouble("boot", f"the new code does not come to work: {problem}")
+        yield Trouble("boot", f"the new code does not become ready: {problem}")
     if pool.store_lost and "store" not in hindering:
         yield _store_away(pool)
     if since := pool.store_full:

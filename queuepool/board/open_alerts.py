@@ -29,7 +29,7 @@ _WORDS = {
     "lost": "pool {subject} has published nothing for {value}",
     "store": "the {subject} has been away for {value}",
     "store_full": "the {subject} has been full for {value}",
-    "boot": "pool {subject}: the newest code has not come to work for {value}",
+    "boot": "pool {subject}: the newest code has not become ready for {value}",
     "paused": "{subject} has lasted for {value}",
 }
 _COUNTS = ("failed", "quarantine", "crashes")

@@ -94,7 +94,7 @@ def beat_age(header: Header) -> float | None:
 
 
 def boot_problem(header: Header) -> str:
-    """Why a process of the newest code failed to boot; empty when none has. A later one may have come to work."""
+    """Why a process of the newest code failed to boot; empty when none has. A later one may have become ready."""
     return header.boot_problem if header.boot_failed >= header.generation else ""
 
 
@@ -106,7 +106,7 @@ def present_boot_problem(board: Board) -> str:
 
 
 def renewed(workers: Iterable[Slot], generation: int) -> set[int]:
-    """The numbers of the workers of this generation, or a later one, that live and have come to work."""
+    """The numbers of the workers of this generation, or a later one, that live and have become ready."""
     living = [slot for slot in workers if slot.generation >= generation and not slot.dead]
     return {slot.number for slot in living if slot.state != State.STARTING}
 

@@ -182,7 +182,7 @@ class Rollout:
         if self._renewed_count() >= header.target and not self._idle_old_ones():
             return True
         if problem := boot_problem(header):
-            raise QueuepoolError(f"pool {self.name!r}: the new code does not come to work: {problem}")
+            raise QueuepoolError(f"pool {self.name!r}: the new code does not become ready: {problem}")
         return False
 
     def _renewed_count(self) -> int:

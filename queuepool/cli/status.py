@@ -44,7 +44,7 @@ def status(where: Where, everywhere: bool, as_json: bool) -> int:
     """Show the local pools: processes, jobs, counters
 
     Exits with 0 if each of them takes jobs or was paused, 3 if one does not run, 4 if one takes no jobs for another
-    reason: no worker comes to work, it has none, its store is away; and 1 if --all found a store away.
+    reason: no worker becomes ready, it has none, its store is away; and 1 if --all found a store away.
 
     With --all, a pool that was not stopped and has published nothing for 30 seconds is lost: for an hour it is shown
     with what it ran, and the exit code is 3.

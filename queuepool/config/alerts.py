@@ -131,7 +131,7 @@ class AlertSettings:
     store: float = setting(60.0, values.seconds)
     #: How long the store may be full: it takes no new jobs.
     store_full: float = setting(60.0, values.seconds)
-    #: How long the newest code may fail to come to work, with old workers left or none.
+    #: How long the newest code may fail to become ready, with old workers left or none.
     boot: float = setting(30.0, values.seconds)
     #: How long a queue, the pool or maintenance mode may be paused or on: somebody may have forgotten it.
     paused: float = setting(86400.0, values.seconds, written="1d")

@@ -283,7 +283,7 @@ class PoolSettings:
         "Longest wait for running jobs at a stop; 0 = as long as they may run",
         is_masters=True,
     )
-    #: Seconds after which the pool exits with code 1 if its workers, or its stewards, die before they come to work; 0 =
+    #: Seconds after which the pool exits with code 1 if its workers, or its stewards, die before they become ready; 0 =
     #: never. A store that is away is waited for. Modules that cannot be imported at the start end the pool at once.
     give_up: float = setting(
         300.0,

@@ -101,7 +101,7 @@ class Respawn:
 
     @property
     def cannot_boot(self) -> bool:
-        """Whether workers, or the template that forks them, have failed since the last that came to work."""
+        """Whether workers, or the template that forks them, have failed since the last that became ready."""
         kinds = Role.WORKER, Role.TEMPLATE
         return any(backoffs[role].failures for backoffs in (self._boots, self._killed) for role in kinds)
 
@@ -116,7 +116,7 @@ class Respawn:
             return 0.0, ""  # told to leave, by its master or by somebody else
         if not child.is_ready:
             backoffs = self._killed if _was_killed(child.status) else self._boots
-            return backoffs[child.role].failed(now), "never came to work"
+            return backoffs[child.role].failed(now), "never became ready"
         if child.role in HELPERS:
             is_harmless = child.was_killed or now >= child.forked_at + _STEADY
             return (0.0 if is_harmless else self._boots[child.role].failed(now)), "died young"
@@ -187,7 +187,7 @@ class FirstBoot:
         elif not self._any_has_booted(others) and child.generation == _FIRST:
             self._log_cause(child, status, logging.CRITICAL)
             if not self.has_failed:
-                _log.critical("no worker has come to work since the start: the pool ends")
+                _log.critical("no worker has become ready since the start: the pool ends")
             self.has_failed = True
 
     def _any_has_booted(self, others: Children) -> bool:

@@ -38,7 +38,7 @@ class PoolFacts:
     store_full_at: float = 0.0
     #: why no job begins; empty = a worker may begin one
     hindrance: str = ""
-    #: whether the newest code does not come to work, or no worker does
+    #: whether the newest code does not become ready, or no worker does
     has_boot_problem: bool = False
     generation: int = 0
     maintenance: bool = False

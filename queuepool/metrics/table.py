@@ -34,7 +34,7 @@ _ALL = [
     Metric("queuepool_up", GAUGE, _POOL, "1 if the pool's master lives and its loop runs"),
     Metric("queuepool_ready", GAUGE, _POOL, "1 if a worker may begin a job now, as `/readyz` says"),
     Metric(
-        "queuepool_boot_problem", GAUGE, _POOL, "1 while the newest code does not come to work, or no worker does"
+        "queuepool_boot_problem", GAUGE, _POOL, "1 while the newest code does not become ready, or no worker does"
     ),
     Metric(
         "queuepool_master_beat_timestamp_seconds", GAUGE, _POOL, "When the master's loop last came round"

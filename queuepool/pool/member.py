@@ -115,7 +115,7 @@ class Member:
     def has_ended(self, status: int, now: float, *, is_stopping: bool) -> None:
         """Its master has been reaped, with this wait status. Unless it was asked to end, another one will be due."""
         code, cause = os.waitstatus_to_exitcode(status), proc.cause_of(status)
-        self._note_ready(now)  # it may have come to work since the last look
+        self._note_ready(now)  # it may have become ready since the last look
         self._note_pause()
         if is_stopping or self._was_asked(code):
             self._end(code, cause)
@@ -161,7 +161,7 @@ class Member:
     def _has_come_to_work(self, now: float) -> None:
         self._is_ready, self._ready_at, self._is_renewed = True, now, False
         if self._cause:
-            self._say(logging.WARNING, "master pid=%d has come to work: the pool is back", self.pid)
+            self._say(logging.WARNING, "master pid=%d has become ready: the pool is back", self.pid)
         self.has_been_ready, self._cause, self.code = True, "", OK
         retried_pool.forget(self._path)
 
@@ -178,7 +178,7 @@ class Member:
 
     @property
     def _what(self) -> str:
-        return "died" if self._is_ready else "never came to work"
+        return "died" if self._is_ready else "never became ready"
 
     def _end(self, code: int, cause: str) -> None:
         self.is_over = True

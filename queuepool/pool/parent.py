@@ -28,7 +28,7 @@ class Parent:
         self._members = [Member(pool) for pool in pools]
         self._herald = herald
         self._shown = ""
-        #: whether all pools have come to work, once
+        #: whether all pools have become ready, once
         self._is_ready = False
         self._is_stopping = False
 

@@ -119,7 +119,7 @@ class Death:
 
     @property
     def report(self) -> BootReport:
-        """Why the process did not come to work. Stacks, unlike a traceback, have all frames: ours go here."""
+        """Why the process did not become ready. Stacks, unlike a traceback, have all frames: ours go here."""
         text = self._trace if self.code == BOOT else imports_part(self._trace)
         return boot_report.of_text(text, self.status or 0, self.slot.note)
 
@@ -336,7 +336,7 @@ class SettleDead:
 
 
 def _forget_boot(board: Board) -> None:
-    """Once all workers have come to work, what kept one before them from it says nothing any more."""
+    """Once all workers have become ready, what kept one before them from it says nothing any more."""
     if boot_problem(board.header) and not present_boot_problem(board):
         board.header.note_failed_boot(0, "")
 

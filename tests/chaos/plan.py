@@ -75,7 +75,7 @@ class Plan:
     alerts: bool = True
 
 
-#: a worker on a database takes two or three times as long to come to work: killed at Redis' pace, none ever would
+#: a worker on a database takes two or three times as long to become ready: killed at Redis' pace, none ever would
 _SLOWER = {"kill_every": (0.1, 0.4), "with_kills": 0.4, "naps": 4.0, "hostile": 2.0, "delayed": 3.0, "steps": 2.0}
 
 

@@ -148,7 +148,7 @@ def keep_old_code(pool: Standing) -> None:
 
 
 def mend(pool: Standing) -> None:
-    """Once all have come to work, what kept one of them from it is over."""
+    """Once all have become ready, what kept one of them from it is over."""
     pool.board.header.note_failed_boot(2, "killed by signal 9")
 
 
@@ -212,18 +212,18 @@ def hang(pool: Standing) -> None:
 CASES: list[tuple[Callable[[Standing], None], str, bool, int, bool, str]] = [
     (lambda pool: None, "running", True, 0, True, ""),
     (begin, "starting", False, 4, False, "the steward has not read the control keys yet"),
-    (boot, "starting", False, 4, False, "no worker has come to work yet"),
-    (lose_all, "failing", False, 4, False, "no worker comes to work, so no job begins: cannot import app"),
-    (boot_in_vain, "failing", False, 4, False, "no worker comes to work, so no job begins: cannot import app"),
+    (boot, "starting", False, 4, False, "no worker has become ready yet"),
+    (lose_all, "failing", False, 4, False, "no worker becomes ready, so no job begins: cannot import app"),
+    (boot_in_vain, "failing", False, 4, False, "no worker becomes ready, so no job begins: cannot import app"),
     (lose_one, "running", True, 0, True, ""),
-    (lose_one_for_good, "running", True, 0, False, "the new code does not come to work: cannot import app"),
-    (keep_old_code, "running", True, 0, False, "the new code does not come to work: cannot import app"),
+    (lose_one_for_good, "running", True, 0, False, "the new code does not become ready: cannot import app"),
+    (keep_old_code, "running", True, 0, False, "the new code does not become ready: cannot import app"),
     (mend, "running", True, 0, True, ""),
     (pause, "paused", False, 0, True, "no worker begins a job until queuepool continue"),
     (begin_maintenance, "running", False, 0, True, "maintenance mode: no worker begins a job"),
     (pause_queues, "running", False, 0, True, "no worker begins a job, its queues are paused: default"),
     (pause_one_queue, "running", True, 0, True, "paused queues: imports"),
-    (start_without_store, "starting", False, 4, False, "no worker comes to work before the store is back"),
+    (start_without_store, "starting", False, 4, False, "no worker becomes ready before the store is back"),
     (scale_to_0, "running", False, 4, False, "it was scaled to 0 workers"),
     (lambda pool: lose_store(pool, 5), "running", True, 0, False, "the store is away since"),
     (lambda pool: lose_store(pool, 90), "running", False, 4, False, "the store is away since"),
@@ -304,7 +304,7 @@ def told(site: Site, code: int, state: str, words: str = "", without: str = "\0"
     assert (0 if code == 0 else 1) == probe("ready", site.path / "run").returncode
     metrics = site.run("metrics", *place).stdout
     assert f'queuepool_ready{{pool="default"}} {int(code == 0)}' in metrics
-    assert f'queuepool_boot_problem{{pool="default"}} {int("to work" in shown)}' in metrics
+    assert f'queuepool_boot_problem{{pool="default"}} {int("become" in shown)}' in metrics
     return shown
 
 
@@ -317,12 +317,12 @@ def test_a_pool_whose_code_breaks_and_whose_workers_all_die_fails_until_it_is_me
         for pid in [*pool.pids("^queuepool: template"), *pool.workers()]:
             os.kill(pid, signal.SIGKILL)
         told(
-            site, 4, "failing", "no worker comes to work, so no job begins: cannot import deployed: RuntimeError: half"
+            site, 4, "failing", "no worker becomes ready, so no job begins: cannot import deployed: RuntimeError: half"
         )
         assert pool.pids(r"^queuepool: master \[default\] failing workers=")
 
         module.write_text("import tests.support.poolapp\n\n")
-        told(site, 0, "running", without="to work")  # which is said until the last one works
+        told(site, 0, "running", without="become")  # which is said until the last one works
 
 
 def test_a_pool_whose_master_is_stopped_is_not_ready(site):

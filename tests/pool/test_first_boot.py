@@ -26,8 +26,8 @@ def test_a_first_boot_that_fails_ends_the_pool_with_1_and_says_the_cause_once(si
     log = pool.log()
     assert 1 == log.count("cannot import never: ModuleNotFoundError: No module named 'no_such_library'")
     assert 1 == log.count("never.py")
-    assert 1 == log.count("no worker has come to work since the start: the pool ends")
-    assert "never came to work" not in log
+    assert 1 == log.count("no worker has become ready since the start: the pool ends")
+    assert "never became ready" not in log
     assert log.endswith(" stopped: every process of the pool has ended, exit code 1\n")
 
 
@@ -93,7 +93,7 @@ def test_a_restart_is_watched_until_the_new_code_works_or_is_known_not_to(site, 
         [facts] = json.loads(site.run("status", "--json", *place).stdout)
         assert 2 == facts["outdated"]
         told = site.run("status", *place).stdout
-        assert "the new code does not come to work: cannot import deployed: RuntimeError: half deployed\n" in told
+        assert "the new code does not become ready: cannot import deployed: RuntimeError: half deployed\n" in told
         assert "workers that still run the old code: 2\n" in told
         assert 1 == pool.log().count("RuntimeError: half deployed")
 

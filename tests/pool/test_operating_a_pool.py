@@ -228,7 +228,7 @@ def test_an_import_that_never_ends_is_ended_and_shows_where_it_hung(site):
     with site.pool(*flags, wait=False) as pool:
         assert 1 == pool.wait()
         log = pool.log()
-    assert "never came to work: signal 14" in log
+    assert "never became ready: signal 14" in log
     assert 1 == log.count('problem="the import of startless took longer than boot_timeout (1 s)"')
     frames = re.findall(r'^ +File "(.*)", line', log, re.MULTILINE)
     assert [f"{site.path}/endless.py", f"{site.path}/startless.py"] == frames[-2:]

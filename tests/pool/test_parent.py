@@ -120,7 +120,7 @@ class Service:
         self.state[name] = "works"
         yield lambda: self.is_at_work(name)
         yield lambda: f"master pid={pid} died: signal 9 (SIGKILL); next try in " in self.log()
-        yield lambda: f"master pid={self.masters[name]} has come to work: the pool is back" in self.log()
+        yield lambda: f"master pid={self.masters[name]} has become ready: the pool is back" in self.log()
 
     def boots_badly(self, name: str) -> Case:
         pid = self.masters[name]
@@ -128,7 +128,7 @@ class Service:
         os.kill(pid, signal.SIGKILL)
         self.state[name] = "down"
         yield lambda: self.manager.having(rf"STATUS=.*; pool {name} is down: master pid=\d+ never .*: exit code 1\b.*")
-        yield lambda: re.search(rf" ERROR pool={name} parent .* never came to work: exit code 1; next try", self.log())
+        yield lambda: re.search(rf" ERROR pool={name} parent .* never became ready: exit code 1; next try", self.log())
 
     def hangs(self, name: str) -> Case:
         pid = self.masters[name]
@@ -183,7 +183,7 @@ class Service:
         assert 1 == self.code()
         assert ["STOPPING"] == self.manager.phases()
         assert self.manager.having(r"STATUS=gives up, see the log: draining masters=\d; pool \w+ is down: .*")
-        assert re.search(r" CRITICAL pool=\w+ parent pid=.* never came to work: .*: the start has failed", self.log())
+        assert re.search(r" CRITICAL pool=\w+ parent pid=.* never became ready: .*: the start has failed", self.log())
 
     def ends(self) -> Case:
         """A stop ends what is left, forks nothing, and has the code of what was down."""
@@ -224,7 +224,7 @@ PAIRS = [
 
 
 def a_life(service: Service, *events: tuple[str, str]) -> Case:
-    """Both pools come to work, this happens to them, and they are stopped."""
+    """Both pools become ready, this happens to them, and they are stopped."""
     yield from service.comes_to_work()
     yield lambda: service.manager.phases() == ["READY"]
     for name, event in events:
@@ -277,7 +277,7 @@ def one_is_slow(service: Service) -> Case:
 
 
 def one_dies_at_work_while_the_other_boots(service: Service) -> Case:
-    """It can come to work, so the start goes on."""
+    """It can become ready, so the start goes on."""
     (service.folder / "slow-two").touch()
     service.start()
     yield lambda: service.is_forked("two")

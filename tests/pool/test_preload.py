@@ -286,7 +286,7 @@ def test_new_code_that_does_not_import_is_told_once_and_costs_nobody_and_the_old
         before = set(pool.workers())
         module.write_text("raise RuntimeError('half deployed')\n")
         pool.signal(signal.SIGHUP)
-        eventually(lambda: pool.log().count("never came to work") >= 2)
+        eventually(lambda: pool.log().count("never became ready") >= 2)
         assert before == set(pool.workers())
         victim = before.pop()
         kill(victim)  # its successor is forked by the template that there is
@@ -343,15 +343,15 @@ def test_a_pool_whose_first_template_cannot_import_ends_with_1_and_the_cause_onc
         assert 1 == pool.wait()
 
     assert 1 == pool.log().count("RuntimeError: not ever")
-    assert 1 == pool.log().count("no worker has come to work since the start: the pool ends")
-    assert "never came to work" not in pool.log()
+    assert 1 == pool.log().count("no worker has become ready since the start: the pool ends")
+    assert "never became ready" not in pool.log()
 
 
 DEAF = "from tests.support.poolapp import make_deaf\nmake_deaf()\n"
 
 
 @pytest.mark.fault("F22")
-@pytest.mark.parametrize(("before", "cause"), [("", "never came to work: signal 14"), (DEAF, "killed: OVERDUE")])
+@pytest.mark.parametrize(("before", "cause"), [("", "never became ready: signal 14"), (DEAF, "killed: OVERDUE")])
 def test_an_import_that_never_ends_is_ended(site, module, before, cause):
     module.write_text(f"{before}import threading\nthreading.Event().wait()\n")
     flags = ["--boot-timeout", "1", "--grace", "0.3", "--give-up", "3"]

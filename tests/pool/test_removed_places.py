@@ -36,7 +36,7 @@ def test_new_workers_and_reloads_do_without_the_working_directory(site, preload)
     assert "1 of 1 workers run the new code" in done.stdout
     assert 1 == log.count(f"gone since the start: {site.path}/release (the working directory)")
     assert "Traceback" not in log
-    assert "never came to work" not in log
+    assert "never became ready" not in log
 
 
 def test_code_that_went_with_the_directory_is_named_and_costs_no_worker(site):
@@ -51,7 +51,7 @@ def test_code_that_went_with_the_directory_is_named_and_costs_no_worker(site):
 
     assert 1 == done.returncode
     problem = "cannot import own: there is no own in the working directory, which was removed"
-    assert f"the new code does not come to work: {problem}" in done.stderr
+    assert f"the new code does not become ready: {problem}" in done.stderr
     assert f"gone since the start: {site.path}/release (the working directory)" in pool.log()
     assert "ok   modules: tests.support.poolapp" in found
 
@@ -107,4 +107,4 @@ def test_a_later_master_of_several_pools_needs_neither_the_installation_nor_the_
         works(site)
 
     assert "Traceback" not in pool.log()
-    assert "never came to work" not in pool.log()
+    assert "never became ready" not in pool.log()

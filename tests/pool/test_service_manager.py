@@ -129,7 +129,7 @@ def test_a_reload_ends_when_the_new_code_does_not_come_to_work_and_says_so(site,
     with ready(site, manager, "--workers", "1", "--modules", "tests.support.poolapp,versioned") as pool:
         module.write_text("raise RuntimeError('half deployed')\n")
         pool.signal(signal.SIGHUP)
-        eventually(lambda: manager.having("STATUS=.*; the new code does not come to work: .*half deployed.*"))
+        eventually(lambda: manager.having("STATUS=.*; the new code does not become ready: .*half deployed.*"))
         eventually(lambda: ["READY", "RELOADING", "READY"] == manager.phases())
         refused = site.run("reload", "--runtime-dir", "run", "--wait", "30", check=False)
 

@@ -68,8 +68,8 @@ def test_a_killed_master_is_replaced_as_soon_as_it_can_and_no_job_of_any_pool_ru
     assert [1, 1] == [len(site.trail(event="start", id=job)) for job in jobs]
     first, next_one = rf" pool=first parent pid={pool.pid} master pid={killed} ", rf" pool=first parent pid={pool.pid} "
     assert re.search(rf" ERROR{first}died: signal 9 \(SIGKILL\); next try in 0\.\ds\n", pool.log())
-    assert re.search(rf" ERROR{next_one}master pid=\d+ never came to work: exit code 1; next try in", pool.log())
-    assert re.search(rf" WARNING{next_one}master pid=\d+ has come to work: the pool is back\n", pool.log())
+    assert re.search(rf" ERROR{next_one}master pid=\d+ never became ready: exit code 1; next try in", pool.log())
+    assert re.search(rf" WARNING{next_one}master pid=\d+ has become ready: the pool is back\n", pool.log())
 
 
 @pytest.mark.parametrize("what", ["code", "address"])
@@ -85,7 +85,7 @@ def test_a_pool_that_cannot_start_ends_the_start_of_all_and_nobody_is_told_that_
 
     assert expected == code
     assert ["STOPPING"] == manager.phases()
-    cause = f"never came to work: exit code {expected}: the start has failed, every pool of the file is stopped"
+    cause = f"never became ready: exit code {expected}: the start has failed, every pool of the file is stopped"
     assert re.search(rf" CRITICAL pool={name} parent pid=\d+ master pid=\d+ {cause}\n", pool.log())
     assert manager.having(rf"STATUS=gives up, see the log: draining masters=\d; pool {name} is down: .*")
 
@@ -103,7 +103,7 @@ def test_a_pool_that_is_down_can_be_seen_tried_again_paused_and_stopped(site):
         killed = eventually(lambda: shows(pool, 2) and master_of(pool, "second") and master_of(pool, "first"))
         module.write_text(PICKY)
         os.kill(killed, signal.SIGKILL)
-        eventually(lambda: pool.log().count("never came to work") > 1)
+        eventually(lambda: pool.log().count("never became ready") > 1)
         code, words = said("status")
         assert (3, True) == (code, "pool first: down, and tried again by its parent: master pid=" in words)
         code, words = said("reload")
@@ -117,7 +117,7 @@ def test_a_pool_that_is_down_can_be_seen_tried_again_paused_and_stopped(site):
 
         module.write_text(PICKY)
         os.kill(pool.pids(r"^queuepool: master \[first\]")[0], signal.SIGKILL)
-        eventually(lambda: pool.log().count("never came to work") > 3)
+        eventually(lambda: pool.log().count("never became ready") > 3)
         assert (0, True) == ((found := said("stop", "--wait", "30"))[0], "first: is down; it is not tried" in found[1])
         assert 1 == pool.wait()  # one that was down and is not back has failed
         assert (3, False) == ((found := said("status"))[0], "tried again" in found[1])

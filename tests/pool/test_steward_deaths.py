@@ -52,7 +52,7 @@ def test_a_slot_that_two_stewards_have_died_of_is_set_aside_and_the_pool_goes_on
         eventually(lambda: site.trail(event="end", mode="ok"))
         eventually(lambda: 3 == len(pool.workers()) + len(pool.pids("steward .* running")))
 
-    assert 2 == len(re.findall(r"steward=0 pid=\d+ (died young|never came to work)", pool.log()))
+    assert 2 == len(re.findall(r"steward=0 pid=\d+ (died young|never became ready)", pool.log()))
 
 
 def test_stewards_that_are_killed_while_they_settle_are_no_reason_to_set_its_jobs_aside(away: Site, own_server):
@@ -103,7 +103,7 @@ def test_workers_that_wait_for_their_first_orders_are_seen(site: Site):
         facts = site.run("status", "--runtime-dir", pool.runtime, *site.where, "--json", check=False)
 
     assert (4, 4) == (told.returncode, facts.returncode)
-    assert "no worker comes to work before the store is back" in told.stdout
+    assert "no worker becomes ready before the store is back" in told.stdout
     assert "starting" == json.loads(facts.stdout)[0]["state"]
 
 

@@ -43,7 +43,7 @@ def test_a_directory_that_disappears_is_made_anew_and_the_pool_is_found_again(si
         assert (pool.pid, "running", 2) == (status["master"], status["state"], status["workers"])
         assert 0 == pool.wait()
     assert 1 == pool.log().count("had disappeared")
-    assert "never came to work" not in pool.log()
+    assert "never became ready" not in pool.log()
 
 
 def test_a_second_pool_that_took_the_place_meanwhile_is_left_alone_and_the_first_ends(site):

@@ -329,6 +329,6 @@ def test_code_that_does_not_come_to_work_ends_a_reload_in_words(board):
     signs = SignsOfPool(PoolSettings(), board).now()
 
     assert not signs.is_reloading
-    assert "running workers=2 busy=0 done=0 failed=0; the new code does not come to work: no module named 'nope'" == (
+    assert "running workers=2 busy=0 done=0 failed=0; the new code does not become ready: no module named 'nope'" == (
         signs.words
     )

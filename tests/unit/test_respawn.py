@@ -100,7 +100,7 @@ def test_a_worker_that_came_to_work_ends_the_growing():
 def test_a_death_before_the_work_began_calls_for_a_rest_and_a_stewards_soon_after(add):
     respawn = Respawn()
 
-    assert (0.5, "never came to work") == respawn.died(add(1, ready=False), now=99.0)
+    assert (0.5, "never became ready") == respawn.died(add(1, ready=False), now=99.0)
     assert (0.5, "died young") == respawn.died(add(0, role=Role.STEWARD), now=9.9)
     assert 0.0 == respawn.died(add(0, role=Role.STEWARD), now=99.0)[0]
 

@@ -162,7 +162,7 @@ def test_a_pool_that_never_ran_has_one_line_that_says_so():
         ({"alerts": [{"since": "2027-01-15T07:59:00Z", "text": "queue high: \x1b[2J"}]}, r"queue high: \x1b[2J"),
         ({"maintenance": True}, "maintenance mode"),
         ({"paused": ["high"]}, "paused queues: high"),
-        ({"outdated": 2, "boot_problem": "no module app"}, "the new code does not come to work: no module app"),
+        ({"outdated": 2, "boot_problem": "no module app"}, "the new code does not become ready: no module app"),
         ({"outdated": 2, "boot_problem": None}, "restart under way: workers that still run the old code: 2"),
         ({"store_full": "2027-01-15T07:59:00Z"}, "the store is full since 2027-01-15T07:59:00Z"),
         ({"failed_store_lost": "2027-01-15T07:59:00Z"}, "the failed store is away since"),
