@@ -11,9 +11,9 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+from tests.unit.test_architecture import PUBLIC_PAIRS
+
 PACKAGE = Path(__file__).parents[2] / "queuepool"
-#: names that users import: an error, and the event of the same thing
-PUBLIC_PAIRS = {"JobTimedOut", "WorkerDied"}
 
 _JOBS = """
 import json, os, sys

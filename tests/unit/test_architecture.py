@@ -40,11 +40,10 @@ DOORS = {
         "unix/at_fork.py",
         "unix/fork.py",
         "unix/signals.py",
-        "unix/signals.py",
     ],
-    "signal.signal": ["unix/signals.py", "unix/signals.py", "unix/signals.py"],
+    "signal.signal": ["unix/signals.py"],
     "signal.setitimer": ["unix/signals.py"],
-    "signal.pthread_sigmask": ["unix/signals.py", "unix/signals.py"],
+    "signal.pthread_sigmask": ["unix/signals.py"],
     "signal.sigtimedwait": ["unix/signals.py"],
     "importlib.import_module": [
         "__init__.py",
@@ -84,7 +83,9 @@ DOORS = {
 }
 #: never done at all: a payload must find nothing that runs it
 NEVER = ["eval", "exec", "compile", "__import__", "os.system", "os.popen", "pickle.loads", "marshal.loads"]
-MOST_LINES, MASTERS_LINES, FUNCTIONS_LINES = 400, 215, 40
+MOST_LINES, MASTERS_LINES, FUNCTIONS_LINES = 420, 215, 40
+#: what users import: an error, and the event of the same thing, by Laravel's name
+PUBLIC_PAIRS = {"JobTimedOut", "WorkerDied"}
 
 
 @cache
@@ -190,10 +191,10 @@ def test_what_must_never_be_done_is_not():
 
 
 def test_a_client_its_lines_and_its_refusals_talk_to_redis_py():
-    assert ["stores/redis/client.py", "stores/redis/client.py", "stores/redis/refusals.py"] == users("redis")
+    assert ["stores/redis/client.py", "stores/redis/refusals.py"] == users("redis")
 
 
-def test_two_modules_put_the_drivers_together():
+def test_one_module_puts_the_drivers_together():
     importing = [where(path) for path in paths() if any(name.startswith("stores.redis") for name in ours(path))]
 
     # The first one looks at a server for a person.
@@ -252,6 +253,12 @@ def test_no_file_grows_too_long():
     lines = {where(path): len(path.read_text().splitlines()) for path in paths()}
 
     assert {} == {file: count for file, count in lines.items() if count > MOST_LINES}
+
+
+def test_no_class_has_the_name_of_another():
+    names = [node.name for path in paths() for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef)]
+
+    assert PUBLIC_PAIRS == {name for name in names if names.count(name) > 1}
 
 
 def test_no_function_grows_too_long():
