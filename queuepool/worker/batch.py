@@ -32,6 +32,7 @@ class HeldBatch:
         self.waiting: deque[tuple[int, Lease]] = deque()
         self._since = 0.0
         self._lease_end = 0.0
+        self._shows_lease = False
         #: of the job turned to last, on the board
         self.number = 0
         #: how many have succeeded: to read it back from the board takes as long again as to write it
@@ -83,7 +84,7 @@ class HeldBatch:
         number, lease = self.waiting[0]
         # Write first, then check: the steward writes what it wants, waits, and then checks (steward/give_back.py).
         self._slot.current_index = self.number = number
-        self._slot.lease_end = self._lease_end
+        self._show_lease()
         if self.is_wanted_back or time.monotonic() - self._since >= _FRESH:
             return None
         self.waiting.popleft()
@@ -113,6 +114,8 @@ class HeldBatch:
 
     def started(self, number: int) -> None:
         """This job is about to run."""
+        if not self._shows_lease:  # the store was asked first, or something was logged
+            self._show_lease()
         self._held.mark(number, _RUNNING)
 
     def succeeded(self, number: int) -> None:
@@ -123,7 +126,13 @@ class HeldBatch:
 
     def ended(self) -> None:
         """No job runs: no need to kill the worker when the lease ends or is found settled."""
+        self._shows_lease = False
         self._slot.lease_end = 0.0
+
+    def _show_lease(self) -> None:
+        """From now on the steward renews the lease, and the master kills the worker when it ends all the same."""
+        self._shows_lease = True
+        self._slot.lease_end = self._lease_end
 
     def settled(self, number: int) -> None:
         """Another worker may hold this job now."""

@@ -133,6 +133,18 @@ PLANTS = {
         ),
         replace(PEACE, workers=8, nap=(2.0, 2.0), naps=1.0, retry_after=1.0),
     ),
+    "lease not shown again once the store was asked": Plant(
+        "I4 overlap",
+        (
+            (
+                "worker/batch.py",
+                "        if not self._shows_lease:  # the store was asked first, or something was logged\n"
+                "            self._show_lease()\n",
+                "",
+            ),
+        ),
+        replace(PEACE, workers=8, nap=(4.0, 4.0), naps=2.0, retry_after=2.0, drain=10.0),
+    ),
     "password in the log": Plant(
         "I16 secret",
         (("pool/start.py", "    roles = ", f"    log.{_SHOUT}(settings.connection.url)\n    roles = "),),

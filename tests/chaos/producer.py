@@ -91,10 +91,11 @@ class Producer:
                 getattr(self, f"_{kind}")()
 
     def _naps(self) -> None:
-        """Now and then one that outlasts its lease."""
+        """Now and then one that outlasts its lease; of every other one the store is asked for the time first."""
         longest = self._settings.long if self._chance.random() < _LONG else 0.0
         seconds = longest or round(self._chance.uniform(*self._settings.nap), 3)
-        self._push(self._settings.stream, "high", [{"m": "nap", "seconds": seconds}])
+        options = {"retryUntil": int(time.time()) + 3600} if self._chance.random() < 0.5 else None
+        self._push(self._settings.stream, "high", [{"m": "nap", "seconds": seconds}], options=options)
 
     def _delayed(self) -> None:
         delay = round(self._chance.uniform(0.1, 2.0), 3)
