@@ -9,7 +9,7 @@ from queuepool.errors import JobFailedByHand, QueuepoolError
 from queuepool.jobs.delay import Delay, seconds_until
 from queuepool.payload.context import Context
 from queuepool.payload.envelope import SCHEDULED_FOR
-from queuepool.settlement.facts import NOT_RUN, Run
+from queuepool.settlement.run import NOT_RUN, Run
 from queuepool.settlement.verdict import Delete, Fail, Release, Verdict
 
 if TYPE_CHECKING:

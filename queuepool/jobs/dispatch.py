@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from queuepool.jobs.door import lock_of, terms_of
 from queuepool.jobs.job_options import Options
 from queuepool.jobs.typed import check_values
 
@@ -43,7 +42,8 @@ def pushed(
     queue: Queue, name: str, calls: Sequence[tuple[object, Mapping[str, Any]]], sending: Sending, options: Options
 ) -> list[JobId]:
     """The same to this queue, which ``bound`` has given."""
-    from queuepool.jobs.job_id import JobId  # imported here, as above
+    from queuepool.jobs.door import lock_of, terms_of  # imported here, as above
+    from queuepool.jobs.job_id import JobId
 
     for data, _ in calls:
         check_values(name, data)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from queuepool.errors import BadPayload
 from queuepool.events import JobFacts
 from queuepool.payload.context import values_of
@@ -36,24 +34,3 @@ def facts_of_unread(lease: Lease) -> JobFacts:
 def unknown_in(queue: str) -> JobFacts:
     """Those of a payload that cannot be decoded, or that nobody should."""
     return JobFacts("", "", "", queue, 0)
-
-
-# What is known of an attempt beside its verdict, for those that follow the job.
-
-
-class Run(NamedTuple):
-    """What is known of an attempt that has begun."""
-
-    #: Unix seconds
-    began: float | None = None
-    progress: float | None = None
-    note: str = ""
-    #: the value that the handler returned, as JSON; empty if there is none to keep
-    result: str = ""
-    #: why it is not kept
-    result_problem: str = ""
-    #: why the job was left out
-    cancelled: str = ""
-
-
-NOT_RUN = Run()

@@ -29,8 +29,9 @@ from queuepool.payload.lease import Lease
 from queuepool.payload.options import TRACK
 from queuepool.payload.uncounted import counted
 from queuepool.settlement.endings import Endings, commands_of
-from queuepool.settlement.facts import NOT_RUN, Run, facts_in, facts_of, facts_of_unread, unknown_in
+from queuepool.settlement.facts import facts_in, facts_of, facts_of_unread, unknown_in
 from queuepool.settlement.outage import Outage
+from queuepool.settlement.run import NOT_RUN, Run
 from queuepool.settlement.states import States
 from queuepool.settlement.verdict import Delete, Fail, Locks, Release, Verdict
 from queuepool.stores.contract import QueueStore

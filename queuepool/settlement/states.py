@@ -22,7 +22,7 @@ from queuepool.payload.encrypter import MARK
 from queuepool.payload.ending import StateRecord
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.to_json import as_json
-from queuepool.settlement.facts import NOT_RUN, Run
+from queuepool.settlement.run import NOT_RUN, Run
 from queuepool.stores.records import FailedJob
 
 #: seconds that the state of an unfinished job is kept: one that is dropped with its queue never ends

@@ -16,7 +16,7 @@ from queuepool.errors import BadPayload, StoreDenied
 from queuepool.payload.ending import StateRecord
 from queuepool.payload.envelope import decode
 from queuepool.payload.lease import Lease
-from queuepool.settlement.facts import Run
+from queuepool.settlement.run import Run
 from queuepool.settlement.states import States
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import NOTICE_KEPT, QueueStore

@@ -26,7 +26,8 @@ from queuepool.log.tracebacks import imports_part
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease
 from queuepool.settlement import deferred_hooks
-from queuepool.settlement.facts import NOT_RUN, Run, facts_of
+from queuepool.settlement.facts import facts_of
+from queuepool.settlement.run import NOT_RUN, Run
 from queuepool.settlement.settler import Settlement, Settler
 from queuepool.settlement.verdict import Delete, Fail, Policy, Verdict, judge
 from queuepool.steward.give_back import LostReplies

@@ -35,8 +35,9 @@ from queuepool.stores.locks import NO_LOCKS, Finder, HeldLock
 from queuepool.stores.sql.charsets import Charsets
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
-from queuepool.stores.sql.encoding import bytes_of, is_name, is_one_of
+from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
+from queuepool.stores.sql.names import is_name, is_one_of
 from queuepool.stores.values import AlertClaim, Due, Fired, Mark, Result, sound_marks
 
 #: locks that are read at once

@@ -14,10 +14,11 @@ from queuepool.payload.lease import Lease, Tallies
 from queuepool.stores.contract import Measured, NewJob, Reservation, Shelf, Sizes, Staged
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 from queuepool.stores.sql.client import SqlClient
-from queuepool.stores.sql.encoding import bytes_of, is_name
+from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.leases import LOCKED, Leases
 from queuepool.stores.sql.locks import may_hold
+from queuepool.stores.sql.names import is_name
 from queuepool.stores.sql.records import PENDING, SqlRecords, entry_of, payload_column
 from queuepool.stores.sql.statements import row_of
 from queuepool.stores.sql.values import SqlValues

@@ -22,9 +22,10 @@ from queuepool.stores.control import notice_in
 from queuepool.stores.sql.charsets import Charsets
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
-from queuepool.stores.sql.encoding import bytes_of, is_name
+from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.locks import SqlLocks
+from queuepool.stores.sql.names import is_name
 from queuepool.stores.values import (
     MAX_KEPT,
     MAX_NOTICE,
