@@ -232,8 +232,9 @@ class SlotMeters:
 
     def __init__(self, memory: MeterMemory | None, slot: Slot) -> None:
         """Without a ``memory``, as for a lone worker and on another pool's board, it is one that nobody reads."""
-        memory = memory or MeterMemory.new(slot.index + 1, 0, is_published=False)
-        first = memory.shape.area_at(slot.index)
+        place = slot.index if memory else 0
+        memory = memory or MeterMemory.new(1, 0, is_published=False)
+        first = memory.shape.area_at(place)
         self._memory = memory
         self._shape = memory.shape
         self._first = first

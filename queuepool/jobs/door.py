@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
@@ -21,10 +21,6 @@ from queuepool.payload.ending import Lock
 from queuepool.payload.options import EXPIRES, TAGS, checked_tags, payload_options_of
 from queuepool.payload.unique_locks import new_lock
 from queuepool.settlement.verdict import Backoff
-
-if TYPE_CHECKING:
-    from queuepool.jobs.delay import Delay
-
 
 #: characters of a key in the table ``cache_locks``. SQLite would hold more, but not what comes after it
 _LONGEST_KEY = 255

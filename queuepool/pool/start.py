@@ -128,9 +128,9 @@ def _new_board(runtime: RuntimeDir, settings: PoolSettings) -> Board:
 
 #: of every pool
 _USUAL = (
-    "jobs.decorator", "jobs.dispatch", "jobs.job_class", "jobs.job_schedules", "jobs.pusher", "jobs.within",
-    "payload.scheduled", "payload.php_serialize", "payload.php_unserialize", "steward.schedule",
-    "unix.posix_timer",
+    "jobs.after_commit", "jobs.decorator", "jobs.dispatch", "jobs.job_class", "jobs.job_schedules", "jobs.pusher",
+    "jobs.within", "payload.scheduled", "payload.php_serialize", "payload.php_unserialize", "settlement.held_locks",
+    "steward.schedule", "unix.posix_timer",
 )  # fmt: skip
 
 

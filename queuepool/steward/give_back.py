@@ -46,7 +46,7 @@ class GiveBack:
 
     Marks on the board what it wants back, waits a moment, and takes it unless the worker has moved on meanwhile.
 
-    A worker first writes which job it starts, then checks for the mark (``Batch.next_job``). So either it sees
+    A worker first writes which job it starts, then checks for the mark (``HeldBatch.next_job``). So either it sees
     the mark and gives back the rest itself, or the steward sees that it has moved on. No lock is needed, which a dead
     process could keep.
     """

@@ -88,7 +88,9 @@ class Death:
         # A result was lost with its worker.
         problem = "its worker died before it was kept" if one.stage == Stage.DONE else ""
         run = Run(began=slot.since or None, progress=slot.fraction, note=slot.note, result_problem=problem)
-        return OpenAttempt(lease, payload.tracked_for(slot.track), Policy.from_text(slot.policy or "{}"), run)
+        # It may be one that the store refused to settle, with another begun after it: tracked as its payload says.
+        tracked = payload.tracked_for(slot.track) if payload.id == slot.job_id else payload
+        return OpenAttempt(lease, tracked, Policy.from_text(slot.policy or "{}"), run)
 
     def settlement(self, attempt: OpenAttempt, verdict: Verdict) -> Settlement:
         """How an attempt ends that the process was at."""

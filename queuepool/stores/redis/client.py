@@ -1,4 +1,4 @@
-"""Connections, scripts and errors: only this module, ``connection`` and ``refusals`` use redis-py."""
+"""Connections, scripts and errors: only this module and ``refusals`` use redis-py."""
 
 from __future__ import annotations
 

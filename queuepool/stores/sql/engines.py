@@ -24,8 +24,11 @@ DRIVERS = {
 
 
 def load_driver(url: str) -> None:
-    """Import the driver for this URL, and SQLAlchemy's dialect."""
-    _named(url).get_dialect().import_dbapi()
+    """Import the driver for this URL with all that is ours of it, and SQLAlchemy's dialect."""
+    dialect = _named(url).get_dialect()
+    dialect.import_dbapi()
+    if dialect.name in ("mysql", "mariadb"):
+        from queuepool.stores.sql import tidy_mysql  # noqa: F401 - imported here: its driver is optional
 
 
 def open_engine(database: Database, *, shared: bool, timeout: float, create: Sequence[str]) -> Engine:
