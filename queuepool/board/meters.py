@@ -299,7 +299,7 @@ class SlotMeters:
         self.reals[FIRST_JOB + row * JOB_ROW + RUN_TOTAL] += duration
 
     def _show(self, way: int) -> None:
-        """On the board for all processes, at once. What is done is shown before its hooks are called (``Batch``)."""
+        """On the board for all processes, at once. What is done is shown before its hooks are called (``HeldBatch``)."""
         outcome = way - AS_LOST if way >= LOST else way
         if outcome == FAILED:
             self._slot.failed = as_count(self._slot.failed) + 1
