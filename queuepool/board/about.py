@@ -86,7 +86,7 @@ class About:
         return f"that of {self.configuration or f'{self.working_directory} on {self.store}'} (user {self.user})"
 
     def in_place_of(self, settings: PoolSettings, folder: Path) -> str:
-        """That the pool of these settings does not run and this one does, and how to mean it; ``folder`` is its own."""
+        """Says that this pool runs, not that of these settings, and which flags name it; ``folder`` is its own."""
         which = f"one {self._origin}, started in {self.working_directory} by {self.user}"
         return f"the one {About.of(settings)._origin} is not running; {which}, is: say {self._hint(folder)}"
 

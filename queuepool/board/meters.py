@@ -1,12 +1,12 @@
 """A pool's meters: the counters of its slots, and what its steward has measured, in memory that its processes share.
 
-The memory is no file: nothing can cut it short, so a worker may write there for each job and never gets a SIGBUS. The
-steward copies it to a file for everybody else (``steward/measure.py``).
+The memory is not a file: nothing can truncate it, so a worker may write there for each job and never gets a SIGBUS.
+The steward copies it to a file for all other readers (``steward/measure.py``).
 
 It is laid out in words of eight bytes: the queues first, then an area for each slot. An area has a head, then 64 rows
-of errors, then rows of jobs: 64, and for each queue one more and one for its jobs that find no row of their own. Row 0
-of either is for all that finds no row at all. A row counts once its number is below that in the head: its names are
-written before. How many queues there are is known when the pool starts (``Shape``); what is never used takes no memory.
+of errors, then rows of jobs: 64, one more for each queue, and one for each queue's jobs without a row of their own. Row
+0 of errors and of jobs is for all that finds no row at all. A row counts once its number is below that in the head: its
+names are written before. The number of queues is known when the pool starts (``Shape``); unused rows take no memory.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ MAGIC = 0x71756575_4D000002
 #: ``QUEUES``: those whose names are written; ``ROOM``: those that there is room for
 POOL_MAGIC, CAPACITY, PUBLISHED, OUTAGES, FAILED_JOBS, QUEUES, ROOM = range(7)
 FIRST_QUEUE = 64
-#: more queues than any pool has: a file that speaks of more has been overwritten
+#: more queues than any pool has: a file that claims more has been overwritten
 MAX_QUEUES = 100_000
 #: queues that have rows in a slot's area, which is 3.4 MB of addresses then: the system must grant them for all slots
 MOST_ROWS = 1000
@@ -189,9 +189,9 @@ def losses_of(row: int) -> slice:
 
 
 class MeterMemory(mmap.mmap):
-    """It knows its shape from its beginning: what is written in it may be a job's.
+    """The memory, with its shape kept beside it: a job may have overwritten what it holds.
 
-    ``is_published``: whether anybody may read it, and how long jobs wait is measured: ``metrics = yes``.
+    ``is_published``: whether others may read it and waits are measured (``metrics = yes``).
     """
 
     shape: Shape
@@ -218,7 +218,7 @@ class SlotMeters:
     They belong to the slot, not to its process: the next worker goes on with the same numbers.
 
     Each attempt that has begun counts exactly once, whichever process is killed between whichever two writes, since
-    every count is one store of eight bytes and the number of attempts that have *ended* is no field of its own: it is
+    every count is one store of eight bytes and the number of attempts that have *ended* is not a field: it is
     the sum of all cells, one for each way to end and bucket of run times. So an attempt ends by one store, which says
     all of it. The worker raises ``begun`` before an attempt; ``begun - ended`` is 1 until it has been counted, then 0.
 
@@ -231,7 +231,7 @@ class SlotMeters:
     """
 
     def __init__(self, memory: MeterMemory | None, slot: Slot) -> None:
-        """Without a ``memory``, as for a lone worker and on another pool's board, it is one that nobody reads."""
+        """Without a ``memory`` (a lone worker, another pool's board) the meters are private and never read."""
         memory = memory or MeterMemory.new(slot.index + 1, 0, is_published=False)
         first = memory.shape.area_at(slot.index)
         self._memory = memory

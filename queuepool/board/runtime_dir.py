@@ -42,7 +42,7 @@ class RuntimeDir:
             About.of(self._settings).write(self.path)
 
     def keep(self) -> bool:
-        """Remain the only master even if the directory was removed; returns whether it had to be made again.
+        """Remain the only master even if the directory was removed; returns whether it had to be created again.
 
         Raises as ``claim``: another master may have been faster.
         """
@@ -139,7 +139,7 @@ class RuntimeDir:
 
 
 def _removed(path: Path, pid: int, *, write: bool) -> Board:
-    """The board at ``path``, which somebody has removed but its master has open. Raises ``OSError``."""
+    """The board at ``path``, which was removed but which its master has open. Raises ``OSError``."""
     for link in Path(f"/proc/{pid}/fd").iterdir():
         if os.readlink(link).startswith(str(path)):
             return Board.opened(os.open(link, (os.O_RDWR if write else os.O_RDONLY) | os.O_CLOEXEC), path)
@@ -266,7 +266,7 @@ def base() -> Path:
 def problem_of(path: Path, about: os.stat_result, owner: int | None) -> str:
     """Why this is not a private directory of that user, and what to do; of any user if ``owner`` is ``None``."""
     if not stat.S_ISDIR(about.st_mode):
-        return f"{path} is {'a symbolic link' if stat.S_ISLNK(about.st_mode) else 'no directory'}: remove it"
+        return f"{path} is {'a symbolic link' if stat.S_ISLNK(about.st_mode) else 'not a directory'}: remove it"
     if owner not in (None, about.st_uid):
         return f"{path} belongs to another user (uid {about.st_uid}): have it removed"
     if about.st_mode & 0o077:
@@ -282,7 +282,7 @@ def check_parents(path: Path) -> None:
     for parent in (path, *path.parents):
         if _is_everybodys(parent):
             remedy = f"chmod o-w {parent}, or choose another place"
-            raise ConfigError("runtime_dir", f"{parent} can be written by every user: {remedy}")
+            raise ConfigError("runtime_dir", f"{parent} is writable by every user: {remedy}")
     if path.stat().st_uid not in (0, os.getuid()):
         raise ConfigError("runtime_dir", f"{path} belongs to another user (uid {path.stat().st_uid})")
 

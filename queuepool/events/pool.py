@@ -50,7 +50,7 @@ class WorkerStopping(Event):
 
 @dataclass(frozen=True, slots=True)
 class StewardStopping(Event):
-    """The steward exits in order; no event follows."""
+    """The steward exits cleanly; no event follows."""
 
     words: ClassVar[str] = "steward stopping"
     level: ClassVar[int] = logging.DEBUG
@@ -284,9 +284,9 @@ class SchedulePushed(Event):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleMissed(Event):
-    """The due times of a schedule from ``first`` to ``last`` stay without a job of their own.
+    """The due times of a schedule from ``first`` to ``last`` get no job.
 
-    ``reason``: ``late`` (nothing could push in time; a later time may have been made good instead) or ``overlap`` (its
+    ``reason``: ``late`` (nothing could push in time; a job for a later time may follow instead) or ``overlap`` (its
     last job is still queued or runs).
     """
 

@@ -1,4 +1,4 @@
-"""The format of a log line on a terminal, where people look: short, aligned and in colour."""
+"""The format of a log line on a terminal, for people: short, aligned and in colour."""
 
 from __future__ import annotations
 

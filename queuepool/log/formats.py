@@ -106,7 +106,7 @@ class Json(logging.Formatter):
 
 
 def _with_facts(words: str, facts: Mapping[str, Any]) -> list[str]:
-    """Up to three facts go on the line itself, more of them each on a line of its own."""
+    """Up to three facts go on the line itself; more get a line each below it."""
     if len(facts) <= 3:
         return [f"{words} {pairs(facts)}"]
     width = max(map(len, facts)) + 1
@@ -189,9 +189,7 @@ def trace_of(event: Event) -> str:
 
 
 def context_of(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A job's context, ready for JSON. A value that is too long is cut; of too many or too long ones the first are
-    there.
-    """
+    """A job's context, ready for JSON. A value that is too long is cut; of too many, the first are kept."""
     found: dict[str, Any] = {}
     room = _MAX_CONTEXT
     for name, value in data.items():

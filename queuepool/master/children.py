@@ -87,7 +87,7 @@ class Children:
         """Keep a dead child, with its slot, until the steward has settled its held jobs."""
         child.dead, child.status = True, status
         if child.stop_sent and not (child.is_ready or child.killed):
-            child.killed = Killed.STOP  # in its import, which a stop ends: no death to be reported
+            child.killed = Killed.STOP  # during its import, which a stop ends: not a death to report
         self._note_ready(child)  # it may have died before it was seen ready
         child.write()
         self._dead.append(child)

@@ -187,7 +187,7 @@ class Master:
             self._stop(code=1)
             self._shutdown.cut_short(now)
         elif hopeless := self._respawn.hopeless(now, ready):
-            what = "no steward has lived" if hopeless == Role.STEWARD else "no worker has become ready"
+            what = "no steward has stayed alive" if hopeless == Role.STEWARD else "no worker has become ready"
             _log.critical("%s for %gs: giving up", what, self._settings.give_up)
             self._stop(code=1)
 

@@ -70,7 +70,7 @@ class Reporter:
             header.store = self._store
 
     def _write_pause(self, *, paused: bool) -> None:
-        """For who forks the next master: most states do not tell it."""
+        """For the parent, which forks the next master: most states do not show a pause."""
         if paused or self._signalled:
             self._signalled = State.PAUSED if paused else State.RUNNING
         if self._board.header.signalled != self._signalled:

@@ -113,7 +113,7 @@ class Respawn:
         """Seconds to wait before its successor is forked, and why in words; 0.0 = none."""
         self.has_booted |= child.is_ready and child.role not in HELPERS  # it may have died before it was seen ready
         if child.stop_sent or (child.role in HELPERS and child.status == 0):
-            return 0.0, ""  # told to leave, by its master or by somebody else
+            return 0.0, ""  # told to leave, by its master or from outside
         if not child.is_ready:
             backoffs = self._killed if _was_killed(child.status) else self._boots
             return backoffs[child.role].failed(now), "never became ready"
@@ -187,7 +187,7 @@ class FirstBoot:
         elif not self._any_has_booted(others) and child.generation == _FIRST:
             self._log_cause(child, status, logging.CRITICAL)
             if not self.has_failed:
-                _log.critical("no worker has become ready since the start: the pool ends")
+                _log.critical("no worker has become ready since the start: the pool exits")
             self.has_failed = True
 
     def _any_has_booted(self, others: Children) -> bool:

@@ -182,7 +182,7 @@ def _watchdog(usec: str) -> float:
     """Seconds; 0.0 for a time that cannot be kept."""
     seconds = int(usec) / 1e6 if usec.isascii() and usec.isdecimal() and len(usec) < 20 else 0.0
     if seconds < _MIN_WATCHDOG:
-        _log.warning("%s=%s is ignored: it is no time of at least %g s", _USEC, usec[:20], _MIN_WATCHDOG)
+        _log.warning("%s=%s is ignored: it is not a time of at least %g s", _USEC, usec[:20], _MIN_WATCHDOG)
         return 0.0
     return seconds
 
@@ -239,7 +239,7 @@ class SignsOfPool:
 
     def _worst(self) -> str:
         """Empty if it cannot be read."""
-        with suppress(Exception):  # whatever a job has written there: it ends neither a master nor its parent
+        with suppress(Exception):  # whatever a job has written there must end neither a master nor its parent
             troubles = health_of(overview(self._settings.name, self._board)).troubles
             return troubles[0].text if troubles else ""
         return ""

@@ -1,4 +1,4 @@
-"""A look at the server and the schedules before a pool or a lone worker starts."""
+"""What is checked before a pool or a lone worker starts: the server, its files, the address, the schedules."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def refuse_unfit(settings: ConnectionSettings, queue: str) -> None:
 def make_missing_files(settings: ConnectionSettings) -> list[str]:
     """Make SQLite's files that the settings name, with their tables; returns the paths of those made.
 
-    At a start alone: later a missing file is on its way to its place, or was taken away. One whose directory is not
-    there is waited for, as a server is. Raises ``StoreUnfit`` for a directory that cannot be written to. The default's
-    file is made by whoever comes first.
+    Only at a start: later, a missing file is being put in place, or was taken away. One whose directory is missing is
+    waited for, as a server is. Raises ``StoreUnfit`` for a directory that cannot be written to. The default's file is
+    made by the first process that needs it.
     """
     if {kind_of(url) for url in urls_of(settings).values()} == {"redis"}:
         return []
@@ -63,7 +63,7 @@ def refuse_unbindable(settings: PoolSettings) -> None:
 
 
 def refuse_unsendable(schedules: Sequence[ScheduleSettings]) -> None:
-    """Raise ``ConfigError`` when the data of a schedule cannot be a job's: its steward would die of it."""
+    """Raise ``ConfigError`` when the data of a schedule cannot be a job's: it would crash its steward."""
     if schedules:
         from queuepool.steward.schedule import ScheduledJob  # imported here: few pools have schedules
 

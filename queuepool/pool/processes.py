@@ -80,7 +80,7 @@ class Processes:
         return self._work(slot, signals, alarm)
 
     def _mapped(self, slot: Slot) -> Slot:
-        """The slot, mapped into memory anew: jobs run here, and must not find a file of the pool open."""
+        """The slot, on the board mapped into memory: jobs run here, and must not find a file of the pool open."""
         self._board = self._board.mapped()
         self._runtime.close_in_child()
         return self._board.slots[slot.index]
@@ -110,7 +110,7 @@ class Processes:
         return True
 
     def _noted(self, slot: Slot, modules: Iterable[str]) -> Iterator[str]:
-        """The modules; the board names the one that is being imported, as a process that the alarm kills cannot."""
+        """The modules; the board names the one that is being imported, since a process that the alarm kills cannot."""
         for module in modules:
             slot.note = boot_report.too_late(module, self._settings.boot_timeout)
             yield module
@@ -227,11 +227,11 @@ class ModuleFiles:
     def __init__(self, board: Board) -> None:
         self._board = board
         self._count = 0
-        #: each with the Unix second since when it has been imported
+        #: each with the Unix time from which it is imported
         self._began: dict[str, float] = {}
 
     def tell(self, slot: Slot, began: float) -> None:
-        """Tell those that have been imported since ``began`` (Unix seconds), too, if there are any."""
+        """Pass on those imported since ``began`` (Unix seconds), too, if there are any."""
         if self._count == len(sys.modules):
             return
         self._count = len(sys.modules)
@@ -239,8 +239,8 @@ class ModuleFiles:
         try:
             publish(self._board, slot, self._began)
         except OSError as error:
-            _log.warning("the files of the modules cannot be told to the steward: %s", error)
+            _log.warning("cannot pass the modules' files to the steward: %s", error)
 
     def watch(self, slot: Slot) -> None:
-        """Also tell those that jobs import."""
+        """Also pass on those that jobs import."""
         LISTENERS.add(Looping, lambda event: self.tell(slot, time.time()))

@@ -55,7 +55,7 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
     board = _new_board(runtime, settings)
     roles = Processes(settings, board, runtime, served)
     if not proc.adopt_orphans() and settings.preload:
-        raise ConfigError("preload", "this system hands no orphans on (Linux does): say no")
+        raise ConfigError("preload", "this system does not hand on orphans (Linux does): say no")
     announce.beginning(__version__, settings, workers=settings.workers, directory=runtime.path)
     announce.made(made)
     if settings.connection.embedded:
@@ -74,7 +74,7 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
 def start_all(
     pools: Sequence[PoolSettings], report: Callable[[QueuepoolError, str], int], served: Collection[str] = ()
 ) -> int:
-    """Run each pool under a master of its own and forward every signal; returns the worst exit code.
+    """Run each pool under its own master and forward every signal; returns the worst exit code.
 
     ``report`` reports why one of several pools could not start, and which one, and returns its exit code. A single
     pool's error is raised.
@@ -105,7 +105,7 @@ def _start_or_report(pool: PoolSettings, report: Callable[[QueuepoolError, str],
 
 
 def _new_board(runtime: RuntimeDir, settings: PoolSettings) -> Board:
-    """Two slots per worker, since a rolling restart may run two; room is set aside for the usual processes."""
+    """Two slots per worker, since a rolling restart may run two; disk space is allocated for the usual processes."""
     workers = settings.workers
     sweep(runtime.path)
     try:

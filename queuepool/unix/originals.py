@@ -45,7 +45,7 @@ def replacing() -> list[str]:
 
 
 def is_in_library(frame: FrameType | None) -> bool:
-    """Whether one of these libraries runs there: an exception would be printed, and leave a timer that strikes later.
+    """Whether one of these libraries runs there: an exception would be printed, and leave a timer that fires later.
 
     A short wait in there, as for a connection, is not worth that; the long ones are the kernel's.
     """

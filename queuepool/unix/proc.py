@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _MB = 1024 * 1024
-# It finds the arguments and the environment in memory now: with a variable taken out first, it could set no title.
-with suppress(UnicodeDecodeError):  # an argument that is no text, of which others complain
+# It finds the arguments and the environment in memory now: once a variable was removed, it could not set a title.
+with suppress(UnicodeDecodeError):  # an argument is not text, which others report
     getproctitle()
 
 
