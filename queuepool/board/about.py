@@ -91,6 +91,12 @@ class About:
         return f"the one {About.of(settings)._origin} is not running; {which}, is: say {self._hint(folder)}"
 
     @property
+    def gone(self) -> str:
+        """Which of the places that it was started with have been removed since."""
+        places = (self.working_directory, self.configuration)
+        return ", ".join(place for place in places if place and not Path(place).exists())
+
+    @property
     def _origin(self) -> str:
         prefix = f" with prefix {self.prefix}" if self.prefix else ""
         return f"of {self.configuration}" if self.configuration else f"on {self.store}{prefix}"
@@ -101,12 +107,6 @@ class About:
             return f"-c {shlex.quote(self.configuration)}"
         by_place = f"--runtime-dir {shlex.quote(str(folder.parent))}"
         return f"{self._flags} (or {by_place})" if self._is_known_by_flags else by_place
-
-    @property
-    def gone(self) -> str:
-        """Which of the places that it was started with have been removed since."""
-        places = (self.working_directory, self.configuration)
-        return ", ".join(place for place in places if place and not Path(place).exists())
 
     @property
     def _flags(self) -> str:

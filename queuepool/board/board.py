@@ -29,6 +29,8 @@ _MAGIC = 0x71756575_00000009
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PAGE = 4096
 _SLOT = -(-(Slot.size + 2 * AREA) // _PAGE) * _PAGE
+#: seconds before a lease's end at which its worker must be dead
+LEASE_MARGIN = 0.5
 
 
 class Board:
@@ -206,12 +208,6 @@ def sweep(folder: Path) -> None:
             beside.unlink(missing_ok=True)
 
 
-# When a process must be killed, according to its slot.
-
-#: seconds before a lease's end at which its worker must be dead
-LEASE_MARGIN = 0.5
-
-
 def overdue(slot: Slot, now: float, grace: float, margin: float = LEASE_MARGIN) -> Killed | None:
     """Why this process must be killed now; ``None`` if it need not be. All in seconds; ``now`` is monotonic."""
     deadline, lease_end = slot.deadline, slot.lease_deadline  # each read once: the worker may change them in between
@@ -231,13 +227,12 @@ def next_deadline(slot: Slot, grace: float) -> float:
     return min(due, default=float("inf"))
 
 
-# A board's file name: which master made it, and on which system that master ran.
-#
-# It is believed rather than the board's content, over which a job may have written.
-
-
 class BoardName(NamedTuple):
-    """``start_time`` is the master's ``proc.start_time``; an empty ``boot`` or ``namespace`` is unknown."""
+    """A board's file name: which master made it, and on which system.
+
+    It is believed rather than the board's content, which a job may have overwritten. ``start_time`` is the master's
+    ``proc.start_time``; an empty ``boot`` or ``namespace`` is unknown.
+    """
 
     pid: int
     start_time: int

@@ -85,11 +85,6 @@ def health_of_lost(silent: float, ran: str) -> Health:
     return _gone(LOST, Trouble("lost", words))
 
 
-def _gone(state: str, trouble: Trouble) -> Health:
-    """Of a pool of which no process is known to live."""
-    return Health(state, takes_jobs=False, rests=False, is_well=False, troubles=(trouble,))
-
-
 def lived_state(state: State, wanted: int, workers: Collection[State], *, cannot_boot: bool) -> State:
     """The state of a pool that would be ``state`` if its workers had become ready; ``workers`` are the living ones.
 
@@ -100,6 +95,11 @@ def lived_state(state: State, wanted: int, workers: Collection[State], *, cannot
     if cannot_boot:
         return State.FAILING
     return State.STARTING if state is State.RUNNING else state
+
+
+def _gone(state: str, trouble: Trouble) -> Health:
+    """Of a pool of which no process is known to live."""
+    return Health(state, takes_jobs=False, rests=False, is_well=False, troubles=(trouble,))
 
 
 def _state_of(pool: PoolOverview, workers: Collection[str]) -> str:

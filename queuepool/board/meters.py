@@ -60,6 +60,8 @@ DONE, RELEASED, FAILED, GIVEN_BACK = range(len(OUTCOMES))
 LOST = len(OUTCOMES)
 #: what is added to a way for the same outcome of an attempt that was lost
 AS_LOST = LOST - RELEASED
+#: the word ``ENDING`` is a number in this base, of the attempt, the reason and the way
+_ENDING_BASE = 8
 RUN_BUCKETS = len(RUN_BOUNDS) + 1
 JOB_NUMBERS = FIRST_WAY + len(WAYS) * RUN_BUCKETS
 JOB_STRUCT = Struct(f"=3d{JOB_NUMBERS - 3}q")
@@ -208,10 +210,6 @@ class MeterMemory(mmap.mmap):
         return memory
 
 
-#: ``ending`` has room for so many ways, and so many reasons
-_WAYS = _LOSSES = 8
-
-
 class SlotMeters:
     """The meters of one slot, written by its worker and, after that one's death, by the steward.
 
@@ -276,13 +274,13 @@ class SlotMeters:
     def intend(self, way: int, reason: str = "") -> None:
         """Before the job is marked as settled: its attempt ends this way; ``reason`` for those from ``LOST`` on."""
         loss = LOSSES.index(reason) if reason else 0
-        self.words[ENDING] = (self.words[BEGUN] * _LOSSES + loss) * _WAYS + way
+        self.words[ENDING] = (self.words[BEGUN] * _ENDING_BASE + loss) * _ENDING_BASE + way
 
     @property
     def intended(self) -> tuple[int, int] | None:
         """The way in which the last attempt is to end, and the number of the reason; ``None`` if none is noted."""
-        ending, way = divmod(self.words[ENDING], _WAYS)
-        begun, loss = divmod(ending, _LOSSES)
+        ending, way = divmod(self.words[ENDING], _ENDING_BASE)
+        begun, loss = divmod(ending, _ENDING_BASE)
         is_valid = begun == self.words[BEGUN] and way < len(WAYS) and loss < len(LOSSES)
         return (way, loss) if is_valid else None
 

@@ -1,4 +1,4 @@
-"""A pool's private directory: the pidfile and the boards."""
+"""A pool's private directory, with its pidfile and its boards: where it is, and which places are refused."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from queuepool.unix import file_lock
 
 #: an empty file whose modification time is that of the master's last pass
 ALIVE = "alive"
+#: seconds to wait for the pidfile's lock
+_LOCK_WAIT = 0.1
 
 
 class RuntimeDir:
@@ -146,13 +148,10 @@ def _removed(path: Path, pid: int, *, write: bool) -> Board:
     raise FileNotFoundError(path)
 
 
-# A pool's pidfile, whose lock allows one master only.
-
-_MOMENT = 0.1
-
-
 class Pidfile:
-    """The lock decides, not the text: no child inherits it, and it ends with the process, however that ends.
+    """A pool's pidfile, whose lock allows one master only.
+
+    The lock decides, not the text: no child inherits it, and it ends with the process, however that ends.
 
     ``running`` makes the error for a lock that another process holds, from that process's pid.
     """
@@ -202,15 +201,15 @@ class Pidfile:
             self._fd = -1
 
     def _locked_soon(self) -> int:
-        """Take the lock; wait for up to ``_MOMENT`` seconds, since a steward that clears away may hold it briefly."""
-        until = time.monotonic() + _MOMENT
+        """Take the lock; wait for a moment, since a steward that removes leftovers may hold it briefly."""
+        until = time.monotonic() + _LOCK_WAIT
         while True:
             try:
                 return self._locked()
             except PoolRunning:
                 if time.monotonic() >= until:
                     raise
-            time.sleep(_MOMENT / 10)
+            time.sleep(_LOCK_WAIT / 10)
 
     def _locked(self) -> int:
         with refusing("runtime_dir", self.path):
@@ -241,11 +240,8 @@ def _closing(fd: int) -> Iterator[None]:
         os.close(fd)
 
 
-# The default place of pools' directories, and which places are refused for one.
-
-
 def base() -> Path:
-    """The default directory of this user. Raises ``ConfigError`` when it is not ours alone."""
+    """The default place of this user's pools. Raises ``ConfigError`` when it is not ours alone."""
     if os.getuid() == 0:
         return Path("/run/queuepool")
     if given := os.environ.get("XDG_RUNTIME_DIR"):

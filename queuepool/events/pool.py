@@ -1,4 +1,4 @@
-"""Events of workers, of pools and of their stores."""
+"""Events of workers, of pools and of their stores, alerts and schedules."""
 
 from __future__ import annotations
 
@@ -216,9 +216,6 @@ class StoreRefused(Event):
     problem: str
 
 
-# Events of alerts.
-
-
 @dataclass(frozen=True, slots=True)
 class AlertEvent(Event):
     """The base of the events of one alert. ``kind`` is its key in ``[alerts]``; ``since`` is aware, in UTC.
@@ -262,9 +259,6 @@ class AlertUnsent(Event):
     kind: str
     subject: str
     problem: str
-
-
-# Events of schedules.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The format of a log line: ``key=value`` for people, or a JSON object with Laravel's names."""
+"""The format of a log line: ``key=value`` for people, or a JSON object; an event's fields have Laravel's names."""
 
 from __future__ import annotations
 
@@ -24,6 +24,20 @@ from queuepool.log.own_logger import OURS
 from queuepool.log.tracebacks import summary, text_of
 from queuepool.payload.context import MOST_LOGGED
 from queuepool.unix.escape import escaped
+
+#: most characters of a field: a job's exception may have any size
+_MAX_TEXT = 8192
+#: most characters of a context, names and values
+_MAX_CONTEXT = 4 * _MAX_TEXT
+#: the name that stands for the values left out
+_MORE = "…"
+#: Source: WorkCommand.php, writeOutputAsJson (13.x)
+_STATUS: dict[type[Event], tuple[str, str]] = {
+    JobProcessing: ("starting", ""),
+    JobProcessed: ("success", "deleted"),
+    JobReleased: ("released_after_exception", "released"),
+    JobFailed: ("failed", "failed"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,23 +146,6 @@ def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
         return formatter.formatException(record.exc_info)
     event = _event(record)
     return trace_of(event) if event else ""
-
-
-# An event as fields with Laravel's names, and as one line of ``key=value``.
-
-#: most characters of a field: a job's exception may have any size
-_MAX_TEXT = 8192
-#: most characters of a context, names and values
-_MAX_CONTEXT = 4 * _MAX_TEXT
-#: the name that stands for those that are not shown
-_MORE = "…"
-#: Source: WorkCommand.php, writeOutputAsJson (13.x)
-_STATUS: dict[type[Event], tuple[str, str]] = {
-    JobProcessing: ("starting", ""),
-    JobProcessed: ("success", "deleted"),
-    JobReleased: ("released_after_exception", "released"),
-    JobFailed: ("failed", "failed"),
-}
 
 
 def fields_of(event: Event) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from queuepool.stores.factory import Stores
 
 def refuse_unfit(settings: ConnectionSettings, queue: str) -> None:
     """Raise ``StoreUnfit`` when the server is unsuitable; one that does not answer passes."""
-    with closing(Stores(settings)) as stores, _waiting_for_it_later():
+    with closing(Stores(settings)) as stores, _waiting_for_the_store():
         stores.examine(queue)
 
 
@@ -35,21 +35,10 @@ def make_missing_files(settings: ConnectionSettings) -> list[str]:
     for (url, names), tables in places_of([settings]).items():
         path, is_default = database_of(url), settings.embedded and url == settings.url
         if scheme_of(url) == "sqlite" and Path(path).parent.is_dir() and not (is_default or Path(path).exists()):
-            with closing(client_at(url, names)) as client, _waiting_for_it_later():
+            with closing(client_at(url, names)) as client, _waiting_for_the_store():
                 migrate(client, tables)
                 made.append(path)
     return made
-
-
-@contextmanager
-def _waiting_for_it_later() -> Iterator[None]:
-    """Ignore what keeps a store from answering, but not what makes it unfit."""
-    try:
-        yield
-    except StoreUnfit:
-        raise
-    except StoreError:
-        return
 
 
 def refuse_unbindable(settings: PoolSettings) -> None:
@@ -69,3 +58,14 @@ def refuse_unsendable(schedules: Sequence[ScheduleSettings]) -> None:
 
         for one in schedules:
             ScheduledJob(one)
+
+
+@contextmanager
+def _waiting_for_the_store() -> Iterator[None]:
+    """Ignore that a store does not answer now, for which the pool will wait, but not that it is unfit."""
+    try:
+        yield
+    except StoreUnfit:
+        raise
+    except StoreError:
+        return

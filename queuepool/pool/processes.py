@@ -36,6 +36,7 @@ from queuepool.worker.template import Template
 
 #: seconds beyond its waits that a round without a job may take
 _STALL_TIMEOUT = 30.0
+_log = logging.getLogger("queuepool")
 
 
 class Processes:
@@ -71,6 +72,42 @@ class Processes:
             Template(self._settings.name, self._board, slot, self._copied_worker).run()
         slot.exited_cleanly = 1
         return LEFT
+
+    def steward(self, slot: Slot, paused: bool) -> int:
+        """Imports the listeners and runs the steward."""
+        signals = WorkerSignals()
+        signals.listen()
+        self._runtime.close_in_child()
+        self._board.hold(byte=1)
+        settings = self._settings
+        proc.show(f"queuepool: steward [{settings.name}] starting")
+        log.setup(settings, "steward", write_timeout=1.0)
+        capture()
+        stray_processes.mark(self._board.mark(slot))
+        alarm = Alarm(trace := self._board.new_trace(slot))
+        if not self._has_listeners(slot, trace):
+            return BOOT
+        _restore(signals, alarm)
+        log.adopt(settings)
+        log.listen(LISTENERS)
+        announce.replaced_names("listeners")
+        StewardProcess(settings, self._board, self._runtime, signals).run(slot)
+        slot.exited_cleanly = 1
+        return LEFT
+
+    def web(self, slot: Slot, paused: bool) -> int:
+        """Serves the pages of ``listen``; it imports nothing of the user's."""
+        # By SIGKILL, which no slow page delays: the next master needs the address.
+        proc.end_with_parent(self._board.name.pid, signal.SIGKILL)
+        signals = WorkerSignals()
+        signals.listen()
+        self._runtime.close_in_child()
+        proc.show(f"queuepool: web [{self._settings.name}] starting")
+        log.setup(self._settings, "web", write_timeout=1.0)
+        log.adopt(self._settings)
+        from queuepool.pool.web_process import run  # imported here: few pools have one
+
+        return run(self._settings, self._board, slot, signals)
 
     def _copied_worker(self, slot: Slot) -> int:
         """A worker that a template has forked: the modules are imported already."""
@@ -133,42 +170,6 @@ class Processes:
             self._module_files.watch(slot)
         return work(settings, slot_writer, signals, limits, self._board, self._runtime).code
 
-    def steward(self, slot: Slot, paused: bool) -> int:
-        """Imports the listeners and runs the steward."""
-        signals = WorkerSignals()
-        signals.listen()
-        self._runtime.close_in_child()
-        self._board.hold(byte=1)
-        settings = self._settings
-        proc.show(f"queuepool: steward [{settings.name}] starting")
-        log.setup(settings, "steward", write_timeout=1.0)
-        capture()
-        stray_processes.mark(self._board.mark(slot))
-        alarm = Alarm(trace := self._board.new_trace(slot))
-        if not self._has_listeners(slot, trace):
-            return BOOT
-        _restore(signals, alarm)
-        log.adopt(settings)
-        log.listen(LISTENERS)
-        announce.replaced_names("listeners")
-        StewardProcess(settings, self._board, self._runtime, signals).run(slot)
-        slot.exited_cleanly = 1
-        return LEFT
-
-    def web(self, slot: Slot, paused: bool) -> int:
-        """Serves the pages of ``listen``; it imports nothing of the user's."""
-        # By SIGKILL, which no slow page delays: the next master needs the address.
-        proc.end_with_parent(self._board.name.pid, signal.SIGKILL)
-        signals = WorkerSignals()
-        signals.listen()
-        self._runtime.close_in_child()
-        proc.show(f"queuepool: web [{self._settings.name}] starting")
-        log.setup(self._settings, "web", write_timeout=1.0)
-        log.adopt(self._settings)
-        from queuepool.pool.web_process import run  # imported here: few pools have one
-
-        return run(self._settings, self._board, slot, signals)
-
     def _has_listeners(self, slot: Slot, trace: FileIO) -> bool:
         """Import the listeners, all that a steward imports."""
         return self._has_imported(slot, trace, lambda: import_modules(self._settings.listeners))
@@ -207,22 +208,17 @@ def boot(
 
 
 def _restore(signals: WorkerSignals, alarm: Alarm) -> None:
-    """Restore handlers and alarm, whatever the modules did to signals: stops and deadlines must take effect.
+    """Restore our handlers, the alarm, and what the modules have removed from Python's library.
 
-    Also what they have taken away of Python's library.
+    Stops and deadlines must take effect whatever the modules did to signals.
     """
     originals.give_back()
     signals.listen()
     alarm.prepare()
 
 
-# With ``reload``: what workers and templates tell the steward of the files that they have imported.
-
-_log = logging.getLogger("queuepool")
-
-
 class ModuleFiles:
-    """Those of one process; a worker that a template forks begins with the template's."""
+    """With ``reload``: the files that a process has imported, for the steward. A forked worker has its template's."""
 
     def __init__(self, board: Board) -> None:
         self._board = board

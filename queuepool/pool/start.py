@@ -32,6 +32,12 @@ from queuepool.unix.places import lasting
 _SPARE_SLOTS = 14
 #: the steward, and the template or one more worker while one is replaced
 _HELPERS = 2
+#: what the processes of every pool import late
+_LATE_MODULES = (
+    "jobs.decorator", "jobs.dispatch", "jobs.job_class", "jobs.job_schedules", "jobs.pusher", "jobs.within",
+    "payload.scheduled", "payload.php_serialize", "payload.php_unserialize", "steward.schedule",
+    "unix.posix_timer",
+)  # fmt: skip
 _log = logging.getLogger("queuepool")
 
 
@@ -121,24 +127,15 @@ def _new_board(runtime: RuntimeDir, settings: PoolSettings) -> Board:
     return board
 
 
-# What a pool's processes import late, imported before the first fork: they share it, and may outlive its files.
-#
-# An installation is removed under a running pool by whoever prunes old releases. A steward or a worker that is replaced
-# after that must not need one more file of ours.
-
-#: of every pool
-_USUAL = (
-    "jobs.decorator", "jobs.dispatch", "jobs.job_class", "jobs.job_schedules", "jobs.pusher", "jobs.within",
-    "payload.scheduled", "payload.php_serialize", "payload.php_unserialize", "steward.schedule",
-    "unix.posix_timer",
-)  # fmt: skip
-
-
 def load_all(settings: PoolSettings) -> None:
-    """Import it, and read the scripts of the stores. Opens nothing."""
+    """Import what a pool's processes import late, before the first fork, and read the stores' scripts. Opens nothing.
+
+    They share it, and may outlive its files: old releases are pruned under running pools, and a steward or a worker
+    that is replaced after that must not need one more file of ours.
+    """
     Stores(settings.connection)  # which imports its parts
     load_drivers(settings.connection)
-    for name in (*_USUAL, *_of_settings(settings), *_of_stores(settings.connection)):
+    for name in (*_LATE_MODULES, *_of_settings(settings), *_of_stores(settings.connection)):
         import_module(f"queuepool.{name}")
 
 

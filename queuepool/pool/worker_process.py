@@ -71,11 +71,6 @@ def warn_of_jobs(settings: PoolSettings, header: Header, slot: Slot, served: Col
             _log.warning("%s", warning)
 
 
-def _is_first(slot_writer: SlotWriter) -> bool:
-    """Whether this worker is the one to log what each of them would log."""
-    return slot_writer.slot.number <= 1 >= slot_writer.slot.incarnation
-
-
 def work(
     settings: PoolSettings,
     slot_writer: SlotWriter,
@@ -111,6 +106,11 @@ def work(
     slot_writer.meter.leaves(reason)
     slot_writer.leave()
     return reason
+
+
+def _is_first(slot_writer: SlotWriter) -> bool:
+    """Whether this worker is the one to log what each of them would log."""
+    return slot_writer.slot.number <= 1 >= slot_writer.slot.incarnation
 
 
 def _control_state(
