@@ -138,7 +138,7 @@ class BadArguments(JobError):
 
 
 class NeedsLaravel(JobError):
-    """An object job that only Laravel can conclude. It has not begun; it can be retried once that is configured.
+    """An object job that only Laravel can conclude; it has not begun, and can be retried once that is configured.
 
     ``by_outcome``: whether all that is ``lacking`` can be handed to Laravel.
     """

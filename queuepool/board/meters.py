@@ -79,9 +79,10 @@ FIRST_JOB = FIRST_ERROR + ROWS * ERROR_ROW
 
 
 class Rows(NamedTuple):
-    """One kind of rows: the word of the head with their number, their first word, the words of each, its numbers.
+    """One kind of rows. ``used``: the word of the head with their number. ``first``: their first word.
 
-    ``times`` of its numbers are seconds, the first of them when it was first used. ``texts``: the bytes of its names.
+    ``words``: the words of each. ``numbers``: the layout of a row's numbers; the first ``times`` of them are seconds,
+    and the very first is when the row was first used. ``texts``: the bytes of its names.
     """
 
     used: int
@@ -115,14 +116,14 @@ _LENGTH = Struct("=H")
 
 
 class Shape(NamedTuple):
-    """Of the meters of a board with ``capacity`` slots, of a pool with so many queues."""
+    """The layout of the meters of a board with ``capacity`` slots, for a pool of so many ``queues``."""
 
     capacity: int
     queues: int
 
     @property
     def size(self) -> int:
-        """Bytes of it all."""
+        """Bytes of the whole."""
         return self.area_at(self.capacity)
 
     @property
@@ -296,7 +297,7 @@ class SlotMeters:
         self.reals[FIRST_JOB + row * JOB_ROW + RUN_TOTAL] += duration
 
     def _show(self, way: int) -> None:
-        """On the board for all processes, at once. What is done is shown before its hooks are called (``Batch``)."""
+        """Show it on the board, at once. (``Batch`` shows a done job, before its hooks are called.)"""
         outcome = way - AS_LOST if way >= LOST else way
         if outcome == FAILED:
             self._slot.failed = as_count(self._slot.failed) + 1

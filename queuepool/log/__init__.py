@@ -40,7 +40,7 @@ def setup(
     own_logger.become(
         handler, logging.WARNING if settings.quiet else logging.DEBUG if settings.verbose else logging.INFO
     )
-    logging.lastResort = _others  # the application's, where it takes all handlers off its root
+    logging.lastResort = _others  # for the application's records, if it removes all handlers from its root logger
 
 
 def _format(settings: PoolSettings, origin: Origin, handler: Stream) -> logging.Formatter:

@@ -192,7 +192,7 @@ class Master:
             self._stop(code=1)
 
     def _stop_helpers(self) -> None:
-        """Once all workers have exited; the steward first settles their jobs, and is replaced if it dies before."""
+        """When all workers have exited. The steward first settles their jobs, and is replaced if it dies early."""
         if self._children.are_working:
             return
         now = time.monotonic()

@@ -24,7 +24,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Reporter:
-    """Writes the header's fields that are the master's. A job can overwrite them, so they are kept here too."""
+    """Writes the master's fields of the header. A job can overwrite them, so they are kept here too."""
 
     def __init__(
         self,

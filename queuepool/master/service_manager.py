@@ -55,7 +55,7 @@ class Signs(NamedTuple):
     is_stopping: bool = False
     #: the start, or the running jobs, may take until then; 0.0 = as long as the unit says
     until: float = 0.0
-    #: whether every loop that this is about has come round lately
+    #: whether every loop concerned has come round lately
     is_live: bool = True
     #: the worst of what is wrong, in words for people; empty if nothing is
     trouble: str = ""

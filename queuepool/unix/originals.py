@@ -55,7 +55,7 @@ def is_in_library(frame: FrameType | None) -> bool:
 
 
 def has_threads() -> bool:
-    """Whether a new thread is one of the kernel's; else it would run only when this one waits by the same library."""
+    """Whether a new thread is one of the kernel's; else it would run only while this one waits in that library."""
     return sys.modules["_thread"].start_new_thread is start_thread
 
 

@@ -134,7 +134,7 @@ class WorkerSignals:
         QUIT ends it when Python next looks, since its own action writes a core.
         """
         for signum in STOPS:
-            if signum == signal.SIGQUIT or os.getpid() == 1:  # the kernel spares process 1 what it does to others
+            if signum == signal.SIGQUIT or os.getpid() == 1:  # the kernel takes no default action on process 1
                 install(signum, _end)
             else:
                 install(signum, signal.SIG_DFL)

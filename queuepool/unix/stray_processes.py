@@ -69,9 +69,9 @@ def mark_of(pid: int) -> ProcessMark | None:
 
 
 def sweep(living: Container[int], board: str, marks: Container[ProcessMark], refused: Container[int] = ()) -> set[int]:
-    """Kill this process's children that come from a worker of this board that is dead, as its mark is not in ``marks``.
+    """Kill our children that a dead worker of this board has left: ``marks`` are those of the living workers.
 
-    Not those of the ``living`` pids. Returns those that may not be killed, as they are another user's; those that were
+    Children with a ``living`` pid are spared. Returns the pids that cannot be killed, as they are another user's; those
     ``refused`` before are not tried again.
     """
     lost = [pid for pid in proc.children() if pid not in living and _is_lost(mark_of(pid), board, marks)]

@@ -97,7 +97,7 @@ def test_names_of_jobs(reading):
 def test_a_small_terminal(reading):
     assert shown(reading, View(), 40, 10) == picture("""
         queuepool default  running  up 3d00h  m~
-        ! the store has been away since 2027-01-~
+        ! the store has been away since 2027-01~
         2 of 3 workers busy, 126 MB, failed job~
         done 1,234,000 (41.2/s)  failed 0 (0.1/~
         store redis://127.0.0.1:6379/0  user app
