@@ -271,5 +271,5 @@ class BoardName(NamedTuple):
 
     @property
     def has_master(self) -> bool:
-        """Whether that master runs, as far as a pid can tell it."""
+        """Whether that master runs, as far as its pid shows."""
         return self.is_of_this_system and proc.is_alive(self.pid, self.start_time)

@@ -186,7 +186,7 @@ def trace_of(event: Event) -> str:
 
 
 def context_of(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A job's context, ready for JSON. A value that is too long is cut; of too many, the first are kept."""
+    """A job's context for JSON. A value that is too long is cut; if there are too many, the first ones are kept."""
     found: dict[str, Any] = {}
     room = _MAX_CONTEXT
     for name, value in data.items():

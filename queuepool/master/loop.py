@@ -185,7 +185,7 @@ class Master:
             return
         if self._first_boot.has_failed:
             self._stop(code=1)
-            self._shutdown.cut_short(now)
+            self._shutdown.shorten(now)
         elif hopeless := self._respawn.hopeless(now, ready):
             what = "no steward has stayed alive" if hopeless == Role.STEWARD else "no worker has become ready"
             _log.critical("%s for %gs: giving up", what, self._settings.give_up)

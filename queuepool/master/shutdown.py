@@ -58,7 +58,7 @@ class Shutdown:
         self._header.end_orphans_at = self._end_orphans_at
         self._header.stop_asked = int(self.is_asked)
 
-    def cut_short(self, now: float) -> None:
+    def shorten(self, now: float) -> None:
         """No worker has become ready: wait for booting processes and the steward only briefly.
 
         Workers of killed masters have nothing to do with that: they may run on.

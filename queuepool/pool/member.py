@@ -108,7 +108,7 @@ class Member:
             self._backoff.succeeded()
         was_live, self.is_live = self.is_live, self._has_beat(now)
         if was_live and not self.is_live:
-            self._say(logging.ERROR, "master pid=%d hangs: its loop does not come round", self.pid)
+            self._say(logging.ERROR, "master pid=%d hangs: its loop makes no progress", self.pid)
         elif self.is_live and not was_live:
             self._say(logging.WARNING, "master pid=%d no longer hangs", self.pid)
 

@@ -61,7 +61,7 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
     board = _new_board(runtime, settings)
     roles = Processes(settings, board, runtime, served)
     if not proc.adopt_orphans() and settings.preload:
-        raise ConfigError("preload", "this system does not hand on orphans (Linux does): say no")
+        raise ConfigError("preload", "this system cannot reparent orphans (Linux can): say no")
     announce.beginning(__version__, settings, workers=settings.workers, directory=runtime.path)
     announce.made(made)
     if settings.connection.embedded:
@@ -130,8 +130,8 @@ def _new_board(runtime: RuntimeDir, settings: PoolSettings) -> Board:
 def load_all(settings: PoolSettings) -> None:
     """Import what a pool's processes import late, before the first fork, and read the stores' scripts. Opens nothing.
 
-    They share it, and may outlive its files: old releases are pruned under running pools, and a steward or a worker
-    that is replaced after that must not need one more file of ours.
+    They share its memory, and may outlive its files: old releases are pruned under running pools, and a steward or a
+    worker that is replaced after that must not need one more file of ours.
     """
     Stores(settings.connection)  # which imports its parts
     load_drivers(settings.connection)

@@ -23,7 +23,7 @@ _ORIGINALS: dict[str, dict[str, object]] = {
     "time": {"sleep": time.sleep},
     "_thread": {"start_new_thread": start_new_thread},
 }
-#: who is known to replace them
+#: the libraries that are known to replace them
 _LIBRARIES = ("gevent", "eventlet")
 
 
