@@ -229,7 +229,7 @@ CASES: list[tuple[Callable[[Standing], None], str, bool, int, bool, str]] = [
     (lambda pool: lose_store(pool, 90), "running", False, 4, False, "the store has been away since"),
     (fill_store, "running", True, 0, False, "the store has been full since"),
     (lose_stewards, "failing", False, 4, False, "the steward dies again and again"),
-    (leave_orphans, "running", True, 0, False, "workers of a killed master that still run"),
+    (leave_orphans, "running", True, 0, False, "workers of a killed master still run"),
     (stop, "draining", False, 4, False, "the pool is being stopped"),
     (hang, "running", False, 4, False, "the master's loop last came round 10"),
 ]

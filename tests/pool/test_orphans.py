@@ -448,9 +448,9 @@ def test_a_process_that_is_not_the_one_meant_is_not_signalled():
 _ANOTHER_USERS = """
 import os, signal, sys
 from queuepool.unix import proc, stray_processes
-from queuepool.unix.stray_processes import Mark
+from queuepool.unix.stray_processes import ProcessMark
 
-dead = Mark.of("board.1-1", 3, 1)
+dead = ProcessMark.of("board.1-1", 3, 1)
 if (child := os.fork()) == 0:
     stray_processes.mark(dead)
     os.write(int(sys.argv[1]), b"marked")
