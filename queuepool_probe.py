@@ -1,7 +1,7 @@
 """Is the pool live, started, ready? For container probes and monitors, which ask every few seconds.
 
 It reads the pool's lock and some numbers of its board, and imports nothing of queuepool, as that would take longer than
-the answer. The places of these numbers are documented in docs/services.md; a test compares them with the package.
+the answer. The offsets of these numbers are documented in docs/services.md; a test compares them with the package.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Usage: queuepool-probe live|started|ready [--dir DIR] [--pool NAME] [--max-age S
 Say whether the local pool is
   live      its master runs, and its loop has come round within the last --max-age seconds
   started   its modules have been imported, even if no store has answered yet
-  ready     it is live and running, and a worker waits for jobs or runs one: what queuepool status says, too
+  ready     it is live and running, and a worker waits for jobs or runs one, as in queuepool status
 
-  --dir DIR          the pool's runtime_dir  [default: $QUEUEPOOL_POOL_RUNTIME_DIR, else where pools put it]
+  --dir DIR          the pool's runtime_dir  [default: $QUEUEPOOL_POOL_RUNTIME_DIR, else the default place]
   --pool NAME        [default: default]
   --max-age SECONDS  [default: 15]
 
@@ -89,7 +89,7 @@ def answer(arguments: list[str]) -> str:
 def _write(fd: int, line: str) -> None:
     try:
         os.write(fd, f"{line}\n".encode("utf-8", "backslashreplace"))
-    except OSError:  # closed, or nobody reads: the exit code is the answer
+    except OSError:  # closed, or a pipe without a reader: the exit code is the answer
         return
 
 
@@ -124,7 +124,7 @@ def _folder(given: str, name: str) -> str:
 
 
 def _places(given: str, name: str) -> list[str]:
-    """Where the directory may be: as runtime_dir says, else where pools put it."""
+    """Where the directory may be: as runtime_dir says, else the default places."""
     if given:
         return [f"{given}/{name}"]
     if os.getuid() == 0:
@@ -214,7 +214,7 @@ def _live(fd: int, max_age: float) -> str:
     beat = _believable_beat(fd)
     age = time.monotonic() - beat
     if not beat:
-        raise Refused("its board has no beat: a job has written over it, or its version has none")
+        raise Refused("its board has no beat: a job has overwritten it, or its version has none")
     if age >= max_age:
         raise Refused(f"its master's loop last came round {age:.0f} s ago")
     return f"live, its master's loop came round {age:.1f} s ago"
@@ -237,7 +237,7 @@ def _ready(fd: int, max_age: float) -> str:
     if not _number(fd, "q", TARGET):
         raise Refused("not ready, it was scaled to 0 workers")
     if away > STORE_PATIENCE:
-        raise Refused(f"not ready, its store is away for {away:.0f} s")
+        raise Refused(f"not ready, its store has been away for {away:.0f} s")
     workers = {_state(fd, slot + SLOT_STATE) for slot in _slots(fd) if _is_worker(fd, slot)}
     if "idle" not in workers and ("busy" not in workers or "paused" in workers):
         raise Refused("not ready, no worker takes jobs")
@@ -245,7 +245,7 @@ def _ready(fd: int, max_age: float) -> str:
 
 
 def _is_stopped(fd: int) -> bool:
-    """Whether the kernel says so of the master; not of another container's, whose pid is somebody else's here."""
+    """Whether the kernel has stopped the master. Never of another container's, whose pid is another process here."""
     try:
         with open(f"/proc/{int(_number(fd, 'q', MASTER_PID))}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()

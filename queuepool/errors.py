@@ -6,17 +6,17 @@ QueuepoolError
 │   ├── TagRetired       a worker's tag is no longer registered; it needs a new one
 │   └── StoreDown        the store cannot be reached or cannot serve now; worth a retry
 │       ├── StoreFull    it has no room for anything new
-│       │   └── RefusesNew   it goes on with what it holds
+│       │   └── RefusesNew   it still serves what it holds
 │       ├── LoginRefused it does not accept the user or the password
-│       └── StoreDenied  its rules forbid this user the command, until somebody changes them
+│       └── StoreDenied  its rules forbid this user the command, until they are changed
 │           └── StoreUnfit  the server is unsuitable: a cluster's node, a Sentinel
 ├── BadPayload           bytes that cannot be a job: refused at the push, quarantined by a worker
 │   └── NotSendable      an argument that cannot be written as JSON: refused at the push
-├── NotTracked           nothing is known of a job that is to be followed
+├── NotTracked           the store knows nothing of the job to follow
 ├── JobError             a job that must not be retried
 │   ├── UnknownJob       nothing is registered under its name
 │   ├── BadArguments     its data does not fit its handler
-│   ├── NeedsLaravel     it belongs to a chain, a batch …, and Laravel could not be told how it ended
+│   ├── NeedsLaravel     it belongs to a chain, a batch …, and nothing could tell Laravel how it ended
 │   ├── TooManyAttempts  it has used all its attempts
 │   ├── NoTriesLeft      its handler called ``current().release()`` in its last attempt
 │   ├── JobExpired       its retryUntil has passed
@@ -29,7 +29,7 @@ QueuepoolError
 ├── PoolRunning          another master holds the pidfile
 └── NotRunning           no pool of that name runs on this host
 
-SoftTimeout              raised in a handler at its soft timeout; as KeyboardInterrupt, it is no ``Exception``
+SoftTimeout              raised in a handler at its soft timeout; like KeyboardInterrupt, not an ``Exception``
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class StoreFull(StoreDown):
 
 
 class RefusesNew(StoreFull):
-    """It refuses only what is new, and still moves and ends what it holds, as a full Redis does; a database cannot."""
+    """It refuses only what is new, and still moves and settles what it holds: a full Redis does, a database cannot."""
 
 
 class LoginRefused(StoreDown):
@@ -102,10 +102,11 @@ class NotSendable(BadPayload, TypeError):
 
 
 class NotTracked(QueuepoolError):
-    """Nothing is known of a job: it is not tracked, its time is over, or it never was."""
+    """Nothing is known of a job: it is not tracked, its state has expired, or it never existed."""
 
     def __init__(self, job_id: str) -> None:
-        super().__init__(f"nothing is known of job {job_id!r}: it is not tracked, its time is over, or it never was")
+        why = "it is not tracked, its state has expired, or it never existed"
+        super().__init__(f"nothing is known of job {job_id!r}: {why}")
 
 
 class JobError(QueuepoolError):
@@ -120,12 +121,12 @@ CLOSURE = "Illuminate\\Queue\\CallQueuedClosure"
 
 
 class UnknownJob(JobError):
-    """Nothing is registered under this name; a payload never causes an import. ``lacks``: what its class has not."""
+    """Nothing is registered under this name; a payload never causes an import. ``lacks``: what its class is missing."""
 
     def __init__(self, name: str, lacks: str = "") -> None:
         problem = f"no job is registered as {name!r}: import its module in `modules`, or register it"
         self.name, self.lacks = name, lacks
-        php = "a closure holds PHP code, which cannot run here: dispatch a class, or push it to a queue of Laravel's"
+        php = "a closure holds PHP code, which cannot run here: dispatch a class, or push it to one of Laravel's queues"
         super().__init__(f"{name} has no {lacks}" if lacks else php if name == CLOSURE else problem)
 
 
@@ -143,10 +144,10 @@ class NeedsLaravel(JobError):
     """
 
     def __init__(self, name: str, lacking: list[str], *, by_outcome: bool = True) -> None:
-        outcomes = "set `outcomes` in [connection], by which Laravel goes on with it, or " if by_outcome else ""
+        outcomes = "set `outcomes` in [connection], so that Laravel continues it, or " if by_outcome else ""
         super().__init__(
-            f"{name} {' and '.join(lacking)}, so it was not begun: {outcomes}run it in Laravel, or drop that by "
-            "`foreign = ignore`; then retry it"
+            f"{name} {' and '.join(lacking)}, so it was not begun: {outcomes}run it in Laravel, or "
+            "ignore that with `foreign = ignore`; then retry it"
         )
 
 
@@ -172,7 +173,7 @@ class JobExpired(JobError):
     """The job's ``retryUntil`` passed before this attempt began."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"{name} was to be tried only until a time that has passed")
+        super().__init__(f"{name} may not be tried any more: its retryUntil has passed")
 
 
 class JobFailedByHand(JobError):
@@ -224,16 +225,16 @@ class PoolRunning(QueuepoolError):
     """Another master holds this pool's pidfile."""
 
     def __init__(self, name: str, pid: int, where: object, description: str = "") -> None:
-        another = "to run another one beside it, name it: [pool:NAME] in its file, or without one --pool NAME"
+        another = "to run another one beside it, give that a name: [pool:NAME] in a file, or --pool NAME"
         which = f"; it is {description}" if description else ""
         super().__init__(f"pool {name!r} is already running (pid {pid}, in {where}{which}): {another}")
 
 
 class NotRunning(QueuepoolError):
-    """No master of this pool runs on this host; ``another`` names the pool whose master runs in its place."""
+    """No master of this pool runs on this host; ``another``: the pool whose master runs in its place, in words."""
 
     def __init__(self, name: str, where: object, another: str = "") -> None:
-        hint = "another pool is meant by -c FILE, --pool NAME or --runtime-dir DIR"
+        hint = "choose another pool by -c FILE, --pool NAME or --runtime-dir DIR"
         plain = f"pool {name!r} is not running (no live master in {where}; {hint})"
         super().__init__(f"pool {name!r}: {another}" if another else plain)
         self.another = another

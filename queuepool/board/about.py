@@ -86,9 +86,15 @@ class About:
         return f"that of {self.configuration or f'{self.working_directory} on {self.store}'} (user {self.user})"
 
     def in_place_of(self, settings: PoolSettings, folder: Path) -> str:
-        """That the pool of these settings does not run and this one does, and how to mean it; ``folder`` is its own."""
+        """Says that this pool runs, not that of these settings, and which flags name it; ``folder`` is its own."""
         which = f"one {self._origin}, started in {self.working_directory} by {self.user}"
         return f"the one {About.of(settings)._origin} is not running; {which}, is: say {self._hint(folder)}"
+
+    @property
+    def gone(self) -> str:
+        """Which of the places that it was started with have been removed since."""
+        places = (self.working_directory, self.configuration)
+        return ", ".join(place for place in places if place and not Path(place).exists())
 
     @property
     def _origin(self) -> str:
@@ -101,12 +107,6 @@ class About:
             return f"-c {shlex.quote(self.configuration)}"
         by_place = f"--runtime-dir {shlex.quote(str(folder.parent))}"
         return f"{self._flags} (or {by_place})" if self._is_known_by_flags else by_place
-
-    @property
-    def gone(self) -> str:
-        """Which of the places that it was started with have been removed since."""
-        places = (self.working_directory, self.configuration)
-        return ", ".join(place for place in places if place and not Path(place).exists())
 
     @property
     def _flags(self) -> str:

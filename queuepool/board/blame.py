@@ -1,9 +1,9 @@
-"""What the stewards of a pool have died of, so that the next one skips it.
+"""What crashed the stewards of a pool, so that the next one skips it.
 
-A steward records what it is about to do and erases the record when that is done. So a record that a new steward finds
-is what the one before it died of: by a traceback, a crash, or a hang that the master ended. Each of its threads has a
-record. A traceback names its thread; if several records are found after a crash or a hang, each of them is blamed, for
-less: one thread may have crashed while another only waited for a silent store.
+A steward records what it is about to do, and erases the record when that is done. So a record that a new steward finds
+is what the last one died in: by an exception, a crash, or a hang that the master ended. Each of its threads has a
+record. After an exception, only the record of its thread is left. If several are found after a crash or a hang, each is
+blamed, but less: one thread may have crashed while another only waited for a silent store.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from enum import StrEnum
 from queuepool.board.header import Header
 from queuepool.errors import StoreError
 
-#: the weight of a death: by its own fault; while another thread was at something, too, which may be to blame; or killed
-#: from outside, which may mean nothing, or that memory ran out
+#: the weight of a death: by its own fault; while another thread was busy too, which may be to blame; or killed from
+#: outside, which may mean nothing, or that memory ran out
 _OWN, _SHARED, _DOUBTFUL = 3, 2, 1
-#: the weight from which on it is skipped: two deaths by its own fault, or three that may be
+#: the weight from which something is skipped: two deaths by its own fault, or three that may be
 _DEADLY = 2 * _OWN
-#: seconds for which the end of what the last steward died of proves nothing: it may go on in a thread, or wait
+#: seconds in which a suspect that ends well proves nothing: it may go on in a thread, or wait
 _PROOF = 10.0
 #: how many things are remembered, the newest first
 _MAX_ITEMS = 4
@@ -45,7 +45,7 @@ class Blame:
         self._is_named = False
         found = {thread: what for thread in Thread if (what := getattr(header, thread))}
         weights = dict.fromkeys(found.values(), _weight(len(found), was_killed=bool(header.steward_killed)))
-        #: what the last steward may have died of by its own fault
+        #: what may have crashed the last steward, unless that was killed from outside
         self._suspects = {what for what, weight in weights.items() if weight != _DOUBTFUL}
         if weights:
             raised = {what: self._counts.pop(what, 0) + weight for what, weight in weights.items()}
@@ -58,7 +58,7 @@ class Blame:
     def during(self, what: str, thread: Thread = Thread.MAIN) -> Iterator[None]:
         """Blame a death within the context on ``what``. A normal end clears the blame; a ``StoreError`` keeps it.
 
-        What the last steward died of by its own fault keeps its blame until this one has lived for ten seconds.
+        What may have crashed the last steward keeps its blame until this one has lived for ten seconds.
         """
         if self._is_named:  # this steward is about to end
             yield
@@ -79,11 +79,11 @@ class Blame:
             self._write()
 
     def is_deadly(self, what: str) -> bool:
-        """Whether enough stewards have died of it for it to be skipped."""
+        """Whether it has crashed enough stewards to be skipped."""
         return self._counts.get(what, 0) >= _DEADLY
 
     def _name(self, thread: Thread) -> None:
-        """This thread has raised what ends the steward; the others were only at something."""
+        """This thread has raised what ends the steward: clear the records of the others."""
         others = [] if self._is_named else [other for other in Thread if other is not thread]
         self._is_named = True
         for other in others:
@@ -94,7 +94,7 @@ class Blame:
 
 
 def _weight(threads: int, *, was_killed: bool) -> int:
-    """How much what each thread was at is to blame, where so many were at something."""
+    """How much each thread's work is to blame, when so many threads were busy."""
     if was_killed:
         return _DOUBTFUL
     return _SHARED if threads > 1 else _OWN

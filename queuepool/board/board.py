@@ -29,6 +29,8 @@ _MAGIC = 0x71756575_00000009
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PAGE = 4096
 _SLOT = -(-(Slot.size + 2 * AREA) // _PAGE) * _PAGE
+#: seconds before a lease's end at which its worker must be dead
+LEASE_MARGIN = 0.5
 
 
 class Board:
@@ -85,7 +87,7 @@ class Board:
         header = Header(file, 0) if is_whole else None
         if not header or header.magic != _MAGIC or len(file) != _PAGE + header.capacity * _SLOT:
             file.close()
-            raise ValueError(f"{path} is no board of this version")
+            raise ValueError(f"{path} is not a board of this version")
         return cls(path, file)
 
     @classmethod
@@ -114,18 +116,18 @@ class Board:
         self.header.used = self.used = max(self.used, slot.index + 1)
 
     def restore_length(self) -> bool:
-        """Restore the file's length if somebody has truncated it; returns whether it was truncated."""
+        """Restore the file's length if it was truncated; returns whether it was."""
         return isinstance(self.memory, SharedFile) and self.memory.restore_length()
 
     def hold(self, byte: int = 0) -> None:
-        """As its master, or as its steward (``byte`` 1): be seen to look after it, from any other namespace of pids."""
+        """By its master, or its steward (``byte`` 1): lock it, so that all namespaces of pids see that it is used."""
         if isinstance(self.memory, SharedFile):
-            with suppress(OSError):  # a steward that is about to end has it, or the file system knows no locks
+            with suppress(OSError):  # a steward that is about to end has it, or the file system has no locks
                 file_lock.lock(self.memory.fd, byte)
 
     @property
     def has_master(self) -> bool:
-        """Whether its master runs. Of another system's, whether anybody looks after it."""
+        """Whether its master runs; for another system's board, whether a process holds its lock."""
         return self.name.has_master if self.name.is_of_this_system else self._is_held
 
     @property
@@ -134,7 +136,7 @@ class Board:
         return any(map(self.has_living, self.of(Role.STEWARD))) if self.name.is_of_this_system else self._is_held
 
     def has_living(self, slot: Slot) -> bool:
-        """Whether the slot's process is alive. A pid of another system says nothing here: it is somebody else's."""
+        """Whether the slot's process is alive. A pid of another system means another process here."""
         return self.name.is_of_this_system and proc.is_alive(slot.pid, slot.start_time)
 
     @property
@@ -199,17 +201,11 @@ def remove(path: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove the files beside boards that are gone, and whose masters are dead: their directory had been removed."""
+    """Remove files beside boards that no longer exist, if their masters are dead: their directory had been removed."""
     for beside in folder.glob("board.*.*"):
         board = beside.with_name(".".join(beside.name.split(".")[:2]))
         if not board.exists() and not BoardName.parsed(board).has_master:
             beside.unlink(missing_ok=True)
-
-
-# When a process must be killed, according to its slot.
-
-#: seconds before a lease's end at which its worker must be dead
-LEASE_MARGIN = 0.5
 
 
 def overdue(slot: Slot, now: float, grace: float, margin: float = LEASE_MARGIN) -> Killed | None:
@@ -231,13 +227,12 @@ def next_deadline(slot: Slot, grace: float) -> float:
     return min(due, default=float("inf"))
 
 
-# A board's file name: which master made it, and on which system that master ran.
-#
-# It is believed rather than the board's content, over which a job may have written.
-
-
 class BoardName(NamedTuple):
-    """``start_time`` is the master's ``proc.start_time``; an empty ``boot`` or ``namespace`` is unknown."""
+    """A board's file name: which master made it, and on which system.
+
+    It is believed rather than the board's content, which a job may have overwritten. ``start_time`` is the master's
+    ``proc.start_time``; an empty ``boot`` or ``namespace`` is unknown.
+    """
 
     pid: int
     start_time: int
@@ -276,5 +271,5 @@ class BoardName(NamedTuple):
 
     @property
     def has_master(self) -> bool:
-        """Whether that master runs, as far as a pid can tell it."""
+        """Whether that master runs, as far as its pid shows."""
         return self.is_of_this_system and proc.is_alive(self.pid, self.start_time)

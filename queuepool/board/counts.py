@@ -66,7 +66,7 @@ class JobCounts(NamedTuple):
     done: int = 0
     released: int = 0
     failed: int = 0
-    #: ended with no verdict of its own: interrupted by a stop, or by the death of its worker, and back in its queue
+    #: ended without a verdict: interrupted by a stop or the death of its worker, and back in its queue
     given_back: int = 0
     #: of all these, the attempts that their worker could not end itself, by reason
     timeout: int = 0
@@ -104,7 +104,7 @@ class QueueFacts(NamedTuple):
 
 
 class PoolCounts(NamedTuple):
-    """All that the meters of a pool say."""
+    """What the meters of a pool hold."""
 
     #: by (queue, job)
     jobs: Mapping[tuple[str, str], JobCounts] = {}
@@ -196,7 +196,7 @@ class _Row(NamedTuple):
 
 
 class _Table:
-    """Rows by a pair of names. The names used first keep a row of their own, so those of a sum never change."""
+    """Rows by a pair of names. The names used first keep their own rows, so a sum never loses one."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, str], _Row] = {}
@@ -206,7 +206,7 @@ class _Table:
         self._rows[names] = known.plus(row) if known else row
 
     def bounded(self, most: int, most_others: int = 0) -> dict[tuple[str, str], _Row]:
-        """At most so many, and the others: by their first name as long as these are few, else all together."""
+        """At most so many rows, and sums of the others: by first name while those are few, else one of all."""
         ordered = sorted(self._rows.items(), key=lambda item: (item[1].first_used, item[0]))
         kept, others = dict([item for item in ordered if item[0][1] != OTHER][:most]), _Table()
         for (first, second), row in ordered:

@@ -48,7 +48,7 @@ class Header(Record):
     boot_problem = Text(300)
     # Raised after every change of `down` and `paused`: a worker reads only two fields per round.
     control_changes = Whole()
-    # What the steward is doing, and what those before it died of; see board/blame.py.
+    # What the steward is doing, and what crashed those before it; see board/blame.py.
     doing = Text(100)
     died_of = Text(440)
     # Written by `queuepool scale`, taken by the master.
@@ -67,7 +67,7 @@ class Header(Record):
     # Written by the master.
     #: monotonic: when its stop ends them; infinity = it waits for them, 0.0 = the pool is not being stopped
     end_orphans_at = Seconds()
-    # What the steward's threads are doing: that beside the stores elsewhere, and that of the alerts; as `doing`.
+    # What the steward's other threads are doing, for separate stores and for alerts; as `doing`.
     doing_aside = Text(40)
     doing_alerts = Text(40)
     # Written by the steward.
@@ -76,7 +76,7 @@ class Header(Record):
     # Written by the master.
     #: 1 = a signal has asked it to stop. One that gives up drains as well, without this
     stop_asked = Whole()
-    #: whether it rests, as the last signal said, in whatever state it is: `State.PAUSED`, `State.RUNNING`, 0 = none has
+    #: whether the last signal paused it, whatever its state: `State.PAUSED` or `State.RUNNING`; 0 = no signal yet
     signalled = Whole()
 
     @property

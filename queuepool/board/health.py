@@ -1,4 +1,4 @@
-"""Is this pool well, and if not, why: from what lives on its board, not from what it is to have.
+"""Whether a pool is well, and if not, why: from the processes on its board, not from its settings.
 
 ``status``, ``top``, probes, metrics, alerts, the service manager and the exit codes all say what this says.
 """
@@ -14,14 +14,14 @@ from typing import Any
 from queuepool.board.overview import PoolOverview
 from queuepool.board.states import State
 
-#: the states that no process writes itself: no live master, a master that does not run, and no notice any more
+#: the states that no process writes itself: no live master, a stopped master, and no more notices
 NOT_RUNNING, STUCK, LOST = "not running", "stopped by a signal", "lost"
 #: seconds after which a master that goes round every quarter of a second is late, and those after which it hangs
 LATE_AFTER, DEAD_AFTER = 5.0, 15.0
 #: seconds without its store after which a pool takes no jobs: a shorter outage is over before anybody looks
 MAX_OUTAGE = 60.0
 
-#: troubles that somebody wants: nothing has to be mended
+#: troubles that an operator asked for: there is nothing to mend
 _WANTED = frozenset(("paused", "maintenance", "paused_queues", "restart"))
 _WAITS_FOR_KEYS = (
     "workers wait: the steward has not read the control keys yet (restart, pause, maintenance); if this lasts, the "
@@ -46,7 +46,7 @@ class Health:
     state: str
     #: whether a worker lives that may begin a job now
     takes_jobs: bool
-    #: whether no job begins because somebody wants that, and for no other reason
+    #: whether no job begins only because an operator wants that
     rests: bool
     #: whether there is nothing to mend
     is_well: bool
@@ -85,11 +85,6 @@ def health_of_lost(silent: float, ran: str) -> Health:
     return _gone(LOST, Trouble("lost", words))
 
 
-def _gone(state: str, trouble: Trouble) -> Health:
-    """Of a pool of which no process is known to live."""
-    return Health(state, takes_jobs=False, rests=False, is_well=False, troubles=(trouble,))
-
-
 def lived_state(state: State, wanted: int, workers: Collection[State], *, cannot_boot: bool) -> State:
     """The state of a pool that would be ``state`` if its workers had become ready; ``workers`` are the living ones.
 
@@ -102,8 +97,13 @@ def lived_state(state: State, wanted: int, workers: Collection[State], *, cannot
     return State.STARTING if state is State.RUNNING else state
 
 
+def _gone(state: str, trouble: Trouble) -> Health:
+    """Of a pool of which no process is known to live."""
+    return Health(state, takes_jobs=False, rests=False, is_well=False, troubles=(trouble,))
+
+
 def _state_of(pool: PoolOverview, workers: Collection[str]) -> str:
-    """Its own word, unless no worker lives that it is to have: an older version says "running" then."""
+    """Its own word, unless it should have workers and none is ready: an older version says "running" then."""
     known = _STATES.get(pool.state)
     if known is None:
         return pool.state
@@ -118,7 +118,7 @@ def _is_starting(pool: PoolOverview) -> bool:
 
 
 def _hindrances(pool: PoolOverview, state: str, workers: Collection[str]) -> Iterator[Trouble]:
-    """For what no job begins."""
+    """What keeps jobs from beginning."""
     if state == STUCK:
         ways = f"queuepool continue or kill -CONT {pool.master}"
         yield Trouble("stopped", f"no worker is replaced, or killed when it is late, until {ways}")
@@ -160,19 +160,19 @@ def _failures(pool: PoolOverview, workers: Collection[str]) -> Iterator[Trouble]
 
 
 def _may_begin(workers: Collection[str]) -> bool:
-    """Whether one waits for a job; or all that run one will, since what pauses a worker has paused none."""
+    """Whether a worker waits for a job; or some run one, and none is paused: they will take the next."""
     return "idle" in workers or ("busy" in workers and "paused" not in workers)
 
 
 def _closed(pool: PoolOverview, workers: Collection[str]) -> Trouble:
     """Why no worker of a running pool begins a job."""
     if "paused" not in workers:
-        return Trouble("no_worker", "no worker takes jobs: those that live are leaving")
+        return Trouble("no_worker", "no worker takes jobs: those still alive are leaving")
     if pool.maintenance:
         return Trouble("maintenance", "maintenance mode: no worker begins a job until queuepool up")
     if pool.paused:
         return Trouble("paused", f"no worker begins a job, its queues are paused: {pool.paused_words}")
-    return Trouble("paused", "no worker begins a job: a listener of Looping does not let them")
+    return Trouble("paused", "no worker begins a job: a listener of Looping returns False")
 
 
 def _others(pool: PoolOverview, hindering: Collection[str]) -> Iterator[Trouble]:
@@ -182,13 +182,15 @@ def _others(pool: PoolOverview, hindering: Collection[str]) -> Iterator[Trouble]
     if pool.store_lost and "store" not in hindering:
         yield _store_away(pool)
     if since := pool.store_full:
-        yield Trouble("store_full", f"the store is full since {since}: it refuses new jobs; what it holds goes on")
+        yield Trouble(
+            "store_full", f"the store has been full since {since}: it takes no new jobs, but serves those it has"
+        )
     if not hindering and (age := pool.beat_age or 0.0) > LATE_AFTER:
         yield Trouble("late", f"the master has been busy or stuck for {age:.0f} s: it replaces and kills no worker")
     if outdated := pool.outdated:
         yield Trouble("restart", f"restart under way: workers that still run the old code: {outdated}")
     if orphans := pool.orphans:
-        yield Trouble("orphans", f"workers of a killed master that still run, and for which a stop waits: {orphans}")
+        yield Trouble("orphans", f"workers of a killed master still run, and a stop waits for them: {orphans}")
     for alert in pool.alerts:
         yield Trouble("alert", f"alert since {alert.since}: {alert.text}")
     if pool.maintenance and "maintenance" not in hindering:
@@ -201,13 +203,13 @@ def _others(pool: PoolOverview, hindering: Collection[str]) -> Iterator[Trouble]
 def _side_stores(pool: PoolOverview) -> Iterator[Trouble]:
     for store, since in (("failed_store", pool.failed_store_lost), ("control_store", pool.control_store_lost)):
         if since:
-            yield Trouble(store, f"the {store.replace('_', ' ')} is away since {since}; the jobs go on")
+            yield Trouble(store, f"the {store.replace('_', ' ')} has been away since {since}; jobs go on")
     if waiting := pool.unrecorded:
-        yield Trouble("unrecorded", f"failed jobs that wait for the failed store: {waiting}")
+        yield Trouble("unrecorded", f"failed jobs wait for the failed store: {waiting}")
 
 
 def _store_away(pool: PoolOverview) -> Trouble:
-    return Trouble("store", f"the store is away since {pool.store_lost}")
+    return Trouble("store", f"the store has been away since {pool.store_lost}")
 
 
 def _away_for(since: str | None) -> float:

@@ -42,7 +42,7 @@ class Stage(IntEnum):
     DONE = 3
     #: settled by the steward, after its worker's death
     SETTLED = 4
-    #: its payload is being read, of which the worker may die: the job has not begun
+    #: its payload is being read, which may crash the worker: the job has not begun
     READING = 5
 
     @classmethod

@@ -1,6 +1,6 @@
 """The schedules that jobs declare by ``@job(schedule=…)``: workers write them beside the board, for the steward.
 
-Each generation of workers has a file of its own, which is written once. The newest generation that has become ready
+Each generation of workers has its own file, which is written once. The newest generation that has become ready
 counts: a schedule that a deploy removes is gone with the first worker of the new code, and a worker that still boots
 with the old code does not bring it back.
 """

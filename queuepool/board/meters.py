@@ -1,12 +1,12 @@
 """A pool's meters: the counters of its slots, and what its steward has measured, in memory that its processes share.
 
-The memory is no file: nothing can cut it short, so a worker may write there for each job and never gets a SIGBUS. The
-steward copies it to a file for everybody else (``steward/measure.py``).
+The memory is not a file: nothing can truncate it, so a worker may write there for each job and never gets a SIGBUS.
+The steward copies it to a file for all other readers (``steward/measure.py``).
 
 It is laid out in words of eight bytes: the queues first, then an area for each slot. An area has a head, then 64 rows
-of errors, then rows of jobs: 64, and for each queue one more and one for its jobs that find no row of their own. Row 0
-of either is for all that finds no row at all. A row counts once its number is below that in the head: its names are
-written before. How many queues there are is known when the pool starts (``Shape``); what is never used takes no memory.
+of errors, then rows of jobs: 64, one more for each queue, and one for each queue's jobs without a row of their own. Row
+0 of errors and of jobs is for all that finds no row at all. A row counts once its number is below that in the head: its
+names are written before. The number of queues is known when the pool starts (``Shape``); unused rows take no memory.
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ DONE, RELEASED, FAILED, GIVEN_BACK = range(len(OUTCOMES))
 LOST = len(OUTCOMES)
 #: what is added to a way for the same outcome of an attempt that was lost
 AS_LOST = LOST - RELEASED
+#: the word ``ENDING`` is a number in this base, of the attempt, the reason and the way
+_ENDING_BASE = 8
 RUN_BUCKETS = len(RUN_BOUNDS) + 1
 JOB_NUMBERS = FIRST_WAY + len(WAYS) * RUN_BUCKETS
 JOB_STRUCT = Struct(f"=3d{JOB_NUMBERS - 3}q")
@@ -77,9 +79,10 @@ FIRST_JOB = FIRST_ERROR + ROWS * ERROR_ROW
 
 
 class Rows(NamedTuple):
-    """One kind of rows: the word of the head with their number, their first word, the words of each, its numbers.
+    """One kind of rows. ``used``: the word of the head with their number. ``first``: their first word.
 
-    ``times`` of its numbers are seconds, the first of them when it was first used. ``texts``: the bytes of its names.
+    ``words``: the words of each. ``numbers``: the layout of a row's numbers; the first ``times`` of them are seconds,
+    and the very first is when the row was first used. ``texts``: the bytes of its names.
     """
 
     used: int
@@ -98,7 +101,7 @@ MAGIC = 0x71756575_4D000002
 #: ``QUEUES``: those whose names are written; ``ROOM``: those that there is room for
 POOL_MAGIC, CAPACITY, PUBLISHED, OUTAGES, FAILED_JOBS, QUEUES, ROOM = range(7)
 FIRST_QUEUE = 64
-#: more queues than any pool has: a file that speaks of more has been overwritten
+#: more queues than any pool has: a file that claims more has been overwritten
 MAX_QUEUES = 100_000
 #: queues that have rows in a slot's area, which is 3.4 MB of addresses then: the system must grant them for all slots
 MOST_ROWS = 1000
@@ -113,14 +116,14 @@ _LENGTH = Struct("=H")
 
 
 class Shape(NamedTuple):
-    """Of the meters of a board with ``capacity`` slots, of a pool with so many queues."""
+    """The layout of the meters of a board with ``capacity`` slots, for a pool of so many ``queues``."""
 
     capacity: int
     queues: int
 
     @property
     def size(self) -> int:
-        """Bytes of it all."""
+        """Bytes of the whole."""
         return self.area_at(self.capacity)
 
     @property
@@ -189,9 +192,9 @@ def losses_of(row: int) -> slice:
 
 
 class MeterMemory(mmap.mmap):
-    """It knows its shape from its beginning: what is written in it may be a job's.
+    """The memory, with its shape kept beside it: a job may have overwritten what it holds.
 
-    ``is_published``: whether anybody may read it, and how long jobs wait is measured: ``metrics = yes``.
+    ``is_published``: whether others may read it and waits are measured (``metrics = yes``).
     """
 
     shape: Shape
@@ -208,17 +211,13 @@ class MeterMemory(mmap.mmap):
         return memory
 
 
-#: ``ending`` has room for so many ways, and so many reasons
-_WAYS = _LOSSES = 8
-
-
 class SlotMeters:
     """The meters of one slot, written by its worker and, after that one's death, by the steward.
 
     They belong to the slot, not to its process: the next worker goes on with the same numbers.
 
     Each attempt that has begun counts exactly once, whichever process is killed between whichever two writes, since
-    every count is one store of eight bytes and the number of attempts that have *ended* is no field of its own: it is
+    every count is one store of eight bytes and the number of attempts that have *ended* is not a field: it is
     the sum of all cells, one for each way to end and bucket of run times. So an attempt ends by one store, which says
     all of it. The worker raises ``begun`` before an attempt; ``begun - ended`` is 1 until it has been counted, then 0.
 
@@ -231,7 +230,7 @@ class SlotMeters:
     """
 
     def __init__(self, memory: MeterMemory | None, slot: Slot) -> None:
-        """Without a ``memory``, as for a lone worker and on another pool's board, it is one that nobody reads."""
+        """Without a ``memory`` (a lone worker, another pool's board) the meters are private and never read."""
         place = slot.index if memory else 0
         memory = memory or MeterMemory.new(1, 0, is_published=False)
         first = memory.shape.area_at(place)
@@ -277,13 +276,13 @@ class SlotMeters:
     def intend(self, way: int, reason: str = "") -> None:
         """Before the job is marked as settled: its attempt ends this way; ``reason`` for those from ``LOST`` on."""
         loss = LOSSES.index(reason) if reason else 0
-        self.words[ENDING] = (self.words[BEGUN] * _LOSSES + loss) * _WAYS + way
+        self.words[ENDING] = (self.words[BEGUN] * _ENDING_BASE + loss) * _ENDING_BASE + way
 
     @property
     def intended(self) -> tuple[int, int] | None:
         """The way in which the last attempt is to end, and the number of the reason; ``None`` if none is noted."""
-        ending, way = divmod(self.words[ENDING], _WAYS)
-        begun, loss = divmod(ending, _LOSSES)
+        ending, way = divmod(self.words[ENDING], _ENDING_BASE)
+        begun, loss = divmod(ending, _ENDING_BASE)
         is_valid = begun == self.words[BEGUN] and way < len(WAYS) and loss < len(LOSSES)
         return (way, loss) if is_valid else None
 
@@ -299,7 +298,7 @@ class SlotMeters:
         self.reals[FIRST_JOB + row * JOB_ROW + RUN_TOTAL] += duration
 
     def _show(self, way: int) -> None:
-        """On the board for all processes, at once. What is done is shown before its hooks are called (``HeldBatch``)."""
+        """Show it on the board, at once. (``HeldBatch`` shows a done job, before its hooks are called.)"""
         outcome = way - AS_LOST if way >= LOST else way
         if outcome == FAILED:
             self._slot.failed = as_count(self._slot.failed) + 1

@@ -12,19 +12,19 @@ from pathlib import Path
 from queuepool.board.board import Board, Slot
 from queuepool.board.boot_report import replace_text, text_in
 
-#: where packages are installed: what is there does not change while one works on a program
+#: where packages are installed, which do not change while a program is being edited
 _INSTALLED = ("site-packages", "dist-packages")
 
 
 def publish(board: Board, slot: Slot, began: Mapping[str, float]) -> None:
-    """Write which files this process has imported, each with the Unix second since when. Raises ``OSError``."""
-    # One a line: what is cut off, where it is too long for its reader, costs one file and not all.
+    """Write which files this process has imported, each with the Unix time from which it has it. Raises ``OSError``."""
+    # One per line: where the text is too long for its reader, the cut costs one file, not all.
     text = "\n".join(f"{since} {file}" for file, since in began.items())
     replace_text(_file_of(board, str(slot.index)), text)
 
 
 def published(board: Board) -> dict[str, float]:
-    """The files that workers have imported, each with the Unix second since which the newest of them has it."""
+    """The files that workers have imported, each with the Unix time of its newest import."""
     found: dict[str, float] = {}
     for path in board.path.parent.glob(_file_of(board, "*").name):
         for line in text_in(path).splitlines():
@@ -35,7 +35,7 @@ def published(board: Board) -> dict[str, float]:
 
 
 def imported() -> Iterator[str]:
-    """The files of all modules of this process but those that are installed, and Python's and our own."""
+    """The files of this process's modules, except installed packages, Python's own and ours."""
     library = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib"))
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__dict__", {}).get("__file__")  # not by getattr: a lazy module would import more

@@ -20,7 +20,7 @@ _MAX_BYTES = 512 * 1024
 _WORDS = {
     "wait": "queue {subject}: the next job has been ready for {value}",
     "overdue": "queue {subject}: a job has been due for {value} and is still delayed",
-    "unserved": "queue {subject}: no pool serves it, and nobody has taken its next job for {value}",
+    "unserved": "queue {subject}: no pool serves it, and its next job has waited for {value}",
     "failures": "queue {subject}: {value} of the attempts of the last five minutes failed",
     "running": "job {subject} has run for {value}",
     "failed": "{subject}: {value} kept",
@@ -80,7 +80,7 @@ def words_of(alert: OpenAlert) -> str:
 
 
 def _checked(read: OpenAlert) -> OpenAlert:
-    """Raises ``ValueError`` and ``TypeError`` for what no steward has written."""
+    """Raises ``ValueError`` and ``TypeError`` for what no steward can have written."""
     value, limit = map(float, (read.value, read.limit))
     since, ask_at = map(as_time, (read.since, read.ask_at))
     return OpenAlert(

@@ -1,6 +1,6 @@
-"""Which queues are paused, as a text on the board, where there is room for so many names and no more.
+"""Which queues are paused, as a text on the board, where room is limited.
 
-It has their names; where these are too many, a bit for each of the pool's queues.
+It holds their names or, if these are too many, a bit for each of the pool's queues.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _BITS, _ALL = "~", "*"
 
 
 def packed(paused: Collection[str], queues: Sequence[str]) -> str:
-    """The text that says so of a pool with these ``queues``. If not even the bits fit (of 10,000), all are paused."""
+    """The text for a pool with these ``queues``. If not even the bits fit (of 10,000), all are paused."""
     names = ",".join(sorted(paused))
     if len(names.encode("utf-8", "replace")) <= ROOM:
         return names

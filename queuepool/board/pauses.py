@@ -31,7 +31,7 @@ class Pauses:
         self._known = read(board)
 
     def note(self, paused: Collection[str], said: Mapping[str, tuple[float, str]], now: float) -> None:
-        """These queues are paused: ``said`` is when and by whom, otherwise it is since the pause was first seen."""
+        """These queues are paused; ``said``: since when and by whom. Without it, since the pause was first seen."""
         known = self._known | {queue: Pause(*pause) for queue, pause in said.items()}
         found = {queue: known.get(queue, Pause(now)) for queue in sorted(paused)}
         if found != self._known:

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from queuepool.board.shared_file import SharedFile
 
-#: what reading something may raise that a job has overwritten, or that another program has put into the store
+#: what may be raised on reading what a job has overwritten, or what another program has put into the store
 DAMAGED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 
 T = TypeVar("T", int, float, str)
@@ -30,9 +30,9 @@ def as_count(value: int) -> int:
 
 
 def as_time(value: float) -> float:
-    """Unix seconds that somebody else has written. Raises ``ValueError`` or ``TypeError`` if they cannot be any."""
+    """Unix seconds that another program may have written. Raises ``ValueError`` or ``TypeError`` for no time."""
     if not 0 <= float(value) < _MAX_COUNT:
-        raise ValueError("no time")
+        raise ValueError("not a time")
     return float(value)
 
 

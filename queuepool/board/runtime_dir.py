@@ -1,4 +1,4 @@
-"""A pool's private directory: the pidfile and the boards."""
+"""A pool's private directory, with its pidfile and its boards: where it is, and which places are refused."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from queuepool.unix import file_lock
 
 #: an empty file whose modification time is that of the master's last pass
 ALIVE = "alive"
+#: seconds to wait for the pidfile's lock
+_LOCK_WAIT = 0.1
 
 
 class RuntimeDir:
@@ -42,7 +44,7 @@ class RuntimeDir:
             About.of(self._settings).write(self.path)
 
     def keep(self) -> bool:
-        """Remain the only master even if the directory was removed; returns whether it had to be made again.
+        """Remain the only master even if the directory was removed; returns whether it had to be created again.
 
         Raises as ``claim``: another master may have been faster.
         """
@@ -139,20 +141,17 @@ class RuntimeDir:
 
 
 def _removed(path: Path, pid: int, *, write: bool) -> Board:
-    """The board at ``path``, which somebody has removed but its master has open. Raises ``OSError``."""
+    """The board at ``path``, which was removed but which its master has open. Raises ``OSError``."""
     for link in Path(f"/proc/{pid}/fd").iterdir():
         if os.readlink(link).startswith(str(path)):
             return Board.opened(os.open(link, (os.O_RDWR if write else os.O_RDONLY) | os.O_CLOEXEC), path)
     raise FileNotFoundError(path)
 
 
-# A pool's pidfile, whose lock allows one master only.
-
-_MOMENT = 0.1
-
-
 class Pidfile:
-    """The lock decides, not the text: no child inherits it, and it ends with the process, however that ends.
+    """A pool's pidfile, whose lock allows one master only.
+
+    The lock decides, not the text: no child inherits it, and it ends with the process, however that ends.
 
     ``running`` makes the error for a lock that another process holds, from that process's pid.
     """
@@ -202,15 +201,15 @@ class Pidfile:
             self._fd = -1
 
     def _locked_soon(self) -> int:
-        """Take the lock; wait for up to ``_MOMENT`` seconds, since a steward that clears away may hold it briefly."""
-        until = time.monotonic() + _MOMENT
+        """Take the lock; wait for a moment, since a steward that removes leftovers may hold it briefly."""
+        until = time.monotonic() + _LOCK_WAIT
         while True:
             try:
                 return self._locked()
             except PoolRunning:
                 if time.monotonic() >= until:
                     raise
-            time.sleep(_MOMENT / 10)
+            time.sleep(_LOCK_WAIT / 10)
 
     def _locked(self) -> int:
         with refusing("runtime_dir", self.path):
@@ -241,11 +240,8 @@ def _closing(fd: int) -> Iterator[None]:
         os.close(fd)
 
 
-# The default place of pools' directories, and which places are refused for one.
-
-
 def base() -> Path:
-    """The default directory of this user. Raises ``ConfigError`` when it is not ours alone."""
+    """The default place of this user's pools. Raises ``ConfigError`` when it is not ours alone."""
     if os.getuid() == 0:
         return Path("/run/queuepool")
     if given := os.environ.get("XDG_RUNTIME_DIR"):
@@ -266,7 +262,7 @@ def base() -> Path:
 def problem_of(path: Path, about: os.stat_result, owner: int | None) -> str:
     """Why this is not a private directory of that user, and what to do; of any user if ``owner`` is ``None``."""
     if not stat.S_ISDIR(about.st_mode):
-        return f"{path} is {'a symbolic link' if stat.S_ISLNK(about.st_mode) else 'no directory'}: remove it"
+        return f"{path} is {'a symbolic link' if stat.S_ISLNK(about.st_mode) else 'not a directory'}: remove it"
     if owner not in (None, about.st_uid):
         return f"{path} belongs to another user (uid {about.st_uid}): have it removed"
     if about.st_mode & 0o077:
@@ -282,7 +278,7 @@ def check_parents(path: Path) -> None:
     for parent in (path, *path.parents):
         if _is_everybodys(parent):
             remedy = f"chmod o-w {parent}, or choose another place"
-            raise ConfigError("runtime_dir", f"{parent} can be written by every user: {remedy}")
+            raise ConfigError("runtime_dir", f"{parent} is writable by every user: {remedy}")
     if path.stat().st_uid not in (0, os.getuid()):
         raise ConfigError("runtime_dir", f"{path} belongs to another user (uid {path.stat().st_uid})")
 

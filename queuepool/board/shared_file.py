@@ -39,7 +39,7 @@ class SharedFile:
         try:
             os.pwrite(self.fd, raw if isinstance(raw, bytes) else bytes([raw]), first)
         except OSError as error:
-            # Only if somebody truncated the file: its space was allocated. The next tick writes again what is lost.
+            # Only if the file was truncated, as its space was allocated. The next tick writes again what is lost.
             if error.errno not in _NO_ROOM:
                 raise
 
@@ -56,7 +56,7 @@ class SharedFile:
                 raise
 
     def restore_length(self) -> bool:
-        """Restore the length if somebody has truncated the file; returns whether it was truncated."""
+        """Restore the length if the file was truncated; returns whether it was."""
         is_cut = os.fstat(self.fd).st_size < self._size
         if is_cut:
             with suppress(OSError):  # no room even for that: the missing part reads as zeros

@@ -17,6 +17,7 @@ from queuepool.payload.lease import Lease
 
 #: tolerance in seconds: how much later a lease may end than one taken now
 _TOLERANCE = 1.0
+#: stands for a progress of 0, since 0.0 is unknown
 SAYS_0 = 2.0
 _STATES = frozenset(State) - {State.FAILING}  # which only a pool can be
 

@@ -68,7 +68,7 @@ _REASONS = {
     Killed.OVERDUE: "past its deadline, and the alarm did not end it",
     Killed.LEASE: "its lease could not be renewed",
     Killed.MEMORY: "it had reached memory_hard",
-    Killed.STOP: "the stop does not wait any longer",
-    Killed.OVERWRITTEN: "a job had written over its place on the board",
-    Killed.STALLED: "no job ran: the process itself did not go on",
+    Killed.STOP: "the stop no longer waits for it",
+    Killed.OVERWRITTEN: "a job had overwritten its slot on the board",
+    Killed.STALLED: "no job ran: the process itself hung",
 }

@@ -99,7 +99,7 @@ def boot_problem(header: Header) -> str:
 
 
 def present_boot_problem(board: Board) -> str:
-    """That reason as long as not all workers run the newest code."""
+    """That reason, until all workers run the newest code."""
     problem = boot_problem(board.header)
     is_missing = problem and len(renewed(board.of(Role.WORKER), board.header.generation)) < board.header.target
     return problem if is_missing else ""
@@ -123,7 +123,7 @@ def title(name: str, state: State, workers: Sequence[Slot], totals: Totals) -> s
 def iso(wall: float) -> str:
     """Unix time as ISO 8601 in UTC; empty for an impossible time, which an overwritten board may hold."""
     try:
-        # strftime pads no year below 1000, and what it writes then cannot be read.
+        # strftime does not pad a year below 1000, and such a text cannot be parsed.
         return f"{datetime.fromtimestamp(wall, UTC).replace(microsecond=0, tzinfo=None).isoformat()}Z"
     except (ValueError, OverflowError, OSError):
         return ""

@@ -19,7 +19,7 @@ def main() -> None:
     """The console script."""
     try:
         collector.expect_imports()
-        signals.listen()
+        signals.handle_ctrl_c()
         code = run(sys.argv[1:])
     except KeyboardInterrupt:  # a second Ctrl-C while the first was handled
         code = INTERRUPTED

@@ -141,7 +141,7 @@ class LeaseLost(JobEvent):
 
 @dataclass(frozen=True, slots=True)
 class JobQuarantined(Event):
-    """A payload that cannot be a job was set aside, or one of which two workers have died; ``reason`` is one word."""
+    """A payload that cannot be a job, or that has crashed two workers, was set aside; ``reason`` is one word."""
 
     words: ClassVar[str] = "payload quarantined"
     level: ClassVar[int] = logging.ERROR

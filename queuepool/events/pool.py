@@ -1,4 +1,4 @@
-"""Events of workers, of pools and of their stores."""
+"""Events of workers, of pools and of their stores, alerts and schedules."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class WorkerStopping(Event):
 
 @dataclass(frozen=True, slots=True)
 class StewardStopping(Event):
-    """The steward exits in order; no event follows."""
+    """The steward exits cleanly; no event follows."""
 
     words: ClassVar[str] = "steward stopping"
     level: ClassVar[int] = logging.DEBUG
@@ -216,9 +216,6 @@ class StoreRefused(Event):
     problem: str
 
 
-# Events of alerts.
-
-
 @dataclass(frozen=True, slots=True)
 class AlertEvent(Event):
     """The base of the events of one alert. ``kind`` is its key in ``[alerts]``; ``since`` is aware, in UTC.
@@ -264,9 +261,6 @@ class AlertUnsent(Event):
     problem: str
 
 
-# Events of schedules.
-
-
 @dataclass(frozen=True, slots=True)
 class SchedulePushed(Event):
     """A schedule's job ``id`` was pushed for the time ``due``, ``late`` seconds after it."""
@@ -284,9 +278,9 @@ class SchedulePushed(Event):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleMissed(Event):
-    """The due times of a schedule from ``first`` to ``last`` stay without a job of their own.
+    """The due times of a schedule from ``first`` to ``last`` get no job.
 
-    ``reason``: ``late`` (nothing could push in time; a later time may have been made good instead) or ``overlap`` (its
+    ``reason``: ``late`` (nothing could push in time; a job for a later time may follow instead) or ``overlap`` (its
     last job is still queued or runs).
     """
 

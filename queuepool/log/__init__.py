@@ -40,7 +40,7 @@ def setup(
     own_logger.become(
         handler, logging.WARNING if settings.quiet else logging.DEBUG if settings.verbose else logging.INFO
     )
-    logging.lastResort = _others  # the application's, where it takes all handlers off its root
+    logging.lastResort = _others  # for the application's records, if it removes all handlers from its root logger
 
 
 def _format(settings: PoolSettings, origin: Origin, handler: Stream) -> logging.Formatter:
@@ -72,14 +72,14 @@ def listen(listeners: Listeners, unlogged: Collection[type[Event]] = ()) -> None
 
 def write(event: Event) -> None:
     """Log a line for this event."""
-    # Nothing has raised in a job whose handler was not called: the line on what becomes of it says why.
+    # If the handler was not called, nothing raised: the next line, on what happens to the job, says why.
     if isinstance(event, JobExceptionOccurred) and isinstance(event.error, JobError) and not event.error.began:
         return
     _log.log(event.level, "%s", line_of(event), extra={"event": event})
 
 
 def say(words: str, facts: Mapping[str, object]) -> None:
-    """Log a line that is not an event; more than three facts get lines of their own below it."""
+    """Log a line that is not an event; more than three facts get a line each below it."""
     _log.info("%s", words, extra={"facts": facts})
 
 

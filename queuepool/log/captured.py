@@ -89,7 +89,7 @@ class _Lines(io.RawIOBase):
 
 
 def log_incomplete() -> None:
-    """Log the lines that have no end yet: what is printed from now on is another's."""
+    """Log the lines that have no end yet: what is printed from now on belongs to another job."""
     for lines in tuple(INCOMPLETE):
         lines.flush()
 
@@ -99,7 +99,7 @@ def capture() -> None:
 
     It may point a descriptor elsewhere: then its lines go there.
     """
-    at_fork.watch(_note_places, _begin_anew)
+    at_fork.watch(_note_places, _forget_lines)
     for name, number in (("stdout", 1), ("stderr", 2)):
         stream = getattr(sys, name)
         stream.flush()
@@ -132,8 +132,8 @@ def _note_places() -> None:
     _led.update({number: _place(number) for number in (1, 2)})
 
 
-def _begin_anew() -> None:
-    """In a child that user code forked."""
+def _forget_lines() -> None:
+    """In a child that user code forked: its parent logs the incomplete lines."""
     global _is_users
     _is_users = True
     for lines in tuple(INCOMPLETE):

@@ -1,4 +1,4 @@
-"""The format of a log line on a terminal, where people look: short, aligned and in colour."""
+"""The format of a log line on a terminal, for people: short, aligned and in colour."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WHO, _WHAT, _NAME = 9, 12, 24
 _ID = 8
 _FAINT, _PLAIN = "\x1b[2m", "\x1b[0m"
 _GREEN, _YELLOW, _RED = "\x1b[32m", "\x1b[33m", "\x1b[31m"
-#: what the line says by itself, and of which job it is
+#: fields that the line shows in its own way, or that name its job
 _SAID = frozenset((
     "event", "status", "result", "trace", "context", "tags", "id", "uuid", "queue", "job", "attempts",
     "duration", "wait", "delay", "exception", "message",
@@ -26,7 +26,7 @@ _DEFAULT = "default"
 
 
 class Eyes(TextFormat):
-    """``TIME WHO words``: the time of day, no number of a process, and a job's end in one short line.
+    """``TIME WHO words``: the time of day, no pid, and a job's end in one short line.
 
     ``names_pool``: others are on the same terminal.
     """

@@ -1,4 +1,4 @@
-"""The format of a log line: ``key=value`` for people, or a JSON object with Laravel's names."""
+"""The format of a log line: ``key=value`` for people, or a JSON object; an event's fields have Laravel's names."""
 
 from __future__ import annotations
 
@@ -24,6 +24,20 @@ from queuepool.log.own_logger import OURS
 from queuepool.log.tracebacks import summary, text_of
 from queuepool.payload.context import MOST_LOGGED
 from queuepool.unix.escape import escaped
+
+#: most characters of a field: a job's exception may have any size
+_MAX_TEXT = 8192
+#: most characters of a context, names and values
+_MAX_CONTEXT = 4 * _MAX_TEXT
+#: the name that stands for the values left out
+_MORE = "…"
+#: Source: WorkCommand.php, writeOutputAsJson (13.x)
+_STATUS: dict[type[Event], tuple[str, str]] = {
+    JobProcessing: ("starting", ""),
+    JobProcessed: ("success", "deleted"),
+    JobReleased: ("released_after_exception", "released"),
+    JobFailed: ("failed", "failed"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +120,7 @@ class Json(logging.Formatter):
 
 
 def _with_facts(words: str, facts: Mapping[str, Any]) -> list[str]:
-    """Up to three facts go on the line itself, more of them each on a line of its own."""
+    """Up to three facts go on the line itself; more get a line each below it."""
     if len(facts) <= 3:
         return [f"{words} {pairs(facts)}"]
     width = max(map(len, facts)) + 1
@@ -132,23 +146,6 @@ def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
         return formatter.formatException(record.exc_info)
     event = _event(record)
     return trace_of(event) if event else ""
-
-
-# An event as fields with Laravel's names, and as one line of ``key=value``.
-
-#: most characters of a field: a job's exception may have any size
-_MAX_TEXT = 8192
-#: most characters of a context, names and values
-_MAX_CONTEXT = 4 * _MAX_TEXT
-#: the name that stands for those that are not shown
-_MORE = "…"
-#: Source: WorkCommand.php, writeOutputAsJson (13.x)
-_STATUS: dict[type[Event], tuple[str, str]] = {
-    JobProcessing: ("starting", ""),
-    JobProcessed: ("success", "deleted"),
-    JobReleased: ("released_after_exception", "released"),
-    JobFailed: ("failed", "failed"),
-}
 
 
 def fields_of(event: Event) -> dict[str, Any]:
@@ -189,9 +186,7 @@ def trace_of(event: Event) -> str:
 
 
 def context_of(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A job's context, ready for JSON. A value that is too long is cut; of too many or too long ones the first are
-    there.
-    """
+    """A job's context for JSON. A value that is too long is cut; if there are too many, the first ones are kept."""
     found: dict[str, Any] = {}
     room = _MAX_CONTEXT
     for name, value in data.items():

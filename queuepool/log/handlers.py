@@ -48,7 +48,7 @@ class Stream(logging.Handler):
             self.handleError(record)
             return
         if self._dropped:
-            raw = b"(%d lines were dropped: nobody read them)\n" % self._dropped + raw
+            raw = b"(%d lines were dropped: they could not be written)\n" % self._dropped + raw
         try:
             step = self._step(len(raw))
             for first in range(0, len(raw), step):
@@ -62,7 +62,7 @@ class Stream(logging.Handler):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether somebody looks at it."""
+        """Whether it is a terminal."""
         try:
             return os.isatty(self._fd)
         except OSError:
@@ -97,7 +97,7 @@ class Stream(logging.Handler):
         return size if stat.S_ISREG(os.fstat(self._fd).st_mode) else select.PIPE_BUF
 
     def _has_room(self) -> bool:
-        # After a wait in vain, do not wait again until the pipe has been read.
+        # After a wait that failed, do not wait again until the pipe has been read.
         write_timeout = 0.0 if self._dropped else self._write_timeout
         return is_writable(self._fd, write_timeout)
 
@@ -105,20 +105,20 @@ class Stream(logging.Handler):
 class File(Stream):
     """Writes to a path, which is looked up again for every line, so that the file may be moved away at any time.
 
-    A directory that was removed is made anew. Where that fails, a process goes on with the file that it has open, and
-    one that has none with standard error.
+    A directory that was removed is created again. Where that fails, a process goes on with the file that it has open,
+    or with standard error if it has none.
     """
 
     def __init__(self, path: Path, write_timeout: float, *, must_open: bool) -> None:
         super().__init__(-1 if must_open else 2, write_timeout)
         self.path = path
         with nullcontext() if must_open else suppress(OSError, ConfigError):
-            self._fd = open_to_append("log", path) if must_open else self._opened_anew()
+            self._fd = open_to_append("log", path) if must_open else self._reopened()
 
     def emit(self, record: logging.LogRecord) -> None:
         with suppress(OSError, ConfigError):  # continue with the file that is open
             if not self._is_in_place():
-                former, self._fd = self._fd, self._opened_anew()
+                former, self._fd = self._fd, self._reopened()
                 if former > 2:
                     os.close(former)
                 self.lend(*self._lent)
@@ -131,7 +131,7 @@ class File(Stream):
         except OSError:
             return None
 
-    def _opened_anew(self) -> int:
+    def _reopened(self) -> int:
         """Raises ``OSError`` and ``ConfigError``."""
         try:
             return open_to_append("log", self.path)

@@ -1,7 +1,7 @@
 """Our logger in a pool's processes: whatever user code does to loggers and handlers, the pool's log goes on.
 
 User code may configure logging at any time: a job that migrates a database by alembic switches off every logger that
-its file does not name. So our handler is in no list of a logger's, and nothing has to be mended after a job.
+its file does not name. So our handler is not in any logger's list, and nothing needs repair after a job.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ OURS = "queuepool"
 
 
 class OwnLogger(logging.Logger):
-    """Writes to ``out`` what is of ``least`` level or above. What else is set on it changes nothing."""
+    """Writes records of level ``least`` or above to ``out``. Other settings have no effect on it."""
 
     out: Stream
     least: int

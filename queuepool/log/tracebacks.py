@@ -48,7 +48,7 @@ def traceback_of(error: BaseException) -> str:
         limit = -_MAX_FRAMES if _is_deep(error) else None
         return "".join(traceback.format_exception(type(error), error, users_traceback(error), limit=limit))
     except (MemoryError, RecursionError):
-        return f"{type(error).__name__}: there was no memory left to tell where"
+        return f"{type(error).__name__}: the traceback could not be formatted"
 
 
 def users_traceback(error: BaseException) -> TracebackType | None:
@@ -101,7 +101,7 @@ def summary(error: BaseException) -> str:
     try:
         text = str(error)
     except Exception as broken:  # noqa: BLE001 - an exception's __str__ is the user's code
-        text = f"<its text cannot be had: {type(broken).__name__}>"
+        text = f"<its text cannot be shown: {type(broken).__name__}>"
     return f"{type(error).__name__}: {text}"
 
 

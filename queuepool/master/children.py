@@ -87,7 +87,7 @@ class Children:
         """Keep a dead child, with its slot, until the steward has settled its held jobs."""
         child.dead, child.status = True, status
         if child.stop_sent and not (child.is_ready or child.killed):
-            child.killed = Killed.STOP  # in its import, which a stop ends: no death to be reported
+            child.killed = Killed.STOP  # during its import, which a stop ends: not a death to report
         self._note_ready(child)  # it may have died before it was seen ready
         child.write()
         self._dead.append(child)
@@ -196,19 +196,16 @@ class Children:
         return Replacements(spawn, retire)
 
 
-# What the master knows of one process, in its own memory.
-#
-# The board holds a copy. A job can write anything there, so only the fields of the process itself and of the steward
-# are read back.
-
-
 @dataclass(slots=True)
 class Child:
-    """One process and its slot.
+    """One process and its slot: what the master knows of it, in its own memory.
 
-    ``forked_at`` is monotonic, and when it was requested for a process that a template forks. ``start_time`` is the
-    kernel's (``proc.start_time``), 0 until known. ``was_ready``: it was seen ready. ``stop_sent``: it was sent a stop.
-    ``pid`` is 0 until a template has forked it; ``status`` is its wait status.
+    The board holds a copy. A job can write anything there, so only the fields of the process itself and of the steward
+    are read back.
+
+    ``forked_at`` is monotonic; for a process that a template forks, it is when that was requested. ``start_time`` is
+    the kernel's (``proc.start_time``), 0 until known. ``was_ready``: it was seen ready. ``stop_sent``: it was sent a
+    stop. ``pid`` is 0 until a template has forked it; ``status`` is its wait status.
     """
 
     pid: int

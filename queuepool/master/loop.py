@@ -185,14 +185,14 @@ class Master:
             return
         if self._first_boot.has_failed:
             self._stop(code=1)
-            self._shutdown.cut_short(now)
+            self._shutdown.shorten(now)
         elif hopeless := self._respawn.hopeless(now, ready):
-            what = "no steward has lived" if hopeless == Role.STEWARD else "no worker has become ready"
+            what = "no steward has stayed alive" if hopeless == Role.STEWARD else "no worker has become ready"
             _log.critical("%s for %gs: giving up", what, self._settings.give_up)
             self._stop(code=1)
 
     def _stop_helpers(self) -> None:
-        """Once all workers have exited; the steward first settles their jobs, and is replaced if it dies before."""
+        """When all workers have exited. The steward first settles their jobs, and is replaced if it dies early."""
         if self._children.are_working:
             return
         now = time.monotonic()

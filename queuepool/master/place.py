@@ -30,9 +30,9 @@ class PoolPlace:
         """Restore the directory if something has removed it; ``False`` when that fails."""
         try:
             if self._runtime.keep():
-                _log.error("%s had disappeared: it is made anew", self._runtime.path)
+                _log.error("runtime directory %s was removed; created again", self._runtime.path)
         except QueuepoolError as error:
-            _log.critical("%s has disappeared and cannot be made anew: %s", self._runtime.path, error)
+            _log.critical("runtime directory %s was removed and cannot be created again: %s", self._runtime.path, error)
             return False
         return True
 
@@ -54,13 +54,13 @@ class PoolPlace:
         self._runtime.release()
 
     def overwritten(self) -> list[Child]:
-        """Children whose slots hold values that no process of the pool can have written, so none can be relied on.
+        """Children whose slots hold values that no process of the pool can have written: no value there can be trusted.
 
         The steward is not among them, as it holds no jobs: its slot is cleared, and it writes a new deadline every
         second.
         """
         if self._board.restore_length():
-            _log.error("%s was cut short, and is made whole", self._board.path)
+            _log.error("%s was truncated; its length is restored", self._board.path)
         found = self._children.overwritten(time.monotonic(), self._settings.connection.retry_after)
         for child in found:
             if child.role == Role.STEWARD:

@@ -1,4 +1,4 @@
-"""What the master shows of the pool after each pass: on the board, in ``ps``, to its watchers."""
+"""What the master shows of the pool after each pass: on the board, in ``ps``, by its beat, and to a service manager."""
 
 from __future__ import annotations
 
@@ -18,9 +18,13 @@ from queuepool.master.service_manager import Herald, SignsOfPool
 from queuepool.master.shutdown import Shutdown
 from queuepool.unix import proc
 
+#: seconds between two touches of the file ``ALIVE``
+_TOUCH_INTERVAL = 0.25
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
 
 class Reporter:
-    """Writes the header's fields that are the master's. A job can overwrite them, so they are kept here too."""
+    """Writes the master's fields of the header. A job can overwrite them, so they are kept here too."""
 
     def __init__(
         self,
@@ -70,7 +74,7 @@ class Reporter:
             header.store = self._store
 
     def _write_pause(self, *, paused: bool) -> None:
-        """For who forks the next master: most states do not tell it."""
+        """For the parent, which forks the next master: most states do not show a pause."""
         if paused or self._signalled:
             self._signalled = State.PAUSED if paused else State.RUNNING
         if self._board.header.signalled != self._signalled:
@@ -87,17 +91,12 @@ class Reporter:
         return lived_state(state, target, [State(slot.state) for slot in living], cannot_boot=self._respawn.cannot_boot)
 
 
-# The master's beat: the end of its last pass, on the board and as the time of a file, for those that watch the pool.
-#
-# It says that the loop runs, and nothing of the store or the jobs: those have deadlines of their own.
-
-#: seconds between two touches of the file
-_INTERVAL = 0.25
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
 class Beat:
-    """Of one master. ``folder`` is the pool's directory."""
+    """The master's beat: the end of its last pass, on the board and as the time of a file, for monitors.
+
+    It shows that the loop runs, and nothing about the store or the jobs: those have their own deadlines. ``folder`` is
+    the pool's directory.
+    """
 
     def __init__(self, header: Header, folder: Path, children: Children) -> None:
         self._header = header
@@ -115,7 +114,7 @@ class Beat:
         if self._header.ready != self.ready:  # new, or overwritten by a job
             self._header.ready = self.ready
         if now >= self._next_touch:
-            self._next_touch = now + _INTERVAL
+            self._next_touch = now + _TOUCH_INTERVAL
             _touch(self._file)
 
     def _has_booted(self) -> bool:
@@ -124,10 +123,10 @@ class Beat:
 
 
 def _touch(path: Path) -> None:
-    # Others may have removed the file or put something else there. By its path, without following links and without
-    # opening it, nothing of that holds us up; whatever fails, the file stays old, and the board has the beat as well.
+    # Others may have removed the file or put something else there. Touched by its path, without following links and
+    # without opening it, that cannot hold us up; if it fails, the file stays old, and the board has the beat as well.
     with suppress(OSError):
         try:
             os.utime(path, follow_symlinks=False)
         except FileNotFoundError:
-            os.close(os.open(path, _NEW, 0o600))
+            os.close(os.open(path, _CREATE, 0o600))

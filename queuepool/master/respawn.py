@@ -25,6 +25,9 @@ _FAILING_AFTER = 2
 #: the kinds without which no jobs are run
 _NEEDED = (Role.WORKER, Role.STEWARD, Role.TEMPLATE)
 _MAX_DOUBLINGS = 16
+#: the generation before any restart: while a later one boots, older workers continue
+_FIRST_GENERATION = 1
+_log = logging.getLogger("queuepool")
 
 
 class RespawnDelay:
@@ -113,7 +116,7 @@ class Respawn:
         """Seconds to wait before its successor is forked, and why in words; 0.0 = none."""
         self.has_booted |= child.is_ready and child.role not in HELPERS  # it may have died before it was seen ready
         if child.stop_sent or (child.role in HELPERS and child.status == 0):
-            return 0.0, ""  # told to leave, by its master or by somebody else
+            return 0.0, ""  # told to leave, by its master or from outside
         if not child.is_ready:
             backoffs = self._killed if _was_killed(child.status) else self._boots
             return backoffs[child.role].failed(now), "never became ready"
@@ -155,15 +158,11 @@ def _was_killed(status: int) -> bool:
     return os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGKILL, signal.SIGTERM)
 
 
-# The first boot of a pool: if its code cannot be imported, the pool ends instead of trying again.
-
-#: the generation before any restart: while a later one boots, older workers continue
-_FIRST = 1
-_log = logging.getLogger("queuepool")
-
-
 class FirstBoot:
-    """The master's view of the first boot, which is over when a worker or a template is ready."""
+    """The first boot of a pool, which is over when a worker or a template is ready.
+
+    If the code cannot be imported then, the pool exits instead of trying again.
+    """
 
     def __init__(self, board: Board, respawn: Respawn) -> None:
         self._board = board
@@ -184,10 +183,10 @@ class FirstBoot:
         """The first child that cannot import its modules decides, unless it is a steward: workers import them too."""
         if child.role == Role.STEWARD:
             self._log_cause(child, status, logging.ERROR)
-        elif not self._any_has_booted(others) and child.generation == _FIRST:
+        elif not self._any_has_booted(others) and child.generation == _FIRST_GENERATION:
             self._log_cause(child, status, logging.CRITICAL)
             if not self.has_failed:
-                _log.critical("no worker has become ready since the start: the pool ends")
+                _log.critical("no worker has become ready since the start: the pool exits")
             self.has_failed = True
 
     def _any_has_booted(self, others: Children) -> bool:

@@ -1,4 +1,9 @@
-"""What a service manager (systemd) is told of the pool, and how: datagrams to its socket."""
+"""What a service manager (systemd) is told: ready, reloading, stopping, how long that may take, and that we run.
+
+A ping says that the master's loop runs, and nothing about the store or the jobs: those have their own deadlines, and a
+restart would mend neither.
+Source: sd_notify(3) and sd_watchdog_enabled(3).
+"""
 
 from __future__ import annotations
 
@@ -17,21 +22,28 @@ from queuepool.board.health import health_of
 from queuepool.board.status import boot_problem, overview, renewed, title
 from queuepool.config.settings import PoolSettings
 
-# What a service manager (systemd) is notified of: ready, reloading, stopping, how long that may take, and that we run.
-#
-# A ping says that the master's loop runs, and nothing of the store or the jobs. Those have deadlines of their own, and
-# a restart would mend neither.
-
 #: longest time in seconds between two passes of a loop that notifies
 PASS = 0.25
 #: seconds between two changes of the words, and between two requests for time
-_INTERVAL = 1.0
+_WORDS_INTERVAL = 1.0
 #: most characters of the words: systemd drops a message of more than 4,096 bytes whole, with all that is in it
 _MAX_WORDS = 900
 #: most seconds to ask for: a job can write any deadline on the board, and a time must be a number of microseconds
 _MOST_TIME = 10 * 365 * 86400.0
 #: pings within the time that the watchdog waits for one
 _PINGS = 3
+#: the variables that name the manager's socket and its watchdog
+_SOCKET, _PID, _USEC = "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"
+#: most bytes of a socket's address, and the shortest watchdog in seconds: a master's pass may take a quarter of it
+_MAX_ADDRESS, _MIN_WATCHDOG = 107, 1.0
+#: the manager has not yet read what is there; the next message says more
+_FULL = (errno.EAGAIN, errno.ENOBUFS)
+#: seconds after a deadline in which the pool still has to start its workers, or to settle the last job
+_MARGIN = 5.0
+#: seconds between two reads of the board and the files beside it, which take much longer than a pass; a new state is
+#: read at once
+_READ_INTERVAL = 5.0
+_log = logging.getLogger("queuepool")
 
 
 class Signs(NamedTuple):
@@ -43,7 +55,7 @@ class Signs(NamedTuple):
     is_stopping: bool = False
     #: the start, or the running jobs, may take until then; 0.0 = as long as the unit says
     until: float = 0.0
-    #: whether every loop that this is about has come round lately
+    #: whether every loop concerned has come round lately
     is_live: bool = True
     #: the worst of what is wrong, in words for people; empty if nothing is
     trouble: str = ""
@@ -81,7 +93,7 @@ class Herald:
             return
         self._phase = phase
         if words:
-            self._words, self._next_words = signs.words, now + _INTERVAL
+            self._words, self._next_words = signs.words, now + _WORDS_INTERVAL
         if pings:  # as early as the next pass would be too late
             self._next_ping = now + self._socket.watchdog / _PINGS - PASS
 
@@ -113,20 +125,8 @@ def one_line(words: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in words)
 
 
-# The socket by which a service manager (systemd) learns how its service is, and the variables that name it.
-#
-# Source: sd_notify(3) and sd_watchdog_enabled(3).
-
-_SOCKET, _PID, _USEC = "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"
-#: most bytes of a socket's address, and the shortest watchdog in seconds: a master's pass may take a quarter of it
-_MAX_ADDRESS, _MIN_WATCHDOG = 107, 1.0
-#: the manager has not read what is there: it will, and the next message says more
-_FULL = (errno.EAGAIN, errno.ENOBUFS)
-_log = logging.getLogger("queuepool")
-
-
 class NotifySocket:
-    """Sends datagrams and waits for nothing. A problem is logged once; later messages are tried all the same.
+    """The manager's socket: sends datagrams without waiting. A problem is logged once; later messages are tried too.
 
     ``address`` is a path, or ``@`` and an abstract name; empty = no service manager wants to know.
     ``watchdog``: seconds within which it wants to be pinged; 0.0 = it does not.
@@ -139,7 +139,7 @@ class NotifySocket:
 
     @classmethod
     def taken_from(cls, environ: MutableMapping[str, str]) -> NotifySocket:
-        """The one that these variables name. They are removed, as programs that a job starts must not speak for us."""
+        """The one that these variables name. They are removed: programs that a job starts must not speak for us."""
         address, pid, usec = (environ.pop(name, "") for name in (_SOCKET, _PID, _USEC))
         if not address:
             return cls()
@@ -182,22 +182,16 @@ def _watchdog(usec: str) -> float:
     """Seconds; 0.0 for a time that cannot be kept."""
     seconds = int(usec) / 1e6 if usec.isascii() and usec.isdecimal() and len(usec) < 20 else 0.0
     if seconds < _MIN_WATCHDOG:
-        _log.warning("%s=%s is ignored: it is no time of at least %g s", _USEC, usec[:20], _MIN_WATCHDOG)
+        _log.warning("%s=%s is ignored: it is not a time of at least %g s", _USEC, usec[:20], _MIN_WATCHDOG)
         return 0.0
     return seconds
 
 
-# How a pool is, for a service manager: read from its board, by its master or by the parent of several masters.
-
-#: seconds after a deadline in which the pool still has to start its workers, or to settle the last job
-_MARGIN = 5.0
-#: seconds between two looks at all that a board and the files beside it say, which takes much longer than a pass; a new
-#: state is looked at at once
-_LOOK = 5.0
-
-
 class SignsOfPool:
-    """Of one pool that has just been started, or whose board has just appeared."""
+    """The signs of one pool, read from its board by its master, or by the parent of several masters.
+
+    Made when the pool has just been started, or its board has just appeared.
+    """
 
     def __init__(self, settings: PoolSettings, board: Board) -> None:
         self._settings = settings
@@ -234,12 +228,12 @@ class SignsOfPool:
     def _look(self, state: State) -> None:
         now = time.monotonic()
         if now >= self._next_look or state is not self._seen:
-            self._seen, self._next_look = state, now + _LOOK
+            self._seen, self._next_look = state, now + _READ_INTERVAL
             self._trouble = self._worst()
 
     def _worst(self) -> str:
         """Empty if it cannot be read."""
-        with suppress(Exception):  # whatever a job has written there: it ends neither a master nor its parent
+        with suppress(Exception):  # whatever a job has written there must end neither a master nor its parent
             troubles = health_of(overview(self._settings.name, self._board)).troubles
             return troubles[0].text if troubles else ""
         return ""

@@ -33,7 +33,7 @@ class Shutdown:
         self.code = 0
 
     def words(self, workers: Sequence[Child], *, at_once: bool) -> str:
-        """What becomes of the running jobs, for who waits for the end: call before ``begin``."""
+        """What happens to the running jobs, for whoever waits for the end: call before ``begin``."""
         busy = [child.slot for child in workers if child.slot.state == State.BUSY]
         if not busy:
             return "no job runs"
@@ -58,7 +58,7 @@ class Shutdown:
         self._header.end_orphans_at = self._end_orphans_at
         self._header.stop_asked = int(self.is_asked)
 
-    def cut_short(self, now: float) -> None:
+    def shorten(self, now: float) -> None:
         """No worker has become ready: wait for booting processes and the steward only briefly.
 
         Workers of killed masters have nothing to do with that: they may run on.
@@ -77,7 +77,7 @@ class Shutdown:
         if self._awaits_orphans:
             self._settle_until = float("inf")
         if self._awaits_orphans and not awaited:
-            _log.info("stopping: waits for workers of killed masters, count=%d", self._header.orphans)
+            _log.info("stopping: waiting for workers of killed masters, count=%d", self._header.orphans)
         return self._awaits_orphans
 
     def workers_have_left(self, now: float) -> bool:

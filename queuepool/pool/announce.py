@@ -38,9 +38,9 @@ def beginning(version: str, pool: PoolSettings, *, workers: int, directory: Path
 
 
 def made(files: Iterable[str]) -> None:
-    """Log which files were missing: with a mistake in its path, a pool would serve an empty queue in silence."""
+    """Log which files were missing: with a mistake in its path, a pool would silently serve an empty queue."""
     for path in files:
-        _log.warning("the file %s was missing: it is made, with no job in it", path)
+        _log.warning("the file %s was missing: created, with no job in it", path)
 
 
 def jobs_of_generation(header: Header, slot: Slot, gone: str) -> None:
@@ -56,11 +56,11 @@ def jobs_of_generation(header: Header, slot: Slot, gone: str) -> None:
 
 
 def schedules_of_generation(board: Board, slot: Slot) -> None:
-    """Tell the steward which schedules the jobs declare, unless another worker of the generation has."""
+    """Pass the schedules that the jobs declare to the steward, unless another worker of the generation has."""
     try:
         publish(board, slot.generation, job_schedules())
     except OSError as error:
-        _log.warning("the schedules of jobs cannot be told to the steward: %s", error)
+        _log.warning("cannot pass the jobs' schedules to the steward: %s", error)
 
 
 def job_schedules() -> list[JobSchedule]:
@@ -83,7 +83,7 @@ def replaced_names(by: str) -> None:
     names, libraries = originals.replaced(), originals.replacing()
     if names and libraries:
         _log.warning(
-            "the %s have let %s replace %s: the pool itself goes on with Python's own; a worker still runs one job at a"
+            "the %s have let %s replace %s: the pool itself keeps to Python's own; a worker still runs one job at a"
             " time, and what a job leaves running stands still between jobs",
             by, " and ".join(libraries), ", ".join(names),
         )  # fmt: skip

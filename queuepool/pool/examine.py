@@ -1,4 +1,4 @@
-"""A look at the server and the schedules before a pool or a lone worker starts."""
+"""What is checked before a pool or a lone worker starts: the server, its files, the address, the schedules."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from queuepool.stores.factory import Stores
 
 def refuse_unfit(settings: ConnectionSettings, queue: str) -> None:
     """Raise ``StoreUnfit`` when the server is unsuitable; one that does not answer passes."""
-    with closing(Stores(settings)) as stores, _waiting_for_it_later():
+    with closing(Stores(settings)) as stores, _waiting_for_the_store():
         stores.examine(queue)
 
 
 def make_missing_files(settings: ConnectionSettings) -> list[str]:
     """Make SQLite's files that the settings name, with their tables; returns the paths of those made.
 
-    At a start alone: later a missing file is on its way to its place, or was taken away. One whose directory is not
-    there is waited for, as a server is. Raises ``StoreUnfit`` for a directory that cannot be written to. The default's
-    file is made by whoever comes first.
+    Only at a start: later, a missing file is being put in place, or was taken away. One whose directory is missing is
+    waited for, as a server is. Raises ``StoreUnfit`` for a directory that cannot be written to. The default's file is
+    made by the first process that needs it.
     """
     if {kind_of(url) for url in urls_of(settings).values()} == {"redis"}:
         return []
@@ -35,21 +35,10 @@ def make_missing_files(settings: ConnectionSettings) -> list[str]:
     for (url, names), tables in places_of([settings]).items():
         path, is_default = database_of(url), settings.embedded and url == settings.url
         if scheme_of(url) == "sqlite" and Path(path).parent.is_dir() and not (is_default or Path(path).exists()):
-            with closing(client_at(url, names)) as client, _waiting_for_it_later():
+            with closing(client_at(url, names)) as client, _waiting_for_the_store():
                 migrate(client, tables)
                 made.append(path)
     return made
-
-
-@contextmanager
-def _waiting_for_it_later() -> Iterator[None]:
-    """Ignore what keeps a store from answering, but not what makes it unfit."""
-    try:
-        yield
-    except StoreUnfit:
-        raise
-    except StoreError:
-        return
 
 
 def refuse_unbindable(settings: PoolSettings) -> None:
@@ -63,9 +52,20 @@ def refuse_unbindable(settings: PoolSettings) -> None:
 
 
 def refuse_unsendable(schedules: Sequence[ScheduleSettings]) -> None:
-    """Raise ``ConfigError`` when the data of a schedule cannot be a job's: its steward would die of it."""
+    """Raise ``ConfigError`` when the data of a schedule cannot be a job's: it would crash its steward."""
     if schedules:
         from queuepool.steward.schedule import ScheduledJob  # imported here: few pools have schedules
 
         for one in schedules:
             ScheduledJob(one)
+
+
+@contextmanager
+def _waiting_for_the_store() -> Iterator[None]:
+    """Ignore that a store does not answer now, for which the pool will wait, but not that it is unfit."""
+    try:
+        yield
+    except StoreUnfit:
+        raise
+    except StoreError:
+        return

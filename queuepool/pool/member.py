@@ -23,7 +23,7 @@ from queuepool.unix.signals import STOPS
 _MAX_AGE = 5.0
 #: seconds within which a new master has a board; before that it has no beat
 _FIRST_BEAT = 120.0
-#: seconds at work after which a master's death is not counted together with those before
+#: seconds at work after which a master's death no longer counts together with those before
 _STEADY = 10.0
 _UNKNOWN = Signs("", is_ready=False)
 _log = logging.getLogger("queuepool")
@@ -78,7 +78,7 @@ class Member:
             self.send(signal.SIGUSR2)
 
     def send(self, signum: signal.Signals) -> None:
-        """Send it to the master. While there is none, a HUP has the next one forked at once: it may be new code."""
+        """Send it to the master. While there is none, a HUP has the next one forked at once, as the code may be new."""
         if signum in (signal.SIGUSR2, signal.SIGCONT):
             self._is_paused = signum == signal.SIGUSR2
         if signum == signal.SIGHUP and not (self._is_ready or self.is_over):
@@ -96,7 +96,7 @@ class Member:
         """Take the signal that a verb has left for a pool that is down: there was no master to send it to."""
         signum = retried_pool.taken(self._path) if self.is_down and not self.is_over else None
         if signum in STOPS and not self.pid:
-            self._say(logging.WARNING, "the pool was stopped: it is not tried again")
+            self._say(logging.WARNING, "the pool was stopped: it is not retried")
             self.give_up()
         elif signum:
             self.send(signum)
@@ -108,9 +108,9 @@ class Member:
             self._backoff.succeeded()
         was_live, self.is_live = self.is_live, self._has_beat(now)
         if was_live and not self.is_live:
-            self._say(logging.ERROR, "master pid=%d hangs: its loop does not come round", self.pid)
+            self._say(logging.ERROR, "master pid=%d hangs: its loop makes no progress", self.pid)
         elif self.is_live and not was_live:
-            self._say(logging.WARNING, "master pid=%d goes on", self.pid)
+            self._say(logging.WARNING, "master pid=%d no longer hangs", self.pid)
 
     def has_ended(self, status: int, now: float, *, is_stopping: bool) -> None:
         """Its master has been reaped, with this wait status. Unless it was asked to end, another one will be due."""
@@ -124,7 +124,7 @@ class Member:
         self._forget()
 
     def close(self) -> None:
-        """Close the board: in a child of the parent's, for it is the parent alone that looks at it."""
+        """Close the board, in a child of the parent: only the parent looks at it."""
         if self._board:
             self._board.memory.close()
         self._board = self._signs_of_board = None
@@ -172,7 +172,7 @@ class Member:
     def _was_asked(self, code: int) -> bool:
         """Whether it was to end: with 0 it has drained; after a stop it is not wanted back, whatever ended it.
 
-        One that gives up drains as well, but nobody has asked for that.
+        One that gives up drains as well, but was not asked to.
         """
         return code == OK or (self._board is not None and self._board.header.stop_asked == 1)
 
@@ -185,7 +185,7 @@ class Member:
         self.code = max(self.code, FAILED if code < 0 else code)  # one that was down and is not back has failed
         if code != OK:
             self._cause = f"master pid={self.pid} died while it was being stopped: {cause}"
-            self._say(logging.ERROR, "%s; no other is forked", self._cause)
+            self._say(logging.ERROR, "%s; it is not replaced", self._cause)
 
     def _has_failed(self, cause: str, code: int, now: float) -> None:
         self._cause, self.code = cause, code
@@ -201,5 +201,5 @@ class Member:
         self.pid, self._is_ready, self.is_live, self._is_renewed = 0, False, True, False
 
     def _say(self, level: int, words: str, *facts: object) -> None:
-        log.setup(self.settings, "parent", write_timeout=0.0)  # each pool may have a log of its own
+        log.setup(self.settings, "parent", write_timeout=0.0)  # each pool may have its own log
         _log.log(level, words, *facts)

@@ -35,7 +35,7 @@ class Parent:
     def run(self, main: Callable[[PoolSettings], int]) -> int:
         """Keep a master for each pool, which runs ``main``; returns the worst exit code.
 
-        A master that ends unasked after it was at work is replaced; one that ends before ends the others.
+        A master that ends unasked after it was at work is replaced; if one ends before that, all pools are stopped.
         """
         mailbox = signals.Mailbox()
         while True:
@@ -69,7 +69,7 @@ class Parent:
     def _become_master(self, main: Callable[[PoolSettings], int], pool: PoolSettings) -> int:
         for member in self._members:
             member.close()
-        proc.show(title(pool.name, State.STARTING, (), Totals()))  # until then it has the parent's
+        proc.show(title(pool.name, State.STARTING, (), Totals()))  # so far it has the parent's
         return main(pool)
 
     def _look(self, now: float) -> None:

@@ -36,6 +36,7 @@ from queuepool.worker.template import Template
 
 #: seconds beyond its waits that a round without a job may take
 _STALL_TIMEOUT = 30.0
+_log = logging.getLogger("queuepool")
 
 
 class Processes:
@@ -72,67 +73,6 @@ class Processes:
         slot.exited_cleanly = 1
         return LEFT
 
-    def _copied_worker(self, slot: Slot) -> int:
-        """A worker that a template has forked: the modules are imported already."""
-        signals = WorkerSignals()
-        signals.listen()
-        alarm = Alarm(self._enter(slot, f"worker {slot.number}"))
-        return self._work(slot, signals, alarm)
-
-    def _mapped(self, slot: Slot) -> Slot:
-        """The slot, mapped into memory anew: jobs run here, and must not find a file of the pool open."""
-        self._board = self._board.mapped()
-        self._runtime.close_in_child()
-        return self._board.slots[slot.index]
-
-    def _enter(self, slot: Slot, role: str) -> FileIO:
-        """Set the process's title, log and marks; returns its trace file."""
-        proc.show(f"queuepool: {role} [{self._settings.name}] starting")
-        where = role.replace(" ", "=")
-        log.setup(self._settings, where, write_timeout=1.0, running=running_id, context=running_data)
-        capture()
-        stray_processes.mark(self._board.mark(slot))
-        return self._board.new_trace(slot)
-
-    def _has_booted(self, slot: Slot, signals: WorkerSignals, alarm: Alarm, trace: FileIO) -> bool:
-        """Import the modules; ``False`` if that failed. The alarm ends the process after ``boot_timeout`` seconds."""
-        slot.note = boot_report.too_late("the modules", self._settings.boot_timeout)
-        alarm.arm(self._settings.boot_timeout)
-        noted, began = partial(self._noted, slot), time.time()
-        if not self._has_imported(slot, trace, lambda: boot(self._settings, signals, alarm, noted=noted)):
-            return False
-        alarm.disarm()
-        slot.note = ""
-        announce.jobs_of_generation(self._board.header, slot, self._places.gone())
-        announce.schedules_of_generation(self._board, slot)
-        if self._settings.reload:
-            self._module_files.tell(slot, began)
-        return True
-
-    def _noted(self, slot: Slot, modules: Iterable[str]) -> Iterator[str]:
-        """The modules; the board names the one that is being imported, as a process that the alarm kills cannot."""
-        for module in modules:
-            slot.note = boot_report.too_late(module, self._settings.boot_timeout)
-            yield module
-
-    def _work(self, slot: Slot, signals: WorkerSignals, alarm: Alarm) -> int:
-        settings = self._settings
-        waits = settings.connection.block_for + settings.sleep + settings.rest
-        slot_writer = SlotWriter(
-            slot,
-            settings.name,
-            alarm,
-            signals,
-            stall_timeout=waits + _STALL_TIMEOUT,
-            meters=self._board.meters,
-        )
-        slot_writer.alive()
-        limits = limits_of(settings, slot_writer)
-        warn_of_jobs(settings, self._board.header, slot, self._served)
-        if settings.reload:
-            self._module_files.watch(slot)
-        return work(settings, slot_writer, signals, limits, self._board, self._runtime).code
-
     def steward(self, slot: Slot, paused: bool) -> int:
         """Imports the listeners and runs the steward."""
         signals = WorkerSignals()
@@ -168,6 +108,67 @@ class Processes:
         from queuepool.pool.web_process import run  # imported here: few pools have one
 
         return run(self._settings, self._board, slot, signals)
+
+    def _copied_worker(self, slot: Slot) -> int:
+        """A worker that a template has forked: the modules are imported already."""
+        signals = WorkerSignals()
+        signals.listen()
+        alarm = Alarm(self._enter(slot, f"worker {slot.number}"))
+        return self._work(slot, signals, alarm)
+
+    def _mapped(self, slot: Slot) -> Slot:
+        """The slot, on the board mapped into memory: jobs run here, and must not find a file of the pool open."""
+        self._board = self._board.mapped()
+        self._runtime.close_in_child()
+        return self._board.slots[slot.index]
+
+    def _enter(self, slot: Slot, role: str) -> FileIO:
+        """Set the process's title, log and marks; returns its trace file."""
+        proc.show(f"queuepool: {role} [{self._settings.name}] starting")
+        where = role.replace(" ", "=")
+        log.setup(self._settings, where, write_timeout=1.0, running=running_id, context=running_data)
+        capture()
+        stray_processes.mark(self._board.mark(slot))
+        return self._board.new_trace(slot)
+
+    def _has_booted(self, slot: Slot, signals: WorkerSignals, alarm: Alarm, trace: FileIO) -> bool:
+        """Import the modules; ``False`` if that failed. The alarm ends the process after ``boot_timeout`` seconds."""
+        slot.note = boot_report.too_late("the modules", self._settings.boot_timeout)
+        alarm.arm(self._settings.boot_timeout)
+        noted, began = partial(self._noted, slot), time.time()
+        if not self._has_imported(slot, trace, lambda: boot(self._settings, signals, alarm, noted=noted)):
+            return False
+        alarm.disarm()
+        slot.note = ""
+        announce.jobs_of_generation(self._board.header, slot, self._places.gone())
+        announce.schedules_of_generation(self._board, slot)
+        if self._settings.reload:
+            self._module_files.tell(slot, began)
+        return True
+
+    def _noted(self, slot: Slot, modules: Iterable[str]) -> Iterator[str]:
+        """The modules; the board names the one that is being imported, since a process that the alarm kills cannot."""
+        for module in modules:
+            slot.note = boot_report.too_late(module, self._settings.boot_timeout)
+            yield module
+
+    def _work(self, slot: Slot, signals: WorkerSignals, alarm: Alarm) -> int:
+        settings = self._settings
+        waits = settings.connection.block_for + settings.sleep + settings.rest
+        slot_writer = SlotWriter(
+            slot,
+            settings.name,
+            alarm,
+            signals,
+            stall_timeout=waits + _STALL_TIMEOUT,
+            meters=self._board.meters,
+        )
+        slot_writer.alive()
+        limits = limits_of(settings, slot_writer)
+        warn_of_jobs(settings, self._board.header, slot, self._served)
+        if settings.reload:
+            self._module_files.watch(slot)
+        return work(settings, slot_writer, signals, limits, self._board, self._runtime).code
 
     def _has_listeners(self, slot: Slot, trace: FileIO) -> bool:
         """Import the listeners, all that a steward imports."""
@@ -207,31 +208,26 @@ def boot(
 
 
 def _restore(signals: WorkerSignals, alarm: Alarm) -> None:
-    """Restore handlers and alarm, whatever the modules did to signals: stops and deadlines must take effect.
+    """Restore our handlers, the alarm, and what the modules have removed from Python's library.
 
-    Also what they have taken away of Python's library.
+    Stops and deadlines must take effect whatever the modules did to signals.
     """
     originals.give_back()
     signals.listen()
     alarm.prepare()
 
 
-# With ``reload``: what workers and templates tell the steward of the files that they have imported.
-
-_log = logging.getLogger("queuepool")
-
-
 class ModuleFiles:
-    """Those of one process; a worker that a template forks begins with the template's."""
+    """With ``reload``: the files that a process has imported, for the steward. A forked worker has its template's."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
         self._count = 0
-        #: each with the Unix second since when it has been imported
+        #: each with the Unix time from which it is imported
         self._began: dict[str, float] = {}
 
     def tell(self, slot: Slot, began: float) -> None:
-        """Tell those that have been imported since ``began`` (Unix seconds), too, if there are any."""
+        """Pass on those imported since ``began`` (Unix seconds), too, if there are any."""
         if self._count == len(sys.modules):
             return
         self._count = len(sys.modules)
@@ -239,8 +235,8 @@ class ModuleFiles:
         try:
             publish(self._board, slot, self._began)
         except OSError as error:
-            _log.warning("the files of the modules cannot be told to the steward: %s", error)
+            _log.warning("cannot pass the modules' files to the steward: %s", error)
 
     def watch(self, slot: Slot) -> None:
-        """Also tell those that jobs import."""
+        """Also pass on those that jobs import."""
         LISTENERS.add(Looping, lambda event: self.tell(slot, time.time()))

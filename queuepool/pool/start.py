@@ -32,6 +32,12 @@ from queuepool.unix.places import lasting
 _SPARE_SLOTS = 14
 #: the steward, and the template or one more worker while one is replaced
 _HELPERS = 2
+#: what the processes of every pool import late
+_LATE_MODULES = (
+    "jobs.decorator", "jobs.dispatch", "jobs.job_class", "jobs.job_schedules", "jobs.pusher", "jobs.within",
+    "payload.scheduled", "payload.php_serialize", "payload.php_unserialize", "steward.schedule",
+    "unix.posix_timer",
+)  # fmt: skip
 _log = logging.getLogger("queuepool")
 
 
@@ -55,7 +61,7 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
     board = _new_board(runtime, settings)
     roles = Processes(settings, board, runtime, served)
     if not proc.adopt_orphans() and settings.preload:
-        raise ConfigError("preload", "this system hands no orphans on (Linux does): say no")
+        raise ConfigError("preload", "this system cannot reparent orphans (Linux can): say no")
     announce.beginning(__version__, settings, workers=settings.workers, directory=runtime.path)
     announce.made(made)
     if settings.connection.embedded:
@@ -74,7 +80,7 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
 def start_all(
     pools: Sequence[PoolSettings], report: Callable[[QueuepoolError, str], int], served: Collection[str] = ()
 ) -> int:
-    """Run each pool under a master of its own and forward every signal; returns the worst exit code.
+    """Run each pool under its own master and forward every signal; returns the worst exit code.
 
     ``report`` reports why one of several pools could not start, and which one, and returns its exit code. A single
     pool's error is raised.
@@ -105,7 +111,7 @@ def _start_or_report(pool: PoolSettings, report: Callable[[QueuepoolError, str],
 
 
 def _new_board(runtime: RuntimeDir, settings: PoolSettings) -> Board:
-    """Two slots per worker, since a rolling restart may run two; room is set aside for the usual processes."""
+    """Two slots per worker, since a rolling restart may run two; disk space is allocated for the usual processes."""
     workers = settings.workers
     sweep(runtime.path)
     try:
@@ -121,6 +127,7 @@ def _new_board(runtime: RuntimeDir, settings: PoolSettings) -> Board:
     return board
 
 
+<<<<<<< HEAD
 # What a pool's processes import late, imported before the first fork: they share it, and may outlive its files.
 #
 # An installation is removed under a running pool by whoever prunes old releases. A steward or a worker that is replaced
@@ -134,11 +141,31 @@ _USUAL = (
 )  # fmt: skip
 
 
+||||||| 17275fb5
+# What a pool's processes import late, imported before the first fork: they share it, and may outlive its files.
+#
+# An installation is removed under a running pool by whoever prunes old releases. A steward or a worker that is replaced
+# after that must not need one more file of ours.
+
+#: of every pool
+_USUAL = (
+    "jobs.decorator", "jobs.dispatch", "jobs.job_class", "jobs.job_schedules", "jobs.pusher", "jobs.within",
+    "payload.scheduled", "payload.php_serialize", "payload.php_unserialize", "steward.schedule",
+    "unix.posix_timer",
+)  # fmt: skip
+
+
+=======
+>>>>>>> wc
 def load_all(settings: PoolSettings) -> None:
-    """Import it, and read the scripts of the stores. Opens nothing."""
+    """Import what a pool's processes import late, before the first fork, and read the stores' scripts. Opens nothing.
+
+    They share its memory, and may outlive its files: old releases are pruned under running pools, and a steward or a
+    worker that is replaced after that must not need one more file of ours.
+    """
     Stores(settings.connection)  # which imports its parts
     load_drivers(settings.connection)
-    for name in (*_USUAL, *_of_settings(settings), *_of_stores(settings.connection)):
+    for name in (*_LATE_MODULES, *_of_settings(settings), *_of_stores(settings.connection)):
         import_module(f"queuepool.{name}")
 
 

@@ -42,7 +42,7 @@ def run(settings: PoolSettings, board: Board, slot: Slot, signals: WorkerSignals
     asyncio.run(serve(Pages(settings.name, settings.connection.name, board).answer, listening, tick))
     leave(address, file)
     if not signals.stop:
-        _log.error("the socket of %s was removed or replaced: it is made anew", settings.listen)
+        _log.error("the socket of %s was removed or replaced: it is created again", settings.listen)
         return FAILED
     slot.exited_cleanly = 1
     return LEFT

@@ -44,8 +44,8 @@ def limits_of(
     booted, memory = slot_writer.rss(), settings.memory
     if memory.is_too_small(booted) and _is_first(slot_writer):
         _log.warning(
-            "memory (%g MB) is below what a worker takes when its modules are imported (%.0f MB): each leaves after one"
-            " job; raise it, or say by how much a worker may grow: memory = +64", memory.megabytes, booted,
+            "memory (%g MB) is below what a worker takes once its modules are imported (%.0f MB): each leaves after one"
+            " job; raise it, or set by how much a worker may grow: memory = +64", memory.megabytes, booted,
         )  # fmt: skip
     return Limits.drawn(
         memory=memory.total(booted),
@@ -58,7 +58,7 @@ def limits_of(
 
 
 def warn_of_jobs(settings: PoolSettings, header: Header, slot: Slot, served: Collection[str]) -> None:
-    """Log the warnings of jobs that will never run, as far as the modules show it, unless they have been logged."""
+    """Warn of jobs that will never run, as far as the modules show, unless that has been logged."""
     if slot.number > 1:
         return
     ours = {one.name: one.pushes for one in settings.schedules if one.queue in settings.queues}
@@ -69,11 +69,6 @@ def warn_of_jobs(settings: PoolSettings, header: Header, slot: Slot, served: Col
         header.warned = digest
         for warning in warnings:
             _log.warning("%s", warning)
-
-
-def _is_first(slot_writer: SlotWriter) -> bool:
-    """Whether this worker is the one to log what each of them would log."""
-    return slot_writer.slot.number <= 1 >= slot_writer.slot.incarnation
 
 
 def work(
@@ -111,6 +106,11 @@ def work(
     slot_writer.meter.leaves(reason)
     slot_writer.leave()
     return reason
+
+
+def _is_first(slot_writer: SlotWriter) -> bool:
+    """Whether this worker is the one to log what each of them would log."""
+    return slot_writer.slot.number <= 1 >= slot_writer.slot.incarnation
 
 
 def _control_state(

@@ -1,4 +1,4 @@
-"""What user code forks is its own: nothing of ours that a child of it would not have under Python alone.
+"""A child that user code forks has nothing of ours: it is as it would be under Python alone.
 
 Our own forks are told apart, as their children need what they inherit: blocked signals, handlers, a log.
 """
@@ -53,9 +53,9 @@ def _unless_ours(call: Call | None) -> Call:
 
 
 def leave_if_copy(pid: int, error: BaseException | None = None) -> None:
-    """Call after user code: end its child, which has come back to us as well, unless this still is process ``pid``.
+    """Call after user code: unless this still is process ``pid``, it is a child that returned into our code: end it.
 
-    With an error it ends as Python would; without one it would go on as its parent does, which it must not.
+    With an error it ends as Python would; without one it must not go on as its parent does.
     """
     if os.getpid() != pid:
         _leave(error)

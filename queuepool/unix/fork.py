@@ -21,7 +21,7 @@ _MOMENT = 0.001
 def spawn(main: Callable[[], int]) -> int:
     """Fork a child that runs ``main`` and exits with its code; returns the pid. Raises ``OSError``.
 
-    The child leads a process group of its own, so that a kill includes a job's subprocesses, and gets SIGTERM when
+    The child leads its own process group, so that a kill includes a job's subprocesses, and gets SIGTERM when
     its parent dies. It keeps the parent's blocked signals until it has handlers for them.
     """
     parent = os.getpid()
@@ -115,7 +115,7 @@ def send_signal(pid: int, signum: signal.Signals) -> None:
 def _check(pid: int, above: int) -> None:
     # To the kernel, a pid of 0 or less means a group or every process; the group of 1 is the whole container.
     if pid <= above:
-        raise ValueError(f"{pid} is nobody to be signalled")
+        raise ValueError(f"refusing to signal pid {pid}")
 
 
 def _signal_other(pid: int, signum: signal.Signals, is_same: Callable[[int], bool], *, group: bool = False) -> None:

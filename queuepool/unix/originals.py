@@ -23,7 +23,7 @@ _ORIGINALS: dict[str, dict[str, object]] = {
     "time": {"sleep": time.sleep},
     "_thread": {"start_new_thread": start_new_thread},
 }
-#: who is known to replace them
+#: the libraries that are known to replace them
 _LIBRARIES = ("gevent", "eventlet")
 
 
@@ -45,7 +45,7 @@ def replacing() -> list[str]:
 
 
 def is_in_library(frame: FrameType | None) -> bool:
-    """Whether one of these libraries runs there: an exception would be printed, and leave a timer that strikes later.
+    """Whether one of these libraries runs there: an exception would be printed, and leave a timer that fires later.
 
     A short wait in there, as for a connection, is not worth that; the long ones are the kernel's.
     """
@@ -55,7 +55,7 @@ def is_in_library(frame: FrameType | None) -> bool:
 
 
 def has_threads() -> bool:
-    """Whether a new thread is one of the kernel's; else it would run only when this one waits by the same library."""
+    """Whether a new thread is one of the kernel's; else it would run only while this one waits in that library."""
     return sys.modules["_thread"].start_new_thread is start_thread
 
 

@@ -16,13 +16,13 @@ def working_directory() -> Path | None:
 
 
 def lasting(path: Path) -> Path:
-    """The path without the working directory, which may be removed or left. Raises ``OSError``."""
+    """The absolute path, since the working directory may be removed or left. Raises ``OSError``."""
     plain, given = Path(os.path.abspath(path)), path.absolute()
     return plain if plain.parent.resolve() == given.parent.resolve() else given  # a link before a .. leads elsewhere
 
 
 class Places:
-    """What is there now. Nothing that runs needs it all the time, but an import or a start may."""
+    """The places that exist now, to name those that are gone later: an import or a start may need them."""
 
     def __init__(self, configuration: Path | None = None) -> None:
         named = {"the working directory": working_directory(), "the configuration": configuration}

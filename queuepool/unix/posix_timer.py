@@ -1,4 +1,4 @@
-"""A timer of the kernel beside the one of the alarm: Python has a call only for that."""
+"""A second timer of the kernel beside the alarm's, which is the only one that Python can set."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PosixTimer:
         self._libc = _with_timers()
         self._id = ctypes.c_void_p()
         self._pid = os.getpid()
-        # To the main thread, which has the process's number: taken by another one, a signal would end no wait of it.
+        # To the main thread, which has the process's number: a signal that another thread took would not end its wait.
         event = _Event(signum=signum, notify=_TO_THREAD, thread=self._pid)
         self._check(self._libc.timer_create(time.CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(self._id)))
 
@@ -54,7 +54,7 @@ class PosixTimer:
     def _check(self, result: int) -> None:
         if result:
             code = ctypes.get_errno()
-            raise OSError(code, f"the kernel gives no timer: {os.strerror(code)}")
+            raise OSError(code, f"the kernel refuses a timer: {os.strerror(code)}")
 
 
 def _with_timers() -> ctypes.CDLL:

@@ -1,4 +1,4 @@
-"""Facts about processes from the kernel: identity, parent, memory, group, title."""
+"""Facts about processes from the kernel: identity, system, parent, memory, title."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _MB = 1024 * 1024
-# It finds the arguments and the environment in memory now: with a variable taken out first, it could set no title.
-with suppress(UnicodeDecodeError):  # an argument that is no text, of which others complain
+# It finds the arguments and the environment in memory now: once a variable was removed, it could not set a title.
+with suppress(UnicodeDecodeError):  # an argument is not text, which others report
     getproctitle()
 
 
@@ -183,12 +183,9 @@ def cause_of(status: int) -> str:
         return f"signal {-code}"
 
 
-# Which system a process's number is of: numbers begin anew with each boot, and each namespace has its own.
-
-
 @cache
 def boot() -> str:
-    """The first digits of the kernel's name for this boot; ``0`` where it has none."""
+    """The first digits of the kernel's name for this boot, as pids repeat with each; ``0`` where it has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
     except OSError:
@@ -196,7 +193,7 @@ def boot() -> str:
 
 
 def namespace() -> str:
-    """The number of this process's namespace of pids (a container has its own); ``0`` where there are none."""
+    """The number of this process's namespace of pids (each container has one); ``0`` where there are none."""
     try:
         return str(os.stat("/proc/self/ns/pid").st_ino)
     except OSError:

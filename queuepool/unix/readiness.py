@@ -1,4 +1,4 @@
-"""Wait for a descriptor by poll(): select() refuses numbers from 1024 on, which a job that leaks files leads to."""
+"""Wait for a descriptor by poll(): select() refuses numbers from 1024 on, which a job that leaks files can reach."""
 
 from __future__ import annotations
 

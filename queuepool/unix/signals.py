@@ -1,10 +1,11 @@
-"""The one place that deals with signals; ``interrupt.py`` has Ctrl-C in commands.
+"""The one place that deals with signals.
 
 The master blocks the signals that it handles and reads them with ``sigtimedwait``. It has no handlers, so no signal is
 lost between a fork and a mask, and no code is re-entered. A worker's handlers set attributes, and raise only while the
 worker waits: Python restarts a wait that a handler merely interrupted (PEP 475).
 A job's timeout needs no Python handler: SIGALRM keeps its default action, and faulthandler's C code writes the stacks
 before it takes effect, even inside C code and with the GIL held.
+No child that user code forks keeps our handlers: it would swallow the signals that are to end it.
 """
 
 from __future__ import annotations
@@ -27,10 +28,21 @@ HANDLED = {
 }  # fmt: skip
 #: those that ask for an end
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
+_STOPS = tuple(map(int, STOPS))
+_PAUSE, _CONTINUE = int(signal.SIGUSR2), int(signal.SIGCONT)
 #: the terminal that a process belongs to
 _TERMINAL, _TO_LOOK = "/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
 #: Python itself ignores these in every process
 _PYTHONS = {signal.SIGPIPE, signal.SIGXFSZ}
+#: the file of a frame that imports
+_IMPORT = "<frozen importlib._bootstrap>"
+#: whether this Python was started with faulthandler on
+_WANTS_DUMPS = faulthandler.is_enabled()
+Handler = Callable[[int, FrameType | None], None] | signal.Handlers
+#: the handlers that this process has installed
+_ours: dict[int, Handler] = {}
+#: the mask of the thread in which user code forks, which two threads may do at a time
+_mask: ContextVar[set[int | signal.Signals]] = ContextVar("mask")
 
 
 def reset_inherited(blocked: Collection[signal.Signals] = ()) -> None:
@@ -122,7 +134,7 @@ class WorkerSignals:
         QUIT ends it when Python next looks, since its own action writes a core.
         """
         for signum in STOPS:
-            if signum == signal.SIGQUIT or os.getpid() == 1:  # the kernel spares process 1 what it does to others
+            if signum == signal.SIGQUIT or os.getpid() == 1:  # the kernel takes no default action on process 1
                 install(signum, _end)
             else:
                 install(signum, signal.SIG_DFL)
@@ -166,8 +178,6 @@ def _end(signum: int, frame: FrameType | None) -> None:
     os._exit(LEFT)
 
 
-_STOPS = tuple(map(int, STOPS))
-_PAUSE, _CONTINUE = int(signal.SIGUSR2), int(signal.SIGCONT)
 _HANDLER = WorkerSignals._on_signal.__code__
 
 
@@ -233,13 +243,8 @@ def default_actions() -> None:
             signal.signal(signum, signal.SIG_DFL)
 
 
-# Ctrl-C in a process that runs a command.
-
-_IMPORT = "<frozen importlib._bootstrap>"
-
-
-def listen() -> None:
-    """Exit at once when interrupted during an import; elsewhere an interrupt is ``KeyboardInterrupt`` as always.
+def handle_ctrl_c() -> None:
+    """In a command: exit at once if interrupted during an import; elsewhere Ctrl-C is ``KeyboardInterrupt`` as always.
 
     During an import Python may make another exception of it (``__set_name__``, up to 3.11) or lose it (in the callbacks
     of its own locks). Nothing has to be undone there: a command leaves by ``os._exit`` in any case.
@@ -256,16 +261,6 @@ def _interrupted(_: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-# The signal handlers that are ours, which no child has that user code forks: it would swallow what is to end it.
-
-Handler = Callable[[int, FrameType | None], None] | signal.Handlers
-#: those that this process has installed
-_ours: dict[int, Handler] = {}
-#: the mask of the thread in which user code forks, which two threads may do at a time
-_mask: ContextVar[set[int | signal.Signals]] = ContextVar("mask")
-_WANTS_DUMPS = faulthandler.is_enabled()  # who started this Python does
-
-
 def install(signum: int, handler: Handler) -> None:
     """Have Python call ``handler`` for this signal, in the main thread of this process alone; or set an action."""
     at_fork.watch(_hold, _give_up, _let_go)
@@ -279,7 +274,7 @@ def _intact() -> list[int]:
 
 
 def _hold() -> None:
-    """Before user code forks: our handler would catch what comes to the child too early, and it would be lost."""
+    """Before user code forks: a signal that came to the child too early would be lost in our handler."""
     _mask.set(signal.pthread_sigmask(signal.SIG_BLOCK, _intact()))
 
 
@@ -288,14 +283,14 @@ def _let_go() -> None:
 
 
 def _give_up() -> None:
-    """In the child: what is ours becomes Python's own. Handlers of user code's stay."""
+    """In the child: our handlers give way to Python's own; those of user code stay."""
     given_up = _intact()
     for signum in given_up:
         signal.signal(signum, signal.SIG_DFL)
     _ours.clear()
     if signal.getsignal(signal.SIGALRM) == signal.SIG_DFL:  # as far as Python knows: it is faulthandler's
         faulthandler.unregister(signal.SIGALRM)
-    faulthandler.disable()  # its file is the worker's, for whose own dump the child's would be taken
+    faulthandler.disable()  # its file is the worker's: the child's dump would be taken for the worker's own
     if _WANTS_DUMPS:
         faulthandler.enable(2)
     _let_go()

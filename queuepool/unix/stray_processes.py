@@ -1,4 +1,4 @@
-"""Stray processes, which jobs leave behind: children that moved to a session of their own and outlive their worker.
+"""Stray processes, which jobs leave behind: children that moved to another session and outlive their worker.
 
 The master is a subreaper (``PR_SET_CHILD_SUBREAPER``), so the kernel makes it the parent of every orphan below it. A
 worker marks itself, and every process that comes from it inherits the mark, in two ways. The first is the soft limit
@@ -6,8 +6,8 @@ worker marks itself, and every process that comes from it inherits the mark, in 
 everybody may read it. The second is a variable of the environment, for systems without that limit: a program that is
 started with another environment loses it, and that of one that no debugger may trace (``ssh-agent``) cannot be read.
 
-A process without a mark of ours is nobody to be signalled. A container's first process adopts the orphans of all, and
-who becomes a master by ``exec`` may have children from before.
+A process without our mark is never signalled: a container's first process adopts everybody's orphans, and a process
+that becomes a master by ``exec`` may have children from before.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ProcessMark(NamedTuple):
 
     @classmethod
     def parsed(cls, number: int) -> ProcessMark | None:
-        """The mark that this number is, if it is one."""
+        """The mark with this number; ``None`` if it is not a mark."""
         return cls((number - _LEAST) >> 32, number % (1 << 32)) if _LEAST <= number < 2 * _LEAST else None
 
     def __str__(self) -> str:
@@ -69,9 +69,9 @@ def mark_of(pid: int) -> ProcessMark | None:
 
 
 def sweep(living: Container[int], board: str, marks: Container[ProcessMark], refused: Container[int] = ()) -> set[int]:
-    """Kill this process's children that come from a worker of this board that is dead, as its mark is not in ``marks``.
+    """Kill our children that a dead worker of this board has left: ``marks`` are those of the living workers.
 
-    Not those of the ``living`` pids. Returns those that may not be killed, as they are another user's; those that were
+    Children with a ``living`` pid are spared. Returns the pids that cannot be killed, as they are another user's; those
     ``refused`` before are not tried again.
     """
     lost = [pid for pid in proc.children() if pid not in living and _is_lost(mark_of(pid), board, marks)]
@@ -86,15 +86,15 @@ def _is_killed(pid: int) -> bool:
     try:
         fork.kill(pid)
     except PermissionError:
-        _log.warning("pid=%d stays: a job had left it behind, and it is another user's", pid)
+        _log.warning("cannot kill stray process pid=%d, left by a job: it is another user's", pid)
         return False
-    _log.warning("pid=%d killed: a job had left it behind", pid)
+    _log.warning("killed stray process pid=%d, left by a job", pid)
     return True
 
 
 @contextmanager
 def ending_with_us() -> Iterator[None]:
-    """Around the jobs of a worker without a master: kill what they have left behind, also in sessions of its own.
+    """Around the jobs of a worker without a master: kill what they have left behind, in other sessions too.
 
     Within a pool's job the pool does it.
     """

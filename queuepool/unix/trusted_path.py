@@ -77,7 +77,7 @@ def _opened(key: str, here: int, path: Path, more: int = 0) -> int:
         return os.open(path.name, flags, 0o666, dir_fd=here)
     except OSError as error:
         if _is_fifo(here, path.name):
-            raise ConfigError(key, f"{path} is a FIFO that nobody reads") from error
+            raise ConfigError(key, f"{path} is a FIFO without a reader") from error
         raise
 
 

@@ -266,7 +266,7 @@ def test_a_second_pool_of_the_same_name_exits_with_75_and_names_the_first(site, 
     words = second.stderr.removeprefix(f"queuepool: pool 'default' is already running (pid {pool.pid}, in ")
 
     assert words.startswith(f"{site.path}/run/default; it is that of {site.path} on {site.connection.url} (user ")
-    assert words.endswith("name it: [pool:NAME] in its file, or without one --pool NAME\n")
+    assert words.endswith("give that a name: [pool:NAME] in a file, or --pool NAME\n")
     assert 1 == len(second.stderr.splitlines())
 
 

@@ -112,7 +112,7 @@ def test_the_middleware_of_a_cancelled_batch_is_known_and_no_other(version):
 
     assert (BATCH, "") == (HANDING.batch_of(skipped, if_skipped=True), refusal(skipped, HANDING))
     assert "has the middleware Illuminate\\Queue\\Middleware\\WithoutOverlapping" == refusal(overlapping, HANDING)
-    assert "not begun: run it in Laravel, or drop that" in str(REFUSING.refusal(overlapping))
+    assert "not begun: run it in Laravel, or ignore that" in str(REFUSING.refusal(overlapping))
     assert "not begun: set `outcomes` in" in str(REFUSING.refusal(payload(version, "chain")))
 
 

@@ -103,4 +103,4 @@ def test_a_volume_that_every_user_can_write_to_needs_a_directory_of_the_pools_ow
         eventually(lambda: site.trail(event="end"))
 
     assert 78 == refused.returncode
-    assert "can be written by every user" in refused.stderr
+    assert "is writable by every user" in refused.stderr

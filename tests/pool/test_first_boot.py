@@ -26,7 +26,7 @@ def test_a_first_boot_that_fails_ends_the_pool_with_1_and_says_the_cause_once(si
     log = pool.log()
     assert 1 == log.count("cannot import never: ModuleNotFoundError: No module named 'no_such_library'")
     assert 1 == log.count("never.py")
-    assert 1 == log.count("no worker has become ready since the start: the pool ends")
+    assert 1 == log.count("no worker has become ready since the start: the pool exits")
     assert "never became ready" not in log
     assert log.endswith(" stopped: every process of the pool has ended, exit code 1\n")
 
@@ -65,7 +65,7 @@ def test_what_still_boots_beside_a_failed_first_boot_is_not_waited_for(site):
     with site.pool("--workers", "2", "--modules", "uneven", wait=False) as pool:
         assert 1 == pool.wait(within=30)
 
-    assert "killed: STOP (the stop does not wait any longer)" in pool.log()
+    assert "killed: STOP (the stop no longer waits for it)" in pool.log()
     assert 1 == pool.log().count("RuntimeError: the first one")
 
 

@@ -252,7 +252,7 @@ def test_a_worker_that_has_not_ended_its_wait_in_time_is_replaced(site):
         site.push("ok")
         eventually(lambda: site.trail(event="end"))
 
-    assert "killed: STALLED (no job ran: the process itself did not go on)" in pool.log()
+    assert "killed: STALLED (no job ran: the process itself hung)" in pool.log()
 
 
 def is_stopped_in_its_wait(site, worker: int) -> bool:

@@ -326,7 +326,7 @@ def paused_before_it_gives_up(service: Service) -> Case:
     service.loses_stewards("one")
     yield lambda: service.is_in("one", State.FAILING)
     os.kill(service.masters["one"], signal.SIGUSR2)
-    yield lambda: "no steward has lived for 2s: giving up" in service.log()
+    yield lambda: "no steward has stayed alive for 2s: giving up" in service.log()
     (service.folder / "dying-one").unlink()
     yield lambda: service.is_at_work("one")
     yield lambda: service.is_in("one", State.PAUSED)
@@ -381,7 +381,7 @@ def test_what_an_operator_has_said_of_a_pool_outlives_its_master(tmp_path):
 def whose_store_is_full(service: Service) -> Case:
     yield from service.comes_to_work()
     service.sees("one", fill)
-    yield lambda: service.manager.having("STATUS=running masters=2; pool one: the store is full since .*")
+    yield lambda: service.manager.having("STATUS=running masters=2; pool one: the store has been full since .*")
     yield from service.is_as_expected()
     yield from service.ends()
 

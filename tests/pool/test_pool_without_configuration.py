@@ -198,7 +198,7 @@ def test_a_pool_makes_a_file_that_its_url_names_and_says_so_once(place):
 
     assert (1, 0, 0) == (refused.returncode, first.returncode, second.returncode)
     for name in ("shop.db", "failed.db"):
-        said = f"the file {place.path}/{name} was missing: it is made, with no job in it"
+        said = f"the file {place.path}/{name} was missing: created, with no job in it"
         assert (1, 0) == (first.stderr.count(said), second.stderr.count(said))
     assert 0 == place.run("push", "jobs.hello", "-c", "shop.ini").returncode
     assert 0 == place.run(*words).returncode

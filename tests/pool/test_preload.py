@@ -343,7 +343,7 @@ def test_a_pool_whose_first_template_cannot_import_ends_with_1_and_the_cause_onc
         assert 1 == pool.wait()
 
     assert 1 == pool.log().count("RuntimeError: not ever")
-    assert 1 == pool.log().count("no worker has become ready since the start: the pool ends")
+    assert 1 == pool.log().count("no worker has become ready since the start: the pool exits")
     assert "never became ready" not in pool.log()
 
 

@@ -92,7 +92,7 @@ def test_a_pool_whose_stewards_die_soon_after_they_have_come_is_failing_and_give
         assert 1 == pool.wait()
 
     assert "the steward dies again and again" in told.stdout
-    assert "no steward has lived for 6s: giving up" in pool.log()
+    assert "no steward has stayed alive for 6s: giving up" in pool.log()
 
 
 def test_workers_that_wait_for_their_first_orders_are_seen(site: Site):

@@ -132,7 +132,7 @@ def test_what_becomes_of_a_job_is_its_state(tracked):
         lost, timed_out = dead.wait(60), late.wait(60)
         assert "progress is a number from 0 to 1, not 1.5" in odd.wait(60).error
 
-        assert "Mute: <its text cannot be had: RuntimeError>" == mute.wait(60).error
+        assert "Mute: <its text cannot be shown: RuntimeError>" == mute.wait(60).error
 
     assert {"done"} == {one.state for one in ended.values()}
     assert (None, "ü") == (ended["none"].result, ended["text"].result)

@@ -114,8 +114,8 @@ def test_while_the_failed_store_is_away_failed_jobs_wait_and_good_ones_are_done(
         eventually(lambda: (None, 0) == (statuses(site)["failed_store_lost"], statuses(site)["unrecorded"]))
         eventually(lambda: "store regained" in pool.log())  # the main thread says what another has seen
 
-    assert "the failed store is away since" in shown
-    assert "failed jobs that wait for the failed store: 5" in shown
+    assert "the failed store has been away since" in shown
+    assert "failed jobs wait for the failed store: 5" in shown
     assert 1 == pool.log().count("store lost")
     assert 1 == pool.log().count("store regained")
 

@@ -65,7 +65,7 @@ def test_a_board_that_a_job_cuts_short_costs_workers_and_no_pool(site, size, how
         before = set(eventually(lambda: len(found := pool.workers()) == 2 and found))
         site.queue.push("truncate_board", {"size": size})
         eventually(lambda: site.trail(event="cut"))
-        eventually(lambda: "was cut short" in pool.log())
+        eventually(lambda: "was truncated" in pool.log())
         eventually(lambda: not before & set(pool.workers()))  # what they take until then waits for its lease to end
         eventually(lambda: 2 == len(pool.workers()))
         works(site)

@@ -33,7 +33,7 @@ def refused(site, log: Path, code: int = 78) -> str:
 def test_a_fifo_that_nobody_reads_is_refused_at_once(site):
     os.mkfifo(site.path / "fifo")
 
-    assert f"log: {site.path}/fifo is a FIFO that nobody reads\n" == refused(site, site.path / "fifo")
+    assert f"log: {site.path}/fifo is a FIFO without a reader\n" == refused(site, site.path / "fifo")
 
 
 def test_a_log_in_a_directory_that_is_not_there_is_refused_by_its_whole_path(site):

@@ -32,7 +32,7 @@ def test_a_directory_that_disappears_is_made_anew_and_the_pool_is_found_again(si
     with site.pool("--workers", "2", how) as pool:
         path = site.path / gone
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-        eventually(lambda: "had disappeared" in pool.log())  # said when all of it is there
+        eventually(lambda: "was removed; created again" in pool.log())  # said when all of it is there
         replaced(pool, pool.workers()[0])
         works(site)
         [status] = json.loads(site.run("status", *place, "--json").stdout)
@@ -42,7 +42,7 @@ def test_a_directory_that_disappears_is_made_anew_and_the_pool_is_found_again(si
 
         assert (pool.pid, "running", 2) == (status["master"], status["state"], status["workers"])
         assert 0 == pool.wait()
-    assert 1 == pool.log().count("had disappeared")
+    assert 1 == pool.log().count("was removed; created again")
     assert "never became ready" not in pool.log()
 
 
@@ -57,7 +57,7 @@ def test_a_second_pool_that_took_the_place_meanwhile_is_left_alone_and_the_first
             works(site)
             status = site.run("status", "--runtime-dir", str(site.path / "run")).stdout
             assert f"master={second.pid}" in status
-    assert "cannot be made anew" in first.log()
+    assert "cannot be created again" in first.log()
 
 
 def test_a_directory_that_cannot_be_made_anew_ends_the_pool_at_once_after_its_jobs(site):
@@ -67,7 +67,7 @@ def test_a_directory_that_cannot_be_made_anew_ends_the_pool_at_once_after_its_jo
         eventually(lambda: site.trail(event="start"))
         shutil.rmtree(site.path / "run")
         (site.path / "run").touch()  # in its place
-        eventually(lambda: "cannot be made anew" in pool.log())
+        eventually(lambda: "cannot be created again" in pool.log())
         gate.touch()
 
         assert 1 == pool.wait()
@@ -82,7 +82,7 @@ def test_the_jobs_of_a_pool_whose_directory_disappeared_are_settled_when_its_mas
     with site.pool("--workers", "1") as pool:
         eventually(lambda: site.trail(event="start"))
         shutil.rmtree(site.path / "run")
-        eventually(lambda: "had disappeared" in pool.log())  # said when all of it is there
+        eventually(lambda: "was removed; created again" in pool.log())  # said when all of it is there
         pool.titles()
         os.kill(pool.pid, signal.SIGKILL)
         pool.wait()
@@ -95,7 +95,7 @@ def test_the_jobs_of_a_pool_whose_directory_disappeared_are_settled_when_its_mas
 def test_what_a_pool_left_in_a_directory_that_was_made_anew_is_gone_after_the_next_start(site):
     with site.pool("--workers", "1") as pool:
         shutil.rmtree(site.path / "run")
-        eventually(lambda: "had disappeared" in pool.log())  # said when all of it is there
+        eventually(lambda: "was removed; created again" in pool.log())  # said when all of it is there
         site.push("kill", maxTries=1)  # of the worker that comes after it, which nothing ends
         eventually(site.queue.stores.failed.page)
         pool.wait_until_ready()

@@ -125,13 +125,13 @@ def test_a_place_that_everybody_can_write_to_is_refused_unless_it_is_sticky(runt
     runtime.claim()
     runtime.release()
 
-    assert f"runtime_dir: {place} can be written by every user: chmod o-w {place}, or choose another place" == said
+    assert f"runtime_dir: {place} is writable by every user: chmod o-w {place}, or choose another place" == said
 
 
 def test_a_place_above_that_everybody_can_write_to_is_refused(place, tmp_path):
     tmp_path.chmod(0o777)
 
-    assert f"{tmp_path} can be written by every user" in refusal(RuntimeDir(PoolSettings(runtime_dir=place)))
+    assert f"{tmp_path} is writable by every user" in refusal(RuntimeDir(PoolSettings(runtime_dir=place)))
 
 
 @needs_root
@@ -179,7 +179,7 @@ def prepared_link(path: Path) -> None:
     ("prepare", "problem"),
     [
         (Path.mkdir, "belongs to another user (uid 0): have it removed"),
-        (Path.touch, "is no directory: remove it"),
+        (Path.touch, "is not a directory: remove it"),
         (prepared_link, "is a symbolic link: remove it"),
         (lambda path: path.mkdir() or os.chown(path, NOBODY, -1), "is open to others (mode 0755): chmod 700 "),
     ],

@@ -318,7 +318,7 @@ def test_the_trouble_is_that_of_the_state_beside_it(board):
     signs.now()
     board.header.state, board.header.store_full = State.RUNNING, time.time()
 
-    assert signs.now().trouble.startswith("the store is full since")
+    assert signs.now().trouble.startswith("the store has been full since")
     assert f"running workers=2 busy=0 done=0 failed=0; {signs.now().trouble}" == signs.now().words
 
 

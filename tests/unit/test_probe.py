@@ -81,7 +81,7 @@ NOT_READY: dict[str, tuple[Callable[[Board], None], str]] = {
     "starting": (lambda board: setattr(board.header, "state", State.STARTING), "not ready, it is starting"),
     "draining": (lambda board: setattr(board.header, "state", State.DRAINING), "not ready, it is draining"),
     "failing": (lambda board: setattr(board.header, "state", State.FAILING), "not ready, it is failing"),
-    "no store": (lambda board: setattr(board.header, "store_lost", time.time() - 100), "its store is away for 1"),
+    "no store": (lambda board: setattr(board.header, "store_lost", time.time() - 100), "its store has been away for 1"),
     "scaled to 0": (lambda board: setattr(board.header, "target", 0), "it was scaled to 0 workers"),
     "maintenance": (lambda board: setattr(board.slots[2], "state", State.PAUSED), "no worker takes jobs"),
     "dead worker": (lambda board: setattr(board.slots[2], "dead", 1), "no worker takes jobs"),

@@ -55,7 +55,7 @@ def style_of(lines: list[Line], word: str) -> Style:
 def test_workers_and_the_first_queues_on_80_columns(reading):
     assert shown(reading, View(), 80, 18) == picture("""
         queuepool default  running  up 3d00h  master 4526  generation 2
-        ! the store is away since 2027-01-15T07:59:00Z
+        ! the store has been away since 2027-01-15T07:59:00Z
         2 of 3 workers busy, 126 MB, failed jobs kept: 17  [||||||||||||||||||         ]
         done 1,234,000 (41.2/s)  failed 0 (0.1/s)  released 0 (0.0/s)
         store redis://127.0.0.1:6379/0  user app
@@ -97,7 +97,7 @@ def test_names_of_jobs(reading):
 def test_a_small_terminal(reading):
     assert shown(reading, View(), 40, 10) == picture("""
         queuepool default  running  up 3d00h  m~
-        ! the store is away since 2027-01-15T07~
+        ! the store has been away since 2027-01~
         2 of 3 workers busy, 126 MB, failed job~
         done 1,234,000 (41.2/s)  failed 0 (0.1/~
         store redis://127.0.0.1:6379/0  user app
@@ -164,10 +164,10 @@ def test_a_pool_that_never_ran_has_one_line_that_says_so():
         ({"paused": ["high"]}, "paused queues: high"),
         ({"outdated": 2, "boot_problem": "no module app"}, "the new code does not become ready: no module app"),
         ({"outdated": 2, "boot_problem": None}, "restart under way: workers that still run the old code: 2"),
-        ({"store_full": "2027-01-15T07:59:00Z"}, "the store is full since 2027-01-15T07:59:00Z"),
-        ({"failed_store_lost": "2027-01-15T07:59:00Z"}, "the failed store is away since"),
-        ({"orphans": 2}, "workers of a killed master that still run, and for which a stop waits: 2"),
-        ({"unrecorded": 4}, "failed jobs that wait for the failed store: 4"),
+        ({"store_full": "2027-01-15T07:59:00Z"}, "the store has been full since 2027-01-15T07:59:00Z"),
+        ({"failed_store_lost": "2027-01-15T07:59:00Z"}, "the failed store has been away since"),
+        ({"orphans": 2}, "workers of a killed master still run, and a stop waits for them: 2"),
+        ({"unrecorded": 4}, "failed jobs wait for the failed store: 4"),
     ],
 )
 def test_what_is_wrong_is_said_on_top(board, facts, words):
