@@ -34,9 +34,9 @@ _SPARE_SLOTS = 14
 _HELPERS = 2
 #: what the processes of every pool import late
 _LATE_MODULES = (
-    "jobs.decorator", "jobs.dispatch", "jobs.job_class", "jobs.job_schedules", "jobs.pusher", "jobs.within",
-    "payload.scheduled", "payload.php_serialize", "payload.php_unserialize", "steward.schedule",
-    "unix.posix_timer",
+    "jobs.after_commit", "jobs.decorator", "jobs.dispatch", "jobs.job_class", "jobs.job_schedules", "jobs.pusher",
+    "jobs.within", "payload.scheduled", "payload.php_serialize", "payload.php_unserialize", "settlement.held_locks",
+    "steward.schedule", "unix.posix_timer",
 )  # fmt: skip
 _log = logging.getLogger("queuepool")
 
@@ -127,36 +127,6 @@ def _new_board(runtime: RuntimeDir, settings: PoolSettings) -> Board:
     return board
 
 
-<<<<<<< HEAD
-# What a pool's processes import late, imported before the first fork: they share it, and may outlive its files.
-#
-# An installation is removed under a running pool by whoever prunes old releases. A steward or a worker that is replaced
-# after that must not need one more file of ours.
-
-#: of every pool
-_USUAL = (
-    "jobs.after_commit", "jobs.decorator", "jobs.dispatch", "jobs.job_class", "jobs.job_schedules", "jobs.pusher",
-    "jobs.within", "payload.scheduled", "payload.php_serialize", "payload.php_unserialize", "settlement.held_locks",
-    "steward.schedule", "unix.posix_timer",
-)  # fmt: skip
-
-
-||||||| 17275fb5
-# What a pool's processes import late, imported before the first fork: they share it, and may outlive its files.
-#
-# An installation is removed under a running pool by whoever prunes old releases. A steward or a worker that is replaced
-# after that must not need one more file of ours.
-
-#: of every pool
-_USUAL = (
-    "jobs.decorator", "jobs.dispatch", "jobs.job_class", "jobs.job_schedules", "jobs.pusher", "jobs.within",
-    "payload.scheduled", "payload.php_serialize", "payload.php_unserialize", "steward.schedule",
-    "unix.posix_timer",
-)  # fmt: skip
-
-
-=======
->>>>>>> wc
 def load_all(settings: PoolSettings) -> None:
     """Import what a pool's processes import late, before the first fork, and read the stores' scripts. Opens nothing.
 
