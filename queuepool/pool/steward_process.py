@@ -18,16 +18,16 @@ from queuepool.history.rollup import KeepHistory
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
 from queuepool.steward.give_back import GiveBack, LostReplies
+from queuepool.steward.leases import Renew, StageDue
 from queuepool.steward.loop import Chore, Steward
 from queuepool.steward.measure import Measure, PoolMeters, PublishMeters
 from queuepool.steward.orphaned_boards import OrphanedBoards, OrphanGuard
 from queuepool.steward.publish import Publish, ReportRunning
 from queuepool.steward.reload_on_change import ReloadOnChange
-from queuepool.steward.renew import Renew, StageDue
 from queuepool.steward.schedule import SchedulesOfPool
 from queuepool.steward.settle_dead import SettleDead
 from queuepool.steward.side_stores import EventQueue, FailureRecorder, RecordFailures, SideStores, SideThread
-from queuepool.steward.watch_control import WatchControl, WatchRoom
+from queuepool.steward.watch_store import WatchControl, WatchRoom
 from queuepool.stores.factory import REPLY_TIMEOUT, Stores
 from queuepool.unix.signals import WorkerSignals
 

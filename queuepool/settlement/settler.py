@@ -36,8 +36,8 @@ from queuepool.settlement.states import States
 from queuepool.settlement.verdict import Delete, Fail, Locks, Release, Verdict
 from queuepool.stores.contract import QueueStore
 from queuepool.stores.control import prefix_of
+from queuepool.stores.elsewhere import plainer
 from queuepool.stores.locks import LocksOf
-from queuepool.stores.split_failed import plainer
 
 T = TypeVar("T")
 #: deaths of those who read it after which a payload is set aside, and the reason that the quarantine records

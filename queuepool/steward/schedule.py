@@ -23,7 +23,7 @@ from queuepool.payload.scheduled import ScheduledPayload, identity_of
 from queuepool.payload.signing import signer_of
 from queuepool.steward.loop import Chore
 from queuepool.steward.side_stores import Emitter
-from queuepool.steward.watch_control import WatchControl
+from queuepool.steward.watch_store import WatchControl
 from queuepool.stores.contract import Control
 from queuepool.stores.control import PERIOD
 from queuepool.stores.values import Due, Fired, Result, Values

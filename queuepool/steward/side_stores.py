@@ -15,7 +15,7 @@ from queuepool.events import Event, FailureUnrecorded, SideStoreLost, SideStoreR
 from queuepool.events.listeners import Listeners
 from queuepool.settlement.outage import Reasons
 from queuepool.steward.loop import SKIP_TIME, Chore, name_of, report_skipped
-from queuepool.stores.split_failed import Forwarder
+from queuepool.stores.elsewhere import Forwarder
 from queuepool.unix.originals import sleep, start_thread
 from queuepool.unix.signals import leave_signals_to_the_main_thread
 

@@ -12,9 +12,9 @@ from queuepool.config.urls import kind_of, scheme_of
 from queuepool.errors import ConfigError
 from queuepool.stores.contract import Batches, PushStore, QueueStore
 from queuepool.stores.control import ControlKeys, KeyPlace, lock_prefix_of, maintenance_key_of, prefix_of
+from queuepool.stores.elsewhere import FailedElsewhere, Forwarder, LocksElsewhere
 from queuepool.stores.locks import Locks, LocksOf
 from queuepool.stores.records import FailedStore, Records
-from queuepool.stores.split_failed import FailedElsewhere, Forwarder, LocksElsewhere
 from queuepool.stores.values import Values
 
 if TYPE_CHECKING:

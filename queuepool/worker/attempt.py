@@ -188,7 +188,7 @@ class Runner:
         if follows:
             self._finish(attempt)
         else:
-            self._batch.done.append(attempt.lease)
+            self._batch.done.append(attempt.lease)  # the next reserve deletes it (``Prefetch``)
 
     def _follows(self, attempt: JobAttempt) -> bool:
         plan, endings = attempt.plan, self._settler.endings

@@ -128,7 +128,7 @@ PLANTS = {
     "lease shorter than its job": Plant(
         "I4 overlap",
         (
-            ("steward/renew.py", "        if not held:\n", "        if True:\n"),
+            ("steward/leases.py", "        if not held:\n", "        if True:\n"),
             ("board/board.py", "if lease_end and now >= lease_end - margin:", "if False:"),
         ),
         replace(PEACE, workers=8, nap=(2.0, 2.0), naps=1.0, retry_after=1.0),

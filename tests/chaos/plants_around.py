@@ -17,9 +17,9 @@ AROUND = {
             ),
             ("steward/side_stores.py", "_TICK = 0.05", "_TICK = 0.002"),  # the workers recorded it themselves
             # a job must fail again between these two: they take their time
-            ("stores/split_failed.py", "\nfrom dataclasses import", "\nimport time\nfrom dataclasses import"),
+            ("stores/elsewhere.py", "\nfrom dataclasses import", "\nimport time\nfrom dataclasses import"),
             (
-                "stores/split_failed.py",
+                "stores/elsewhere.py",
                 "return Returned.DONE if self._records.drop([",
                 "return Returned.DONE if time.sleep(0.05) or self._records.drop([",
             ),

@@ -16,7 +16,7 @@ from queuepool.errors import StoreDown, StoreFull
 from queuepool.events.listeners import Listeners
 from queuepool.settlement.outage import Outage
 from queuepool.steward.loop import Steward
-from queuepool.steward.watch_control import WatchRoom
+from queuepool.steward.watch_store import WatchRoom
 from queuepool.stores.factory import Stores
 from queuepool.unix.signals import WorkerSignals
 from tests.support.drivers import connection_of, opened

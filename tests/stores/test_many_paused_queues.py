@@ -12,7 +12,7 @@ from queuepool.board.paused_queues import paused_in
 from queuepool.board.pauses import Pauses
 from queuepool.events import Event, PoolContinued, PoolPaused
 from queuepool.steward.side_stores import SideStores
-from queuepool.steward.watch_control import WatchControl
+from queuepool.steward.watch_store import WatchControl
 from queuepool.stores.factory import Stores
 
 

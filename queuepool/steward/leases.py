@@ -1,4 +1,6 @@
-"""Renew the leases of running jobs, so that a job may run longer than ``retry_after``."""
+"""Look after leases: renew those of running jobs, so that a job may run longer than ``retry_after``; and make jobs
+ready whose delay or lease has ended.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read the control keys and write their state on the board."""
+"""Watch the store: read the control keys and write their state on the board; see whether there is room for new jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A failed store apart from the queue, as in Laravel applications: the queue in Redis, ``failed_jobs`` in a database.
+"""What is on another server than the queue, as in Laravel applications: failed jobs, and unique locks.
+
+Often the queue is in Redis, and ``failed_jobs`` in a database.
 
 Two servers share no transaction. So one step removes a failed job and puts its record into an outbox beside the jobs;
 the record is then forwarded to the failed store. Each failure has an id of its own, which its record carries: forwarded
