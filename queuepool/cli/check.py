@@ -28,17 +28,17 @@ from queuepool.unix import proc
 from queuepool.unix.exit_codes import CONFIG, FAILED
 from queuepool.worker.boot import import_jobs, other_threads
 
-#: jobs of a queue that `--peek` reads
+#: most jobs that `--peek` reads from a queue
 _MOST_PEEKED = 10_000
 #: inspects one connection and the queues that are served there
 Inspector = Callable[[Stores, Sequence[str]], Iterator[Finding]]
 
 
 def _peeked(raw: str) -> int:
-    """How many jobs of a queue are read: they are held in memory, and the store sends them at once."""
+    """How many jobs to read from each queue: the store sends them all at once, and they are held in memory."""
     count = values.count(raw)
     if count > _MOST_PEEKED:
-        raise ValueError(f"{values.shown(raw)} is more than {_MOST_PEEKED}, the most that is read of a queue")
+        raise ValueError(f"{values.shown(raw)} is more than {_MOST_PEEKED}, the most that can be read from a queue")
     return count
 
 
@@ -49,7 +49,7 @@ def _peeked(raw: str) -> int:
     metavar="COUNT",
     type=parsed(_peeked),
     default=0,
-    help="Look at this many waiting jobs of each queue (at most 10000), and name the features of Laravel that they use",
+    help="Read this many waiting jobs of each queue (at most 10000) and name the Laravel features that they use",
 )
 @JSON
 def check(where: Where, peek: int, as_json: bool) -> int:
@@ -98,12 +98,12 @@ def _store(where: Where, connection: ConnectionSettings, stores: Stores) -> Iter
     for finding in _inspector(where, connection)(stores, _queues(where, connection)):
         is_sound = is_sound and finding.grade != Grade.FAIL
         yield finding
-    if is_sound or is_redis(connection.url):  # of a database's tables it would say the same again
+    if is_sound or is_redis(connection.url):  # else a database would report the same tables again
         yield from inspect_rights(stores, _pools(where, connection))
 
 
 def _failed_store(connection: ConnectionSettings) -> Iterator[Finding]:
-    """What a failed store apart from the queue cannot hold, if it is in a database."""
+    """What a separate failed store cannot hold, if it is in a database."""
     if connection.failed_url not in ("", connection.url) and not is_redis(connection.failed_url):
         from queuepool.stores.sql.check import inspect_failed_store  # imported here: few have one
 
@@ -152,7 +152,9 @@ def _boards(where: Where) -> Iterator[Finding]:
         else:
             yield from (Finding(Grade.WARN, f"pool {pool.name}", words_for(name)) for name in left)
             if (about := RuntimeDir(pool).about()) and about.gone:
-                yield Finding(Grade.WARN, f"pool {pool.name}", f"what it was started with was removed: {about.gone}")
+                yield Finding(
+                    Grade.WARN, f"pool {pool.name}", f"what it was started from has been removed: {about.gone}"
+                )
 
 
 def _addresses(where: Where) -> Iterator[Finding]:
@@ -188,11 +190,11 @@ def _modules(where: Where) -> Iterator[Finding]:
     names = list(dict.fromkeys(name for pool in where.pools() for name in (*pool.modules, *pool.listeners)))
     modules = {name for pool in where.pools() for name in pool.modules}
     if not names:
-        yield Finding(Grade.WARN, "modules", f"{NO_MODULES}; a pool does not start without")
+        yield Finding(Grade.WARN, "modules", f"{NO_MODULES}; a pool does not start without any")
         return
     before = other_threads()
     try:
-        with redirect_stdout(sys.stderr):  # what they print is not a finding
+        with redirect_stdout(sys.stderr):  # what modules print is not a finding
             import_jobs([name for name in names if name in modules], names)
     except BootFailure as failure:
         if isinstance(failure.__cause__, KeyboardInterrupt):
@@ -200,7 +202,7 @@ def _modules(where: Where) -> Iterator[Finding]:
         yield Finding(Grade.FAIL, "modules", str(failure))
         return
     if any(pool.preload for pool in where.pools()) and (started := other_threads() - before) > 0:
-        yield Finding(Grade.WARN, "preload", f"the modules start threads={started} at their import: no worker has them")
+        yield Finding(Grade.WARN, "preload", f"importing the modules starts threads={started}: no worker has them")
     jobs = REGISTRY.names()
     yield Finding(Grade.OK, "modules", f"{', '.join(names)}; jobs: {', '.join(jobs)}")
     yield from (Finding(Grade.WARN, "queues", words) for words in _unserved(where))
@@ -208,7 +210,7 @@ def _modules(where: Where) -> Iterator[Finding]:
 
 
 def _unserved(where: Where) -> list[str]:
-    """Of several pools, the one that serves ``default`` is to take what nobody serves."""
+    """Queues that no pool serves; the advice is to add them to the pool that serves ``default``, or to the first."""
     pools = where.load().pools
     pool = next((pool for pool in pools if DEFAULT in pool.queues), pools[0])
     place = f" in [pool:{pool.name}]" if len(pools) > 1 else ""
@@ -228,6 +230,6 @@ def _sizes(where: Where) -> Iterator[Finding]:
     booted = proc.resident_mb(os.getpid())
     for pool in where.pools():
         if pool.memory.is_too_small(booted):
-            limit, size = f"{pool.memory.megabytes:g} MB", f"about {booted:.0f} MB when its modules are imported"
-            words = f"{limit}, but a worker takes {size}: raise it, or say memory = +64"
+            limit, size = f"{pool.memory.megabytes:g} MB", f"about {booted:.0f} MB once its modules are imported"
+            words = f"{limit}, but a worker takes {size}: raise it, or set memory = +64"
             yield Finding(Grade.FAIL, f"pool {pool.name} memory", words)

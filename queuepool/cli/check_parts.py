@@ -1,4 +1,4 @@
-"""Parts of ``check``: the web process' address, the schedules, and what alerts, the history and metrics need."""
+"""Parts of ``check``: the web process' address, the schedules, log files, and what alerts, history and metrics need."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ from queuepool.steward.schedule import ScheduledJob, declared
 from queuepool.stores.factory import Stores
 from queuepool.stores.finding import Finding, Grade, refusal
 
-# ``check`` of the address that a pool's web process listens on.
-
 
 def inspect_address(pool: PoolSettings) -> Iterator[Finding]:
     """Whether the pool can listen on the address of its ``listen``, and who can connect there."""
@@ -47,8 +45,6 @@ def _is_running(pool: PoolSettings) -> bool:
     except (NotRunning, ConfigError):
         return False
 
-
-# Examine schedules: their data, their jobs and queues, and what clock changes do to them.
 
 #: seconds by which a mark may be ahead of the store's clock
 _AHEAD = 60.0
@@ -77,7 +73,7 @@ def _about(job: ScheduledJob, served: set[str], registry: Registry) -> Iterator[
     try:
         handler = registry.find(one.pushes)
     except UnknownJob:
-        # Of a queue that is not ours it may be for Laravel's workers.
+        # In a queue that is not ours, it may be for Laravel's workers.
         if one.queue in served or not {"@", "\\"} & set(one.pushes):
             yield from (words for _, words in unregistered(registry, {one.name: one.pushes}))
     else:
@@ -89,7 +85,7 @@ def _about(job: ScheduledJob, served: set[str], registry: Registry) -> Iterator[
 def _of_handler(job: ScheduledJob, handler: Handler) -> Iterator[str]:
     one = job.settings
     if handler.options.queue not in (None, "default", one.queue):
-        yield f"its job names queue {handler.options.queue}, but is pushed to {one.queue}: say queue = ..."
+        yield f"its job names queue {handler.options.queue}, but the schedule pushes it to {one.queue}: set queue = ..."
     try:
         payload = decode(job.due(0, 0.0).payload)
         bound(handler, Commands().data_of(payload), reader_of(handler.name, handler.target))
@@ -106,11 +102,10 @@ def _mark(job: ScheduledJob) -> Iterator[Finding]:
             return
     if mark and mark.settled > now + _AHEAD:
         until = job.timetable.local(mark.settled).isoformat()
-        words = f"nothing is pushed before {until}: the clock was ahead; queuepool schedule forget {job.settings.name}"
+        remedy = f"to end this: queuepool schedule forget {job.settings.name}"
+        words = f"nothing is pushed before {until}: the clock was ahead; {remedy}"
         yield Finding(Grade.WARN, f"schedule {job.settings.name}", words)
 
-
-# ``check`` of what alerts, the history and metrics need: rights on the store, and the program that gets notices.
 
 #: seconds after which a key that could not be released expires
 _LIFETIME = 2.0

@@ -1,4 +1,7 @@
-"""Serves a handful of small pages over HTTP. Bounded: a client can neither fill the memory nor keep others waiting."""
+"""A pool's web process: its pages, made from the board alone, the little of HTTP/1.1 that they need, and its socket.
+
+Bounded: a client can neither fill the memory nor keep others waiting.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from queuepool.metrics import facts
 from queuepool.metrics.facts import PoolFacts, read
 from queuepool.metrics.samples import TYPE, exposition, of_pool, of_program
 
-#: connections at once; of more, the oldest is closed: a sound one takes milliseconds
+#: connections at once; beyond that, the oldest is closed: a healthy one takes milliseconds
 MAX_CONNECTIONS = 64
 #: seconds that a client may take to send its head, to take the response, and to close
 HEAD_TIMEOUT, BODY_TIMEOUT, CLOSE_TIMEOUT = 10.0, 10.0, 1.0
@@ -68,7 +71,7 @@ Answer = Callable[[str], Response]
 
 
 class Server:
-    """``answer`` is called for each request, by one after the other."""
+    """Calls ``answer`` for one request after the other."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
@@ -88,7 +91,7 @@ class Server:
         self._open[writer] = None
         if self.connections > MAX_CONNECTIONS:
             oldest = next(iter(self._open))
-            del self._open[oldest]  # at once: of those that come before its task ends, each would close the same one
+            del self._open[oldest]  # at once: those that come before its task ends would all close the same one
             oldest.transport.abort()
         try:
             await self._converse(reader, writer)
@@ -142,11 +145,8 @@ async def serve(answer: Answer, listening: socket.socket, tick: Callable[[], flo
             listening.close()
 
 
-# The pages that a pool's web process serves, by their exact paths. They are made from its board alone.
-
-
 class Pages:
-    """The pages of one pool."""
+    """The pages of one pool, by their exact paths."""
 
     def __init__(self, pool: str, connection: str, board: Board) -> None:
         self._pool, self._connection, self._board = pool, connection, board
@@ -180,8 +180,6 @@ class Pages:
         return Response(HTTPStatus.OK, f"{json.dumps(facts)}\n".encode(), "application/json")
 
 
-# The little of HTTP/1.1 that the web process needs: the first line of a request, and a whole response.
-
 #: bytes of a request's head
 MAX_HEAD = 16384
 END_OF_HEAD = b"\r\n\r\n"
@@ -189,21 +187,19 @@ _FIRST_LINE = re.compile(rb"([A-Z]{1,20}) (/[!-~]*) HTTP/1\.[01]\r\n")
 
 
 class Request(NamedTuple):
-    """``path`` is without the query."""
+    """The first line of a request; ``path`` is without the query."""
 
     method: str
     path: str
 
     @classmethod
     def of(cls, head: bytes) -> Request:
-        """The request that begins with this head. Raises ``ValueError`` when it is none."""
+        """The request that begins with this head. Raises ``ValueError`` if it is not one."""
         found = _FIRST_LINE.match(head)
         if not found:
             raise ValueError("not a request of HTTP/1")
         return cls(found[1].decode(), found[2].decode().partition("?")[0])
 
-
-# The socket that a pool's web process listens on.
 
 #: connections that the kernel keeps until they are accepted
 _BACKLOG = 128

@@ -1,4 +1,4 @@
-"""Putting a diversion in force, one at a time in a process."""
+"""``fake``, and how pushes are diverted: one diversion at a time is in force in a process."""
 
 from __future__ import annotations
 
@@ -97,7 +97,9 @@ class Reporting:
 def diverted(recorder: Recorder) -> Iterator[None]:
     """Divert all pushes of this process for the block. Raises ``QueuepoolError`` within another such block."""
     if outer := diversion.active:
-        raise QueuepoolError(f"{recorder.what} within {outer.what}, which is in force, perhaps by a fixture: use that")
+        raise QueuepoolError(
+            f"{recorder.what} within {outer.what}, which a fixture may have put in force: use that one"
+        )
     diversion.divert(recorder)
     try:
         yield
@@ -110,11 +112,11 @@ def diverted(recorder: Recorder) -> Iterator[None]:
             empty(stores)
 
 
-# Pushes that wait for a commit of the application's, and the commits that Django's ``TestCase`` never makes.
-
-
 class WaitingPush:
-    """One push: called at the commit, or before if only a test case withholds that. The second call does nothing."""
+    """One push that waits for a commit of the application's: called then, or earlier if only a test case withholds it.
+
+    Django's ``TestCase`` never commits. The second call does nothing.
+    """
 
     def __init__(self, session: Any, push: Push, act: Callable[[], object]) -> None:
         self.push = push
@@ -163,9 +165,6 @@ def postponed(pushes: PushStore) -> Postponed | None:
             with suppress(TypeError):
                 return pushes_after_commit(pushes, pushes.connection)[0]
     return None
-
-
-# ``fake``: jobs are recorded and not run.
 
 
 @contextmanager

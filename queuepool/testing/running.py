@@ -1,4 +1,4 @@
-"""``run_now``: jobs run where they are dispatched."""
+"""``run_now`` and ``drain``: jobs run in the test's process, where they are dispatched or afterwards."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run_now(*, raises: bool = True, tries: int = 1, most: int = 1000) -> Iterato
 
 
 class _Turn(NamedTuple):
-    """One job that waits, somewhere in this queue; it was due in ``delay`` seconds when that was asked last."""
+    """One job that waits, somewhere in this queue; when last asked, it was due in ``delay`` seconds."""
 
     worker: InProcessWorker
     queue: str
@@ -124,13 +124,11 @@ class _Runner(Recorder):
             attempt.error.add_note(_UNCOMMITTED)
 
     def _skip_time(self) -> None:
-        """Go on to when the first delayed job is due; which one that is, the store knows."""
+        """Skip to when the first delayed job is due; only the store knows which one that is."""
         TIME.skip(min(turn.delay for turn in self._delayed))
         while self._delayed:
             self._ready.append(self._delayed.popleft())
 
-
-# ``drain``: what waits in a queue is run.
 
 _IN_TRANSACTION = (
     "drain: a transaction is open, and what is dispatched in it waits for its commit; Django's TestCase never commits: "

@@ -91,7 +91,7 @@ class InProcessWorker:
             )
 
     def _quarantined(self, found: Reservation) -> Attempt | None:
-        """What the store itself has found to be no job, before any attempt."""
+        """Payloads in which the store itself found no job, before any attempt; returns the last."""
         attempts = [Attempt("", "", queue, 1, "quarantined", BadPayload(reason)) for queue, reason in found.quarantined]
         for attempt in attempts:
             self._note(attempt)
@@ -141,11 +141,8 @@ def _context(stores: Stores, tries: int, witness: Witness) -> WorkerContext:
     )
 
 
-# The jobs that a test's process knows.
-
-
 class TestsRegistry(Registry):
-    """Those of ``REGISTRY``, and what a framework registers in a pool at its boot, such as Django's tasks."""
+    """The jobs of ``REGISTRY``, and those that a framework registers in a pool at its boot, such as Django's tasks."""
 
     def find(self, name: str) -> Handler:
         try:
@@ -156,11 +153,8 @@ class TestsRegistry(Registry):
             return REGISTRY.find(name)
 
 
-# Listeners that note what becomes of an attempt, and pass every event on to those of the process.
-
-
 class Witness(Listeners):
-    """One worker's."""
+    """Listeners of one worker: note what becomes of its attempt, and pass every event on to those of the process."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -210,7 +204,7 @@ class Witness(Listeners):
 
 
 class NoAlarm(Alarm):
-    """No timer and no handler: they are the test's process's own."""
+    """No timer and no handler: those are the test process's own."""
 
     def __init__(self) -> None:
         pass
@@ -293,17 +287,14 @@ def _is_in_a_loop() -> bool:
     return True
 
 
-# How often jobs may run in a test.
-
-
 class Bounds(NamedTuple):
-    """``tries``: the pool's default, 0 = no limit; ``most``: attempts in all."""
+    """How often jobs may run. ``tries``: the pool's default, 0 = no limit; ``most``: attempts in all."""
 
     tries: int
     most: int
 
     def check(self) -> None:
-        """Raise ``ValueError`` for what is no count."""
+        """Raise ``ValueError`` for what is not a count."""
         for name, value, least in (("tries", self.tries, 0), ("most", self.most, 1)):
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ValueError(f"{name} cannot be {value!r}: it is a whole number from {least}")

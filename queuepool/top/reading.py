@@ -57,7 +57,7 @@ class PoolReading:
 
 
 class PoolReader:
-    """Reads one pool again and again; the one that has its name next is another pool."""
+    """Reads one pool again and again; a later master with its name is another pool."""
 
     def __init__(self, runtime: RuntimeDir) -> None:
         self.name = runtime.name
@@ -131,7 +131,7 @@ class SeenReady(NamedTuple):
 class Pace:
     """``None`` and what is missing are unknown: a second reading has not come, or the pool counts nothing.
 
-    ``rates``: jobs a second. ``growth``: ready jobs a second, by queue. ``recent``: what has ended of late.
+    ``rates``: jobs a second. ``growth``: ready jobs a second, by queue. ``recent``: what has ended in the last minute.
     """
 
     rates: tuple[float, float, float] | None = None
@@ -139,7 +139,7 @@ class Pace:
     recent: Mapping[tuple[str, str], JobCounts] | None = None
 
     def waits(self) -> dict[str, Histogram]:
-        """The waits of first attempts of late, by queue."""
+        """The waits of first attempts in the last minute, by queue."""
         found: dict[str, Histogram] = {}
         for (queue, _), counts in (self.recent or {}).items():
             found[queue] = found[queue].plus(counts.wait) if queue in found else counts.wait

@@ -155,7 +155,7 @@ for options in ({"queu": "mail"}, {"tries": "x"}, {"backend": OURS}, {"backend":
         "settings.QUEUEPOOL_EMAIL: tries cannot be 'x'",
         "it is the path of the backend that sends",
         "settings.QUEUEPOOL_EMAIL['backend']: ",
-        "settings.QUEUEPOOL_EMAIL['unique']: is no option of a message",
+        "settings.QUEUEPOOL_EMAIL['unique']: is not an option of a message",
         "settings.QUEUEPOOL_EMAIL: is a dict",
     ]
 

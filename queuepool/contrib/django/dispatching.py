@@ -12,7 +12,7 @@ from queuepool.errors import ConfigError
 from queuepool.jobs import connecting
 from queuepool.jobs.client import Queue
 
-#: by what the settings said of their databases when it was opened: while tests run, these have other names
+#: by connection and its databases' names when it was opened: those of a test differ
 _opened: dict[tuple[str | None, ...], Queue] = {}
 
 
@@ -67,7 +67,7 @@ def watched() -> str:
         return _DEFAULT if value else ""
     try:
         if not isinstance(value, str):
-            raise ValueError(f"is True, False or a name in DATABASES, and not {value!r}")
+            raise ValueError(f"must be True, False or a name in DATABASES, not {value!r}")
         connection_of(value)
         return value
     except ValueError as error:
