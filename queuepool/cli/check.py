@@ -93,6 +93,16 @@ def _stores(where: Where) -> Iterator[Finding]:
                 yield Finding(Grade.FAIL, f"connection {connection.name}", str(error))
 
 
+def _signing(connection: ConnectionSettings) -> str:
+    """The names of the keys, never the keys."""
+    if connection.signing == "off":
+        return "payloads are not signed"
+    first, *others = (name for name, _ in connection.signing_keys)
+    also = f" (also verified: {', '.join(others)})" if others else ""
+    unsigned = "refused" if connection.signing == "require" else "accepted"
+    return f"payloads are signed with {first}{also}, unsigned ones are {unsigned}"
+
+
 def _store(where: Where, connection: ConnectionSettings, stores: Stores) -> Iterator[Finding]:
     is_sound = True
     for finding in _inspector(where, connection)(stores, _queues(where, connection)):
@@ -102,12 +112,15 @@ def _store(where: Where, connection: ConnectionSettings, stores: Stores) -> Iter
         yield from inspect_rights(stores, _pools(where, connection))
 
 
-def _failed_store(connection: ConnectionSettings) -> Iterator[Finding]:
-    """What a separate failed store cannot hold, if it is in a database."""
-    if connection.failed_url not in ("", connection.url) and not is_redis(connection.failed_url):
-        from queuepool.stores.sql.check import inspect_failed_store  # imported here: few have one
+def _inspector(where: Where, connection: ConnectionSettings) -> Inspector:
+    """The inspector of this kind of store, whose library may not be installed if it is not used."""
+    if kind_of(connection.url) == "redis":
+        from queuepool.stores.redis.check import inspect_server
 
-        yield from inspect_failed_store(connection)
+        return inspect_server
+    from queuepool.stores.sql.check import inspect_database
+
+    return partial(inspect_database, crews=[pool.workers for pool in _pools(where, connection)])
 
 
 def _queues(where: Where, connection: ConnectionSettings) -> list[str]:
@@ -117,6 +130,14 @@ def _queues(where: Where, connection: ConnectionSettings) -> list[str]:
 
 def _pools(where: Where, connection: ConnectionSettings) -> list[PoolSettings]:
     return [pool for pool in where.pools() if pool.connection == connection]
+
+
+def _failed_store(connection: ConnectionSettings) -> Iterator[Finding]:
+    """What a separate failed store cannot hold, if it is in a database."""
+    if connection.failed_url not in ("", connection.url) and not is_redis(connection.failed_url):
+        from queuepool.stores.sql.check import inspect_failed_store  # imported here: few have one
+
+        yield from inspect_failed_store(connection)
 
 
 def _outcomes(stores: Stores) -> Iterator[Finding]:
@@ -129,18 +150,6 @@ def _outcomes(stores: Stores) -> Iterator[Finding]:
     yield Finding(Grade.OK, f"outcomes {queue}", words)
     if words := untaken(queue, found):
         yield Finding(Grade.WARN, f"outcomes {queue}", words)
-
-
-def _waiting(where: Where, most: int) -> Iterator[Finding]:
-    """The first jobs of each queue, after the modules are imported."""
-    for connection in where.connections():
-        with closing(Stores(connection, shared=True, by_hand=True)) as stores:
-            peek = Peek(stores, REGISTRY)
-            try:
-                for queue in _queues(where, connection):
-                    yield from peek.findings(queue, most)
-            except StoreError as error:
-                yield Finding(Grade.FAIL, f"connection {connection.name}", str(error))
 
 
 def _boards(where: Where) -> Iterator[Finding]:
@@ -163,27 +172,6 @@ def _addresses(where: Where) -> Iterator[Finding]:
             from queuepool.cli.check_parts import inspect_address  # imported here: few pools have one
 
             yield from inspect_address(pool)
-
-
-def _inspector(where: Where, connection: ConnectionSettings) -> Inspector:
-    """The inspector of this kind of store, whose library may not be installed if it is not used."""
-    if kind_of(connection.url) == "redis":
-        from queuepool.stores.redis.check import inspect_server
-
-        return inspect_server
-    from queuepool.stores.sql.check import inspect_database
-
-    return partial(inspect_database, crews=[pool.workers for pool in _pools(where, connection)])
-
-
-def _signing(connection: ConnectionSettings) -> str:
-    """The names of the keys, never the keys."""
-    if connection.signing == "off":
-        return "payloads are not signed"
-    first, *others = (name for name, _ in connection.signing_keys)
-    also = f" (also verified: {', '.join(others)})" if others else ""
-    unsigned = "refused" if connection.signing == "require" else "accepted"
-    return f"payloads are signed with {first}{also}, unsigned ones are {unsigned}"
 
 
 def _modules(where: Where) -> Iterator[Finding]:
@@ -217,14 +205,6 @@ def _unserved(where: Where) -> list[str]:
     return unserved(REGISTRY, {queue for pool in pools for queue in pool.queues}, pool.queues, place)
 
 
-def _schedules(where: Where) -> Iterator[Finding]:
-    """After the modules are imported."""
-    if REGISTRY.scheduled() or any(pool.schedules for pool in where.pools()):
-        from queuepool.cli.check_parts import inspect_schedules  # imported here: few configurations have any
-
-        yield from inspect_schedules(where.pools(), REGISTRY)
-
-
 def _sizes(where: Where) -> Iterator[Finding]:
     """Memory limits that are too small: a worker is about as large as this process is now."""
     booted = proc.resident_mb(os.getpid())
@@ -233,3 +213,23 @@ def _sizes(where: Where) -> Iterator[Finding]:
             limit, size = f"{pool.memory.megabytes:g} MB", f"about {booted:.0f} MB once its modules are imported"
             words = f"{limit}, but a worker takes {size}: raise it, or set memory = +64"
             yield Finding(Grade.FAIL, f"pool {pool.name} memory", words)
+
+
+def _schedules(where: Where) -> Iterator[Finding]:
+    """After the modules are imported."""
+    if REGISTRY.scheduled() or any(pool.schedules for pool in where.pools()):
+        from queuepool.cli.check_parts import inspect_schedules  # imported here: few configurations have any
+
+        yield from inspect_schedules(where.pools(), REGISTRY)
+
+
+def _waiting(where: Where, most: int) -> Iterator[Finding]:
+    """The first jobs of each queue, after the modules are imported."""
+    for connection in where.connections():
+        with closing(Stores(connection, shared=True, by_hand=True)) as stores:
+            peek = Peek(stores, REGISTRY)
+            try:
+                for queue in _queues(where, connection):
+                    yield from peek.findings(queue, most)
+            except StoreError as error:
+                yield Finding(Grade.FAIL, f"connection {connection.name}", str(error))

@@ -25,6 +25,15 @@ from queuepool.steward.schedule import ScheduledJob, declared
 from queuepool.stores.factory import Stores
 from queuepool.stores.finding import Finding, Grade, refusal
 
+#: seconds by which a mark may be ahead of the store's clock
+_AHEAD = 60.0
+#: seconds after which a key that could not be released expires
+_KEY_LIFETIME = 2.0
+#: lifetime in seconds of a text that has expired when it is written
+_EXPIRED = -60.0
+#: what is tried: its name, and the call
+_Attempt = tuple[str, Callable[[], object]]
+
 
 def inspect_address(pool: PoolSettings) -> Iterator[Finding]:
     """Whether the pool can listen on the address of its ``listen``, and who can connect there."""
@@ -44,10 +53,6 @@ def _is_running(pool: PoolSettings) -> bool:
         return RuntimeDir(pool).board().header.master_pid > 0
     except (NotRunning, ConfigError):
         return False
-
-
-#: seconds by which a mark may be ahead of the store's clock
-_AHEAD = 60.0
 
 
 def inspect_schedules(pools: Sequence[PoolSettings], registry: Registry) -> Iterator[Finding]:
@@ -107,13 +112,6 @@ def _mark(job: ScheduledJob) -> Iterator[Finding]:
         yield Finding(Grade.WARN, f"schedule {job.settings.name}", words)
 
 
-#: seconds after which a key that could not be released expires
-_LIFETIME = 2.0
-#: lifetime in seconds of a text that has expired when it is written
-_OVER = -60.0
-Attempt = tuple[str, Callable[[], object]]
-
-
 def inspect_rights(stores: Stores, pools: Sequence[PoolSettings]) -> Iterator[Finding]:
     """Whether the store permits what these pools, all of one connection, do beside their jobs."""
     for name, ask in _attempts(stores, pools):
@@ -138,18 +136,18 @@ def inspect_logs(pools: Sequence[PoolSettings]) -> Iterator[Finding]:
             yield Finding(Grade.FAIL, f"log {path}", f"{place} cannot be written to by uid {os.geteuid()}")
 
 
-def _attempts(stores: Stores, pools: Sequence[PoolSettings]) -> Iterator[Attempt]:
+def _attempts(stores: Stores, pools: Sequence[PoolSettings]) -> Iterator[_Attempt]:
     """What is tried, by name. Writes only under a name of our own, and leaves nothing."""
     own = f"check-{secrets.token_hex(6)}"
     if any(pool.metrics for pool in pools):
         queues = dict.fromkeys(queue for pool in pools for queue in pool.queues)
         yield from ((f"measuring queue {queue}", partial(stores.queue.measure, queue)) for queue in queues)
     if any(pool.metrics and pool.history for pool in pools):
-        yield "keeping the history", partial(stores.values.keep_history, "1m", 0, own, "", _OVER)
+        yield "keeping the history", partial(stores.values.keep_history, "1m", 0, own, "", _EXPIRED)
         yield "clearing the history", stores.values.sweep_history
     if any(pool.alerts for pool in pools):
         yield "reading the pools' notices for alerts", stores.control.pools
-        yield "taking the key of an alert", partial(stores.values.claim_alert, own, own, _LIFETIME)
+        yield "taking the key of an alert", partial(stores.values.claim_alert, own, own, _KEY_LIFETIME)
         yield "releasing the key of an alert", partial(stores.values.release_alert, own, own)
 
 

@@ -24,6 +24,13 @@ from queuepool.config.values import seconds
 from queuepool.errors import NotRunning, QueuepoolError, StoreDenied
 from queuepool.jobs.client import Queue
 
+#: the default wait in seconds
+_DEFAULT_WAIT = "300"
+WAIT: Callable[[Callable[..., int | None]], Callable[..., int | None]] = option(
+    "--wait", metavar="[SECONDS]", is_flag=False, flag_value=_DEFAULT_WAIT, type=parsed(seconds), default=0.0,
+    help=f"Wait until the new code works; exit with 1 if it does not  [default: 0; without SECONDS: {_DEFAULT_WAIT}]",
+)  # fmt: skip
+
 
 @click.command()
 @located(*PLACE)
@@ -47,14 +54,6 @@ def resume(where: Where, queues: Sequence[str]) -> None:
         _for_each(where, queues, _resume)
     else:
         _signal_masters(where, signal.SIGCONT, "continues")
-
-
-#: the default wait in seconds
-_DEFAULT_WAIT = "300"
-WAIT: Callable[[Callable[..., int | None]], Callable[..., int | None]] = option(
-    "--wait", metavar="[SECONDS]", is_flag=False, flag_value=_DEFAULT_WAIT, type=parsed(seconds), default=0.0,
-    help=f"Wait until the new code works; exit with 1 if it does not  [default: 0; without SECONDS: {_DEFAULT_WAIT}]",
-)  # fmt: skip
 
 
 @click.command()

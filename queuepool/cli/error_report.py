@@ -29,6 +29,13 @@ _CODES: dict[type[BaseException], int] = {
 }
 #: reported in one line; anything else is a bug of ours and shows its traceback
 TOLD = (click.UsageError, click.Abort, errors.QueuepoolError, OSError, KeyboardInterrupt)
+#: most characters of a usage error
+_MAX_TEXT = 400
+#: a value for each unit that does not explain itself
+_EXAMPLES = {"SECONDS": "10", "COUNT": "4", "MB": "256", "TIME": "35d", "ADDRESS": "127.0.0.1:9100"}
+#: how similar an option must be to be suggested, and by how much it may fall short of the best one
+_LEAST_ALIKE, _ALMOST_AS_GOOD = 0.7, 0.1
+_MOST_COMPARED, _MOST_SUGGESTED = 64, 3
 
 
 def code_of(error: BaseException, pool: str = "") -> int:
@@ -76,15 +83,6 @@ def _report(error: errors.QueuepoolError, prefix: str) -> int:
     else:
         output.complain(f"{prefix}queuepool: {error}")
     return _CODES.get(type(error), FAILED)
-
-
-#: most characters of a usage error
-_MAX_TEXT = 400
-#: a value for each unit that does not explain itself
-_EXAMPLES = {"SECONDS": "10", "COUNT": "4", "MB": "256", "TIME": "35d", "ADDRESS": "127.0.0.1:9100"}
-#: how similar an option must be to be suggested, and by how much it may fall short of the best one
-_LEAST_ALIKE, _ALMOST_AS_GOOD = 0.7, 0.1
-_MOST_COMPARED, _MOST_SUGGESTED = 64, 3
 
 
 def line_of(error: click.UsageError) -> str:

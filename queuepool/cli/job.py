@@ -32,6 +32,14 @@ from queuepool.stores.contract import Shelf
 from queuepool.unix.escape import first_of
 from queuepool.unix.exit_codes import FAILED, OK
 
+#: jobs of each kind that are read from a queue, queues that are searched, and names of queues that are listed
+_MOST, _MOST_QUEUES, _MOST_NAMES = 1000, 200, 10
+#: an id that JSON leaves as it is, so that a search of the bytes finds it
+_PLAIN = re.compile(r"[\w.-]+", re.ASCII)
+_SHELVES: Mapping[Shelf, str] = {"ready": "queued", "delayed": "delayed", "reserved": "reserved"}
+#: what is known of a job, with ``found``: where
+Facts = dict[str, Any]
+
 
 @click.command()
 @located(*PLACE)
@@ -112,15 +120,6 @@ def _plain(value: Any) -> Any:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-#: jobs of each kind that are read from a queue, queues that are searched, and names of queues that are listed
-_MOST, _MOST_QUEUES, _MOST_NAMES = 1000, 200, 10
-#: an id that JSON leaves as it is, so that a search of the bytes finds it
-_PLAIN = re.compile(r"[\w.-]+", re.ASCII)
-_SHELVES: Mapping[Shelf, str] = {"ready": "queued", "delayed": "delayed", "reserved": "reserved"}
-#: what is known of a job, with ``found``: where
-Facts = dict[str, Any]
 
 
 class JobSearch:

@@ -24,6 +24,17 @@ _ROWS = 1000
 _FORM = 1
 #: how a line is folded
 _FOLDED: Mapping[str, Any] = {"subsequent_indent": "  ", "break_long_words": False, "break_on_hyphens": False}
+#: columns that are of no use when cut
+WHOLE = frozenset({"id", "pid", "lock", "at", "ends", "failed_at", "last", "next", "next_utc", "due", "utc"})
+#: shorter titles, where the room is short
+_SHORT = {
+    "oldest_pending": "oldest", "quarantined": "quar.", "per_minute": "/min", "given_back": "back",
+    "ready_most": "most", "oldest_most": "most",
+}  # fmt: skip
+_GAP = "  "
+#: the least width of a text while columns can still be left out, and when none can
+_LEAST, _FEWEST = 12, 5
+FORCE = click.option("--force", is_flag=True, help="Do not ask for confirmation")
 
 
 def open_streams() -> None:
@@ -110,10 +121,6 @@ def listing(rows: Iterable[Mapping[str, Any]], as_json: bool, spare: Sequence[st
         table(list(first), (_cells(row) for row in chain([first], rest)), spare)
 
 
-#: columns that are of no use when cut
-WHOLE = frozenset({"id", "pid", "lock", "at", "ends", "failed_at", "last", "next", "next_utc", "due", "utc"})
-
-
 def table(
     headers: Sequence[str],
     rows: Iterable[Sequence[object]],
@@ -158,16 +165,6 @@ def _room() -> int | None:
 
 def _cells(row: Mapping[str, Any]) -> list[object]:
     return ["-" if value is None else value for value in row.values()]
-
-
-#: shorter titles, where the room is short
-_SHORT = {
-    "oldest_pending": "oldest", "quarantined": "quar.", "per_minute": "/min", "given_back": "back",
-    "ready_most": "most", "oldest_most": "most",
-}  # fmt: skip
-_GAP = "  "
-#: the least width of a text while columns can still be left out, and when none can
-_LEAST, _FEWEST = 12, 5
 
 
 class Columns:
@@ -232,9 +229,6 @@ class Columns:
 
 def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
     return [max(map(width, column)) for column in zip(*rows, strict=True)]
-
-
-FORCE = click.option("--force", is_flag=True, help="Do not ask for confirmation")
 
 
 def has_terminal() -> bool:

@@ -27,6 +27,8 @@ from queuepool.unix.exit_codes import FAILED
 
 #: the total at which artisan's queue:monitor calls a queue busy
 _BUSY = 1000
+#: seconds after which an outcome should have been taken
+_TAKEN_WITHIN = 60.0
 
 
 def _flat(context: click.Context, argument: click.Parameter, given: Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -222,10 +224,6 @@ def _parts(name: str, sizes: Sizes, limit: int, oldest: float | None) -> dict[st
         "oldest_pending": oldest,
         "status": "ALERT" if sizes.total >= limit else "OK",
     }
-
-
-#: seconds after which an outcome should have been taken
-_TAKEN_WITHIN = 60.0
 
 
 def age(found: Measured) -> float | None:

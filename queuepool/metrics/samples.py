@@ -20,6 +20,14 @@ from queuepool.board.meters import EXITS, LOSSES, OUTCOMES, RUN_BOUNDS, WAIT_BOU
 from queuepool.metrics.facts import PoolFacts, not_ready
 from queuepool.metrics.table import GAUGE, INFO, METRICS, QUEUE_STATES, Metric
 
+TYPE = "text/plain; version=0.0.4; charset=utf-8"
+#: the last label of each of a histogram's buckets, and what follows it
+_BUCKETS: Mapping[str, tuple[str, ...]] = {
+    name: tuple(f'le="{bound}"}} ' for bound in (*bounds, "+Inf"))
+    for name, bounds in (("queuepool_job_run_seconds", RUN_BOUNDS), ("queuepool_job_wait_seconds", WAIT_BOUNDS))
+}
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+
 
 class Sample(NamedTuple):
     """One value of a metric; ``labels`` are the values of its labels, in the table's order."""
@@ -101,15 +109,6 @@ def _of_queue(labels: tuple[str, str], measured: QueueFacts) -> Iterator[Sample]
     yield Sample("queuepool_queue_oldest_seconds", labels, measured.oldest)
     yield Sample("queuepool_queue_overdue_seconds", labels, measured.overdue)
     yield Sample("queuepool_queue_measured_timestamp_seconds", labels, measured.measured_at)
-
-
-TYPE = "text/plain; version=0.0.4; charset=utf-8"
-#: the last label of each of a histogram's buckets, and what follows it
-_BUCKETS: Mapping[str, tuple[str, ...]] = {
-    name: tuple(f'le="{bound}"}} ' for bound in (*bounds, "+Inf"))
-    for name, bounds in (("queuepool_job_run_seconds", RUN_BOUNDS), ("queuepool_job_wait_seconds", WAIT_BOUNDS))
-}
-_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 def exposition(samples: Iterable[Sample]) -> bytes:

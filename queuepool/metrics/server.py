@@ -35,6 +35,16 @@ HEAD_TIMEOUT, BODY_TIMEOUT, CLOSE_TIMEOUT = 10.0, 10.0, 1.0
 _METHODS = ("GET", "HEAD")
 _log = logging.getLogger("queuepool")
 TEXT = "text/plain; charset=utf-8"
+#: most bytes of a request's head
+MAX_HEAD = 16384
+END_OF_HEAD = b"\r\n\r\n"
+_FIRST_LINE = re.compile(rb"([A-Z]{1,20}) (/[!-~]*) HTTP/1\.[01]\r\n")
+#: connections that the kernel keeps until they are accepted
+_BACKLOG = 128
+#: mode of a Unix socket: its owner and group may connect
+_SOCKET_MODE = 0o660
+#: the device and inode of a Unix socket's path
+File = tuple[int, int] | None
 
 
 class Response(NamedTuple):
@@ -180,12 +190,6 @@ class Pages:
         return Response(HTTPStatus.OK, f"{json.dumps(facts)}\n".encode(), "application/json")
 
 
-#: bytes of a request's head
-MAX_HEAD = 16384
-END_OF_HEAD = b"\r\n\r\n"
-_FIRST_LINE = re.compile(rb"([A-Z]{1,20}) (/[!-~]*) HTTP/1\.[01]\r\n")
-
-
 class Request(NamedTuple):
     """The first line of a request; ``path`` is without the query."""
 
@@ -199,14 +203,6 @@ class Request(NamedTuple):
         if not found:
             raise ValueError("not a request of HTTP/1")
         return cls(found[1].decode(), found[2].decode().partition("?")[0])
-
-
-#: connections that the kernel keeps until they are accepted
-_BACKLOG = 128
-#: of a Unix socket: its owner and group may connect
-_MODE = 0o660
-#: its device and inode
-File = tuple[int, int] | None
 
 
 def bound(address: Address) -> socket.socket:
@@ -260,7 +256,7 @@ def _unix(path: str) -> socket.socket:
     found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         found.bind(path)
-        os.chmod(path, _MODE)
+        os.chmod(path, _SOCKET_MODE)
     except OSError:
         found.close()
         raise

@@ -19,6 +19,10 @@ from queuepool.payload.envelope import decode
 from queuepool.payload.unique_locks import name_of
 
 _WAIT = "waiting for a commit, and not pushed before that"
+#: seconds by which delays may differ: one that is a time of day shrinks until it is compared
+_TOLERANCE = 1.0
+#: what the assertions take beside the job's arguments
+_OWN = ("queue", "delay", "times")
 
 
 class Pushes:
@@ -128,12 +132,6 @@ def _wanted(
 ) -> Expected:
     check_own(job, {"queue": queue, "delay": delay, "times": times})
     return expected(job, args, kwargs, queue, delay)
-
-
-#: seconds by which delays may differ: one that is a time of day shrinks until it is compared
-_TOLERANCE = 1.0
-#: what the assertions take beside the job's arguments
-_OWN = ("queue", "delay", "times")
 
 
 @dataclass(frozen=True, slots=True)

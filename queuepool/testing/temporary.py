@@ -50,6 +50,25 @@ def empty(stores: Stores) -> None:
     stores.client.ask(lambda connection: connection.connection.executescript(f"BEGIN; {deletes} COMMIT"))
 
 
+def make_tables(where: str | Path | None = None, *, connection: str | None = None) -> list[str]:
+    """Create the queue's tables that are missing, as ``queuepool migrate`` does, and return their names.
+
+    ``where`` and ``connection`` as for ``connect``. Redis has no tables: nothing is created. An existing table stays as
+    it is. Raises ``ConfigError``, ``StoreDenied`` for a table that cannot be used, and ``StoreError``.
+    """
+    from queuepool.stores.sql.migrate import client_at, migrate, places_of, problems
+
+    settings = settings_at(where, connection)
+    check_drivers(settings)
+    made = []
+    for (url, names), tables in places_of([settings]).items():
+        with closing(client_at(url, names)) as client:
+            made += migrate(client, tables)
+            for problem in problems(client, tables):
+                raise StoreDenied(problem)
+    return made
+
+
 @cache
 def _stores(settings: ConnectionSettings, process: int) -> Stores:
     """Those of this process: a test may have forked it, and then they lie beside its parent's."""
@@ -74,22 +93,3 @@ def _folder() -> Path:
 def _remove(folder: str, owner: int) -> None:
     if os.getpid() == owner:  # not by a child, which inherits the exit handler
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def make_tables(where: str | Path | None = None, *, connection: str | None = None) -> list[str]:
-    """Create the queue's tables that are missing, as ``queuepool migrate`` does, and return their names.
-
-    ``where`` and ``connection`` as for ``connect``. Redis has no tables: nothing is created. An existing table stays as
-    it is. Raises ``ConfigError``, ``StoreDenied`` for a table that cannot be used, and ``StoreError``.
-    """
-    from queuepool.stores.sql.migrate import client_at, migrate, places_of, problems
-
-    settings = settings_at(where, connection)
-    check_drivers(settings)
-    made = []
-    for (url, names), tables in places_of([settings]).items():
-        with closing(client_at(url, names)) as client:
-            made += migrate(client, tables)
-            for problem in problems(client, tables):
-                raise StoreDenied(problem)
-    return made

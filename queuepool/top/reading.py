@@ -19,6 +19,8 @@ from queuepool.board.status import LocalPool, board_of, local_pool
 from queuepool.errors import ConfigError, NotRunning
 
 T = TypeVar("T")
+V = TypeVar("V")
+K = TypeVar("K")
 #: seconds over which rates and percentiles are taken, and between the readings that are kept for them
 RATES, PERCENTILES = 10.0, 60.0
 _KEPT_OF_EACH = 10
@@ -194,10 +196,6 @@ def minus(new: JobCounts, old: JobCounts) -> JobCounts:
         return new
     numbers = {name: getattr(new, name) - getattr(old, name) for name in (*OUTCOMES, *LOSSES)}
     return JobCounts(**numbers, run=new.run.minus(old.run), wait=new.wait.minus(old.wait))
-
-
-V = TypeVar("V")
-K = TypeVar("K")
 
 
 def _most(found: Mapping[K, V]) -> dict[K, V]:

@@ -19,6 +19,8 @@ from queuepool.contrib.django.settings import databases
 from queuepool.errors import ConfigError
 from queuepool.stores.sql.ddl import statements_of
 
+_log = logging.getLogger("queuepool")
+
 
 class QueuepoolConfig(AppConfig):  # type: ignore[misc]
     """``queuepool.contrib.django`` in ``INSTALLED_APPS``."""
@@ -77,10 +79,6 @@ def _problems() -> list[str]:
 
 # After each ``migrate``, and not by a migration: a queue may move to another database later, tests may run without
 # migrations, and a table that Laravel has made stays as it is. Nothing is ever altered or dropped.
-
-_log = logging.getLogger("queuepool")
-
-
 def make_tables(*, using: str, **_: Any) -> None:
     """Create Laravel's tables that are missing in the database ``using``, if a queue is there."""
     connection = connections[using]

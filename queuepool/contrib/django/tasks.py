@@ -32,6 +32,11 @@ from queuepool.jobs.door import terms_of
 from queuepool.jobs.job_options import Options, options_of
 from queuepool.jobs.registry import REGISTRY
 
+#: those of a job that a payload carries
+_JOBS = ("tries", "timeout", "backoff", "max_exceptions", "fail_on_timeout")
+_OWN = ("connection", "keep")
+_APP = "queuepool.contrib.django"
+
 
 class QueuepoolBackend(BaseTaskBackend):  # type: ignore[misc]
     """Enqueues tasks for the pools of ``QUEUEPOOL``. Inside of ``atomic()`` they are part of the transaction.
@@ -92,12 +97,6 @@ def _delay(task: Any) -> Delay:
     if moment is None:
         return 0
     return moment if timezone.is_aware(moment) else timezone.make_aware(moment)  # type: ignore[no-any-return]
-
-
-#: those of a job that a payload carries
-_JOBS = ("tries", "timeout", "backoff", "max_exceptions", "fail_on_timeout")
-_OWN = ("connection", "keep")
-_APP = "queuepool.contrib.django"
 
 
 @dataclass(frozen=True, slots=True)
