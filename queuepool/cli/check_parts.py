@@ -127,7 +127,7 @@ def inspect_programs(pools: Sequence[PoolSettings]) -> Iterator[Finding]:
 
 
 def inspect_logs(pools: Sequence[PoolSettings]) -> Iterator[Finding]:
-    """Whether this user can write to the pools' log files, which are not made here."""
+    """Whether this user can write to the pools' log files, which are not created here."""
     for path in dict.fromkeys(pool.log for pool in pools if pool.log):
         place = path if path.exists() else path.parent
         if not place.exists():

@@ -158,7 +158,7 @@ class JobSearch:
     @property
     def looked_at(self) -> str:
         """What the last search covered, in words."""
-        runs = f"it runs in no pool known here ({', '.join(sorted(self._pools)) or 'there is none'})"
+        runs = f"it runs in no pool known here ({', '.join(sorted(self._pools)) or 'none'})"
         names = first_of(self._queues, _MOST_NAMES)
         rows = f"among the first {_MOST} ready, delayed and reserved jobs of queues {names}"
         refused = "".join(f"; not searched: {what} ({why})" for what, why in self._refused.items())
@@ -201,7 +201,7 @@ class JobSearch:
         for queue in self._queues:
             for shelf, state in _SHELVES.items():
                 if payload := self._first(queue, shelf, job_id):
-                    # A database counts attempts in a column of its own.
+                    # A database counts attempts in a separate column.
                     attempts = payload.attempts if "attempts" in payload.fields and payload.attempts else None
                     about: Facts = {"name": payload.name, "queue": queue, "pushed": _moment(payload.pushed_at)}
                     known = asdict(JobState(id=job_id, state=state, **about))

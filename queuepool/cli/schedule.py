@@ -171,7 +171,9 @@ def _named(where: Where, names: Sequence[str]) -> list[ScheduleSettings]:
 def _with_declared(where: Where, known: dict[str, ScheduleSettings]) -> dict[str, ScheduleSettings]:
     """These and what jobs declare. If the modules fail to load, only ``known`` ones if there are any, with a note."""
     try:
-        return known | {one.name: one for one in declared_schedules(where.pools(), anew=_MODULES in where.overrides)}
+        return known | {
+            one.name: one for one in declared_schedules(where.pools(), import_all=_MODULES in where.overrides)
+        }
     except BootFailure as failure:
         if not known or isinstance(failure.__cause__, KeyboardInterrupt):
             raise
@@ -238,11 +240,14 @@ def _words(name: str, connection: ConnectionSettings) -> str:
     return f"schedule {name}" if name else f"all schedules, connection {connection.name}"
 
 
-def declared_schedules(pools: Sequence[PoolSettings], *, anew: bool) -> Iterator[ScheduleSettings]:
-    """What running pools have published, and else the modules declare; ``anew``: import all. Raises ``BootFailure``."""
+def declared_schedules(pools: Sequence[PoolSettings], *, import_all: bool) -> Iterator[ScheduleSettings]:
+    """The schedules of the pools' jobs: published by pools that run, else from their modules. Raises ``BootFailure``.
+
+    ``import_all``: import the modules of pools that run, too.
+    """
     at_rest = []
     for pool in pools:
-        found = None if anew else _in_force(pool)
+        found = None if import_all else _in_force(pool)
         if found is None:
             at_rest.append(pool)
         else:

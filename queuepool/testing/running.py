@@ -21,7 +21,7 @@ from queuepool.testing.attempts import Ran, RanNow
 from queuepool.testing.diverted import Recorder, diverted
 from queuepool.testing.skipped_time import skip_in
 from queuepool.testing.temporary import TIME
-from queuepool.testing.worker import Bounds, InProcessWorker
+from queuepool.testing.worker import InProcessWorker, RunLimits
 
 _UNCOMMITTED = (
     "the job ran before the commit of the transaction that it was pushed within, and does not see its rows: push "
@@ -43,9 +43,9 @@ def run_now(*, raises: bool = True, tries: int = 1, most: int = 1000) -> Iterato
     are in the result alone. ``most``: attempts after which ``QueuepoolError`` is raised, as for a job that dispatches
     itself. Raises ``ValueError`` for a wrong number, and ``QueuepoolError`` within another ``fake`` or ``run_now``.
     """
-    bounds = Bounds(tries, most)
-    bounds.check()
-    runner = _Runner(bounds, raises=raises)
+    limits = RunLimits(tries, most)
+    limits.check()
+    runner = _Runner(limits, raises=raises)
     with diverted(runner):
         try:
             yield runner.ran
@@ -65,8 +65,8 @@ def drain(*queues: str, delayed: bool = False, raises: bool = True, tries: int =
     without ``fake``, ``QueuepoolError`` in a transaction of Django's that holds back what is dispatched.
     """
     names = [queue_name(name) for name in queues or ("default",)]
-    bounds, ran = Bounds(tries, most), Ran()
-    bounds.check()
+    limits, ran = RunLimits(tries, most), Ran()
+    limits.check()
     queue = default_queue()
     if diversion.active:
         diversion.active.run()
@@ -74,7 +74,7 @@ def drain(*queues: str, delayed: bool = False, raises: bool = True, tries: int =
         raise QueuepoolError(_IN_TRANSACTION)
     stores = queue.stores
     skip = TIME.skip if diversion.active else partial(skip_in, stores.queue)
-    worker = InProcessWorker(stores, ran, bounds)
+    worker = InProcessWorker(stores, ran, limits)
     try:
         while worker.run_next(names) or (delayed and worker.next_due is not None):
             if worker.next_due is not None:
@@ -101,10 +101,10 @@ class _Turn(NamedTuple):
 class _Runner(Recorder):
     """The diversion of ``run_now``. A thread that dispatches while another runs jobs leaves its job to that one."""
 
-    def __init__(self, bounds: Bounds, *, raises: bool) -> None:
+    def __init__(self, limits: RunLimits, *, raises: bool) -> None:
         super().__init__("run_now()")
         self.ran = RanNow(self.recorded, self.settle)
-        self._bounds = bounds
+        self._limits = limits
         self._raises = raises
         self._workers: dict[Stores, InProcessWorker] = {}
         #: the ids of jobs in transactions whose commit cannot be seen
@@ -137,7 +137,7 @@ class _Runner(Recorder):
     def _worker(self, stores: Stores) -> InProcessWorker:
         with self._is_making:
             if stores not in self._workers:
-                self._workers[stores] = InProcessWorker(stores, self.ran, self._bounds)
+                self._workers[stores] = InProcessWorker(stores, self.ran, self._limits)
             return self._workers[stores]
 
     def _add(self, turn: _Turn) -> None:
