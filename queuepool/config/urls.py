@@ -210,5 +210,5 @@ def _options(query: str, scheme: str) -> dict[str, str]:
     if len(options) < len(pairs) or not all(re.fullmatch(known.get(key, "(?!)"), value) for key, value in pairs):
         takes = ", ".join(known) or "none"
         only = " (ssl_cert_reqs only as required)" if scheme == "rediss" else ""
-        raise ValueError(f"has an unknown or wrong option after the ?; {scheme}:// takes {takes}{only}")
+        raise ValueError(f"has a wrong option after the ?; {scheme}:// takes {takes}{only}")
     return options

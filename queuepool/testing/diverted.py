@@ -24,7 +24,7 @@ from queuepool.testing.temporary import TIME, empty, temporary_stores
 def fake() -> Iterator[Pushes]:
     """Record what this process dispatches, by any means and in any thread, and send none of it to its store.
 
-    What a dispatch refuses it still refuses. The jobs wait in a temporary store, where ``drain`` can run them; so a
+    A dispatch still refuses what it always does. The jobs wait in a temporary store, where ``drain`` can run them; so a
     unique job gets an empty id while an equal one waits. Raises ``QueuepoolError`` within another ``fake`` or
     ``run_now``.
     """

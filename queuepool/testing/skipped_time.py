@@ -54,7 +54,7 @@ class SkippedTime:
 
 
 def skip_in(store: Any, seconds: float) -> None:
-    """The clock of any store stands still, ``seconds`` later, until ``store.clock`` is set to an empty text."""
+    """Stop the clock of any store ``seconds`` from now, until ``store.clock`` is set to an empty text."""
     store.clock = f"{store.now() + seconds:.6f}"
 
 

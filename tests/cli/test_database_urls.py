@@ -318,7 +318,7 @@ def test_a_contradiction_of_the_environment_with_a_file_names_what_said_it(tmp_p
     assert [
         "QUEUEPOOL_CONNECTION_DRIVER: redis contradicts the url, which leads to sql",
         f"{path}:4: [connection] prefix: is for keys in Redis: "
-        "leave it out, a database's tables have names (jobs_table ...)",
+        "leave it out, a database's tables are named by jobs_table and so on",
     ] == str(caught.value).splitlines()
 
 

@@ -307,7 +307,7 @@ def test_the_pause_of_all_schedules_is_refused_for_one_pool_of_several(place):
 
 def test_the_local_pools_are_paused_scaled_and_stopped_together_with_their_parent(place, running):
     assert ["pool web: paused", "pool mail: paused", "pool imports: paused"] == [
-        line.partition(",")[0] for line in place.run("pause").splitlines()
+        line.partition(": its")[0] for line in place.run("pause").splitlines()
     ]
     eventually(lambda: 3 == len(running.pids(r"worker 1 \[\w+\] paused")))
     assert 3 == place.run("continue").count("continues")

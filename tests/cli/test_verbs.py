@@ -676,7 +676,7 @@ def test_clear_asks_first_and_without_a_terminal_wants_force(site, cli, at):
     site.push("ok", queue="high")
     vague, forced = cli("clear", *at, "high"), cli("clear", *at, "high", "--force")
 
-    assert (2, True) == (vague.returncode, "say --force" in vague.stderr)
+    assert (2, True) == (vague.returncode, "give --force" in vague.stderr)
     assert (0, "dropped 1 job of high\n") == (forced.returncode, forced.stdout)
     assert 0 == site.queue.size("high")
 

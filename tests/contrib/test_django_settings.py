@@ -124,7 +124,7 @@ def test_the_options_of_mysql_are_those_of_its_url():
         [f"mysql://{LOGIN}@/shop?unix_socket=/run/mysqld/mysqld.sock"],
         [f"mysql://{LOGIN}@/shop?unix_socket=/run/m.sock"],
         ["settings.QUEUEPOOL['connection']['database']: DATABASES['default'] has the option 'read_default_file', which "
-         "a URL cannot say: give the queue a url instead"],
+         "a URL cannot express: give the queue a url instead"],
     ] == read(
         case({}, **MYSQL, OPTIONS={"charset": "utf8mb4", "init_command": "SET x = 1", "isolation_level": None}),
         case({}, **MYSQL | {"HOST": "/run/mysqld/mysqld.sock"}),

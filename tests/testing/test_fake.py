@@ -272,7 +272,7 @@ class TestAssertions:
     @pytest.mark.parametrize(
         ("check", "error", "words"),
         [
-            (lambda pushed: pushed.assert_pushed(len), TypeError, "is no job"),
+            (lambda pushed: pushed.assert_pushed(len), TypeError, "is not a job"),
             (
                 lambda pushed: pushed.assert_pushed(welcome, template="rich"),
                 TypeError,
