@@ -58,7 +58,7 @@ REFUSED: dict[str, tuple[Words, str]] = {
     "B095 kill": (["kill", "1"], "there is no 'kill'"),
     "B095 kill all": (["kill", "all"], "there is no 'kill'"),
     "B096 retry of nothing": (["retry"], "name failed jobs by ID, or give all or --queue"),
-    "B096 retry of an id and a queue": (["retry", "some-id", "--queue", "high"], "name failed jobs by ID, or say all"),
+    "B096 retry of an id and a queue": (["retry", "some-id", "--queue", "high"], "name failed jobs by ID, or give all"),
     "B100 argument that is no text": (["start", "--queue", b"\xff"], "'--queue': contains a line break or another"),
     "B100 line break": (["start", "--queue", "a\nb"], "'--queue': contains a line break"),
     "B100 line break in a name": (["push", "a\nb"], "'NAME': contains a line break"),
@@ -72,6 +72,9 @@ REFUSED: dict[str, tuple[Words, str]] = {
     "B101 configuration from a url": (["start", "-c", f"redis://:{SECRET}@h"], "'--config': must be a file"),
     "B074 url": (["start", "--url", f"redis://:{SECRET}@@h"], "'--url': has one @ too many"),
     "B066 workers": (["scale", "many"], "'many' is not a whole number"),
-    "peek at too many": (["check", "--peek", "10001"], "'--peek': '10001' is more than 10000, the most that is read"),
+    "peek at too many": (
+        ["check", "--peek", "10001"],
+        "'--peek': '10001' is more than 10000, the most that can be read",
+    ),
     "drop of nothing": (["quarantine", "drop", "high"], "name one payload by ID, or give --all"),
 }

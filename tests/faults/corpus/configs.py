@@ -77,7 +77,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     **each("B077", "queue", ("a b", "*", "é", "e\u0301", "q" * 10_000, "a/b"), "is not a queue name"),
     **each("B077", "queue", ("a,,b", "a,"), "nothing between two commas"),
     "B077 queue empty": (pool("queue ="), "must not be empty"),
-    **each("B077", "queue", ("x:reserved", "x:delayed", "x:notify"), "another queue's own key"),
+    **each("B077", "queue", ("x:reserved", "x:delayed", "x:notify"), "a key of another queue"),
     **each("B077", "queue", ("{}", "{a}{b}", "{a"), "braces are for one hash tag"),
     "B078 same queue twice": (pool("queue = a,b,a"), "is given twice"),
     # The program never changes its user: that is for systemd's User=, and so there are no such keys.
