@@ -25,7 +25,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 #: the module of each public name; imported at first use, so that a process loads only what it needs
-_PLACES = MappingProxyType({
+_MODULES = MappingProxyType({
     "Job": "jobs.job_class", "Queue": "jobs.client", "Retry": "jobs.job_options", "SoftTimeout": "errors",
     "around": "jobs.around", "configure": "jobs.connecting", "connect": "jobs.connecting", "context": "jobs.context",
     "current": "jobs.current_job", "exponential": "jobs.job_options", "job": "jobs.decorator", "on": "events.listeners",
@@ -36,9 +36,9 @@ _PLACES = MappingProxyType({
 def __getattr__(name: str) -> object:
     if name == "testing":
         return import_module(f"{__name__}.testing")
-    if name not in _PLACES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    globals()[name] = found = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     return found
 
 

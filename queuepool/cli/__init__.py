@@ -21,7 +21,7 @@ def main() -> None:
         collector.expect_imports()
         signals.handle_ctrl_c()
         code = run(sys.argv[1:])
-    except KeyboardInterrupt:  # a second Ctrl-C while the first was handled
+    except KeyboardInterrupt:  # a second Ctrl-C while the first was being handled
         code = INTERRUPTED
     if code != INTERRUPTED:  # else exit at once: a second Ctrl-C could come in between
         with suppress(OSError, ValueError):

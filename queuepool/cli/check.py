@@ -28,17 +28,17 @@ from queuepool.unix import proc
 from queuepool.unix.exit_codes import CONFIG, FAILED
 from queuepool.worker.boot import import_jobs, other_threads
 
-#: jobs of a queue that `--peek` reads
+#: most jobs that `--peek` reads from a queue
 _MOST_PEEKED = 10_000
 #: inspects one connection and the queues that are served there
 Inspector = Callable[[Stores, Sequence[str]], Iterator[Finding]]
 
 
 def _peeked(raw: str) -> int:
-    """How many jobs of a queue are read: they are held in memory, and the store sends them at once."""
+    """How many jobs to read from each queue: the store sends them all at once, and they are held in memory."""
     count = values.count(raw)
     if count > _MOST_PEEKED:
-        raise ValueError(f"{values.shown(raw)} is more than {_MOST_PEEKED}, the most that is read of a queue")
+        raise ValueError(f"{values.shown(raw)} is more than {_MOST_PEEKED}, the most that can be read from a queue")
     return count
 
 
@@ -49,7 +49,7 @@ def _peeked(raw: str) -> int:
     metavar="COUNT",
     type=parsed(_peeked),
     default=0,
-    help="Look at this many waiting jobs of each queue (at most 10000), and name the features of Laravel that they use",
+    help="Read this many waiting jobs of each queue (at most 10000) and name the Laravel features that they use",
 )
 @JSON
 def check(where: Where, peek: int, as_json: bool) -> int:
@@ -93,21 +93,34 @@ def _stores(where: Where) -> Iterator[Finding]:
                 yield Finding(Grade.FAIL, f"connection {connection.name}", str(error))
 
 
+def _signing(connection: ConnectionSettings) -> str:
+    """The names of the keys, never the keys."""
+    if connection.signing == "off":
+        return "payloads are not signed"
+    first, *others = (name for name, _ in connection.signing_keys)
+    also = f" (also verified: {', '.join(others)})" if others else ""
+    unsigned = "refused" if connection.signing == "require" else "accepted"
+    return f"payloads are signed with {first}{also}, unsigned ones are {unsigned}"
+
+
 def _store(where: Where, connection: ConnectionSettings, stores: Stores) -> Iterator[Finding]:
     is_sound = True
     for finding in _inspector(where, connection)(stores, _queues(where, connection)):
         is_sound = is_sound and finding.grade != Grade.FAIL
         yield finding
-    if is_sound or is_redis(connection.url):  # of a database's tables it would say the same again
+    if is_sound or is_redis(connection.url):  # else a database would report the same tables again
         yield from inspect_rights(stores, _pools(where, connection))
 
 
-def _failed_store(connection: ConnectionSettings) -> Iterator[Finding]:
-    """What a failed store apart from the queue cannot hold, if it is in a database."""
-    if connection.failed_url not in ("", connection.url) and not is_redis(connection.failed_url):
-        from queuepool.stores.sql.check import inspect_failed_store  # imported here: few have one
+def _inspector(where: Where, connection: ConnectionSettings) -> Inspector:
+    """The inspector of this kind of store, whose library may not be installed if it is not used."""
+    if kind_of(connection.url) == "redis":
+        from queuepool.stores.redis.check import inspect_server
 
-        yield from inspect_failed_store(connection)
+        return inspect_server
+    from queuepool.stores.sql.check import inspect_database
+
+    return partial(inspect_database, crews=[pool.workers for pool in _pools(where, connection)])
 
 
 def _queues(where: Where, connection: ConnectionSettings) -> list[str]:
@@ -117,6 +130,14 @@ def _queues(where: Where, connection: ConnectionSettings) -> list[str]:
 
 def _pools(where: Where, connection: ConnectionSettings) -> list[PoolSettings]:
     return [pool for pool in where.pools() if pool.connection == connection]
+
+
+def _failed_store(connection: ConnectionSettings) -> Iterator[Finding]:
+    """What a separate failed store cannot hold, if it is in a database."""
+    if connection.failed_url not in ("", connection.url) and not is_redis(connection.failed_url):
+        from queuepool.stores.sql.check import inspect_failed_store  # imported here: few have one
+
+        yield from inspect_failed_store(connection)
 
 
 def _outcomes(stores: Stores) -> Iterator[Finding]:
@@ -131,18 +152,6 @@ def _outcomes(stores: Stores) -> Iterator[Finding]:
         yield Finding(Grade.WARN, f"outcomes {queue}", words)
 
 
-def _waiting(where: Where, most: int) -> Iterator[Finding]:
-    """The first jobs of each queue, after the modules are imported."""
-    for connection in where.connections():
-        with closing(Stores(connection, shared=True, by_hand=True)) as stores:
-            peek = Peek(stores, REGISTRY)
-            try:
-                for queue in _queues(where, connection):
-                    yield from peek.findings(queue, most)
-            except StoreError as error:
-                yield Finding(Grade.FAIL, f"connection {connection.name}", str(error))
-
-
 def _boards(where: Where) -> Iterator[Finding]:
     for pool in where.pools():
         try:
@@ -152,7 +161,9 @@ def _boards(where: Where) -> Iterator[Finding]:
         else:
             yield from (Finding(Grade.WARN, f"pool {pool.name}", words_for(name)) for name in left)
             if (about := RuntimeDir(pool).about()) and about.gone:
-                yield Finding(Grade.WARN, f"pool {pool.name}", f"what it was started with was removed: {about.gone}")
+                yield Finding(
+                    Grade.WARN, f"pool {pool.name}", f"what it was started from has been removed: {about.gone}"
+                )
 
 
 def _addresses(where: Where) -> Iterator[Finding]:
@@ -163,36 +174,15 @@ def _addresses(where: Where) -> Iterator[Finding]:
             yield from inspect_address(pool)
 
 
-def _inspector(where: Where, connection: ConnectionSettings) -> Inspector:
-    """The inspector of this kind of store, whose library may not be installed if it is not used."""
-    if kind_of(connection.url) == "redis":
-        from queuepool.stores.redis.check import inspect_server
-
-        return inspect_server
-    from queuepool.stores.sql.check import inspect_database
-
-    return partial(inspect_database, crews=[pool.workers for pool in _pools(where, connection)])
-
-
-def _signing(connection: ConnectionSettings) -> str:
-    """The names of the keys, never the keys."""
-    if connection.signing == "off":
-        return "payloads are not signed"
-    first, *others = (name for name, _ in connection.signing_keys)
-    also = f" (also verified: {', '.join(others)})" if others else ""
-    unsigned = "refused" if connection.signing == "require" else "accepted"
-    return f"payloads are signed with {first}{also}, unsigned ones are {unsigned}"
-
-
 def _modules(where: Where) -> Iterator[Finding]:
     names = list(dict.fromkeys(name for pool in where.pools() for name in (*pool.modules, *pool.listeners)))
     modules = {name for pool in where.pools() for name in pool.modules}
     if not names:
-        yield Finding(Grade.WARN, "modules", f"{NO_MODULES}; a pool does not start without")
+        yield Finding(Grade.WARN, "modules", f"{NO_MODULES}; a pool does not start without any")
         return
     before = other_threads()
     try:
-        with redirect_stdout(sys.stderr):  # what they print is not a finding
+        with redirect_stdout(sys.stderr):  # what modules print is not a finding
             import_jobs([name for name in names if name in modules], names)
     except BootFailure as failure:
         if isinstance(failure.__cause__, KeyboardInterrupt):
@@ -200,7 +190,7 @@ def _modules(where: Where) -> Iterator[Finding]:
         yield Finding(Grade.FAIL, "modules", str(failure))
         return
     if any(pool.preload for pool in where.pools()) and (started := other_threads() - before) > 0:
-        yield Finding(Grade.WARN, "preload", f"the modules start threads={started} at their import: no worker has them")
+        yield Finding(Grade.WARN, "preload", f"importing the modules starts threads={started}: no worker has them")
     jobs = REGISTRY.names()
     yield Finding(Grade.OK, "modules", f"{', '.join(names)}; jobs: {', '.join(jobs)}")
     yield from (Finding(Grade.WARN, "queues", words) for words in _unserved(where))
@@ -208,11 +198,21 @@ def _modules(where: Where) -> Iterator[Finding]:
 
 
 def _unserved(where: Where) -> list[str]:
-    """Of several pools, the one that serves ``default`` is to take what nobody serves."""
+    """Queues that no pool serves; the advice is to add them to the pool that serves ``default``, or to the first."""
     pools = where.load().pools
     pool = next((pool for pool in pools if DEFAULT in pool.queues), pools[0])
     place = f" in [pool:{pool.name}]" if len(pools) > 1 else ""
     return unserved(REGISTRY, {queue for pool in pools for queue in pool.queues}, pool.queues, place)
+
+
+def _sizes(where: Where) -> Iterator[Finding]:
+    """Memory limits that are too small: a worker is about as large as this process is now."""
+    booted = proc.resident_mb(os.getpid())
+    for pool in where.pools():
+        if pool.memory.is_too_small(booted):
+            limit, size = f"{pool.memory.megabytes:g} MB", f"about {booted:.0f} MB once its modules are imported"
+            words = f"{limit}, but a worker takes {size}: raise it, or set memory = +64"
+            yield Finding(Grade.FAIL, f"pool {pool.name} memory", words)
 
 
 def _schedules(where: Where) -> Iterator[Finding]:
@@ -223,11 +223,13 @@ def _schedules(where: Where) -> Iterator[Finding]:
         yield from inspect_schedules(where.pools(), REGISTRY)
 
 
-def _sizes(where: Where) -> Iterator[Finding]:
-    """Memory limits that are too small: a worker is about as large as this process is now."""
-    booted = proc.resident_mb(os.getpid())
-    for pool in where.pools():
-        if pool.memory.is_too_small(booted):
-            limit, size = f"{pool.memory.megabytes:g} MB", f"about {booted:.0f} MB when its modules are imported"
-            words = f"{limit}, but a worker takes {size}: raise it, or say memory = +64"
-            yield Finding(Grade.FAIL, f"pool {pool.name} memory", words)
+def _waiting(where: Where, most: int) -> Iterator[Finding]:
+    """The first jobs of each queue, after the modules are imported."""
+    for connection in where.connections():
+        with closing(Stores(connection, shared=True, by_hand=True)) as stores:
+            peek = Peek(stores, REGISTRY)
+            try:
+                for queue in _queues(where, connection):
+                    yield from peek.findings(queue, most)
+            except StoreError as error:
+                yield Finding(Grade.FAIL, f"connection {connection.name}", str(error))

@@ -1,4 +1,4 @@
-"""Parts of ``check``: the web process' address, the schedules, and what alerts, the history and metrics need."""
+"""Parts of ``check``: the web process' address, the schedules, log files, and what alerts, history and metrics need."""
 
 from __future__ import annotations
 
@@ -25,7 +25,14 @@ from queuepool.steward.schedule import ScheduledJob, declared
 from queuepool.stores.factory import Stores
 from queuepool.stores.finding import Finding, Grade, refusal
 
-# ``check`` of the address that a pool's web process listens on.
+#: seconds by which a mark may be ahead of the store's clock
+_AHEAD = 60.0
+#: seconds after which a key that could not be released expires
+_KEY_LIFETIME = 2.0
+#: lifetime in seconds of a text that has expired when it is written
+_EXPIRED = -60.0
+#: what is tried: its name, and the call
+_Attempt = tuple[str, Callable[[], object]]
 
 
 def inspect_address(pool: PoolSettings) -> Iterator[Finding]:
@@ -46,12 +53,6 @@ def _is_running(pool: PoolSettings) -> bool:
         return RuntimeDir(pool).board().header.master_pid > 0
     except (NotRunning, ConfigError):
         return False
-
-
-# Examine schedules: their data, their jobs and queues, and what clock changes do to them.
-
-#: seconds by which a mark may be ahead of the store's clock
-_AHEAD = 60.0
 
 
 def inspect_schedules(pools: Sequence[PoolSettings], registry: Registry) -> Iterator[Finding]:
@@ -77,7 +78,7 @@ def _about(job: ScheduledJob, served: set[str], registry: Registry) -> Iterator[
     try:
         handler = registry.find(one.pushes)
     except UnknownJob:
-        # Of a queue that is not ours it may be for Laravel's workers.
+        # In a queue that is not ours, it may be for Laravel's workers.
         if one.queue in served or not {"@", "\\"} & set(one.pushes):
             yield from (words for _, words in unregistered(registry, {one.name: one.pushes}))
     else:
@@ -89,7 +90,7 @@ def _about(job: ScheduledJob, served: set[str], registry: Registry) -> Iterator[
 def _of_handler(job: ScheduledJob, handler: Handler) -> Iterator[str]:
     one = job.settings
     if handler.options.queue not in (None, "default", one.queue):
-        yield f"its job names queue {handler.options.queue}, but is pushed to {one.queue}: say queue = ..."
+        yield f"its job names queue {handler.options.queue}, but the schedule pushes it to {one.queue}: set queue = ..."
     try:
         payload = decode(job.due(0, 0.0).payload)
         bound(handler, Commands().data_of(payload), reader_of(handler.name, handler.target))
@@ -106,17 +107,9 @@ def _mark(job: ScheduledJob) -> Iterator[Finding]:
             return
     if mark and mark.settled > now + _AHEAD:
         until = job.timetable.local(mark.settled).isoformat()
-        words = f"nothing is pushed before {until}: the clock was ahead; queuepool schedule forget {job.settings.name}"
+        remedy = f"to end this: queuepool schedule forget {job.settings.name}"
+        words = f"nothing is pushed before {until}: the clock was ahead; {remedy}"
         yield Finding(Grade.WARN, f"schedule {job.settings.name}", words)
-
-
-# ``check`` of what alerts, the history and metrics need: rights on the store, and the program that gets notices.
-
-#: seconds after which a key that could not be released expires
-_LIFETIME = 2.0
-#: lifetime in seconds of a text that has expired when it is written
-_OVER = -60.0
-Attempt = tuple[str, Callable[[], object]]
 
 
 def inspect_rights(stores: Stores, pools: Sequence[PoolSettings]) -> Iterator[Finding]:
@@ -134,7 +127,7 @@ def inspect_programs(pools: Sequence[PoolSettings]) -> Iterator[Finding]:
 
 
 def inspect_logs(pools: Sequence[PoolSettings]) -> Iterator[Finding]:
-    """Whether this user can write to the pools' log files, which are not made here."""
+    """Whether this user can write to the pools' log files, which are not created here."""
     for path in dict.fromkeys(pool.log for pool in pools if pool.log):
         place = path if path.exists() else path.parent
         if not place.exists():
@@ -143,18 +136,18 @@ def inspect_logs(pools: Sequence[PoolSettings]) -> Iterator[Finding]:
             yield Finding(Grade.FAIL, f"log {path}", f"{place} cannot be written to by uid {os.geteuid()}")
 
 
-def _attempts(stores: Stores, pools: Sequence[PoolSettings]) -> Iterator[Attempt]:
+def _attempts(stores: Stores, pools: Sequence[PoolSettings]) -> Iterator[_Attempt]:
     """What is tried, by name. Writes only under a name of our own, and leaves nothing."""
     own = f"check-{secrets.token_hex(6)}"
     if any(pool.metrics for pool in pools):
         queues = dict.fromkeys(queue for pool in pools for queue in pool.queues)
         yield from ((f"measuring queue {queue}", partial(stores.queue.measure, queue)) for queue in queues)
     if any(pool.metrics and pool.history for pool in pools):
-        yield "keeping the history", partial(stores.values.keep_history, "1m", 0, own, "", _OVER)
+        yield "keeping the history", partial(stores.values.keep_history, "1m", 0, own, "", _EXPIRED)
         yield "clearing the history", stores.values.sweep_history
     if any(pool.alerts for pool in pools):
         yield "reading the pools' notices for alerts", stores.control.pools
-        yield "taking the key of an alert", partial(stores.values.claim_alert, own, own, _LIFETIME)
+        yield "taking the key of an alert", partial(stores.values.claim_alert, own, own, _KEY_LIFETIME)
         yield "releasing the key of an alert", partial(stores.values.release_alert, own, own)
 
 

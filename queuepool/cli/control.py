@@ -24,6 +24,13 @@ from queuepool.config.values import seconds
 from queuepool.errors import NotRunning, QueuepoolError, StoreDenied
 from queuepool.jobs.client import Queue
 
+#: the default wait in seconds
+_DEFAULT_WAIT = "300"
+WAIT: Callable[[Callable[..., int | None]], Callable[..., int | None]] = option(
+    "--wait", metavar="[SECONDS]", is_flag=False, flag_value=_DEFAULT_WAIT, type=parsed(seconds), default=0.0,
+    help=f"Wait until the new code works; exit with 1 if it does not  [default: 0; without SECONDS: {_DEFAULT_WAIT}]",
+)  # fmt: skip
+
 
 @click.command()
 @located(*PLACE)
@@ -35,7 +42,7 @@ def pause(where: Where, queues: Sequence[str]) -> None:
         for note in filter(None, map(where.note_on, queues)):
             output.complain(note)
     else:
-        _signal_masters(where, signal.SIGUSR2, "paused, its workers begin no more jobs")
+        _signal_masters(where, signal.SIGUSR2, "paused: its workers start no more jobs")
 
 
 @click.command("continue")
@@ -46,17 +53,7 @@ def resume(where: Where, queues: Sequence[str]) -> None:
     if queues:
         _for_each(where, queues, _resume)
     else:
-        _signal_masters(where, signal.SIGCONT, "goes on")
-
-
-# A restart of the local pools, watched on their boards until the new code works.
-
-#: the default wait in seconds
-_DEFAULT_WAIT = "300"
-WAIT: Callable[[Callable[..., int | None]], Callable[..., int | None]] = option(
-    "--wait", metavar="[SECONDS]", is_flag=False, flag_value=_DEFAULT_WAIT, type=parsed(seconds), default=0.0,
-    help=f"Wait until the new code works, else exit with 1  [default: 0; without SECONDS: {_DEFAULT_WAIT}]",
-)  # fmt: skip
+        _signal_masters(where, signal.SIGCONT, "continues")
 
 
 @click.command()
@@ -65,7 +62,7 @@ WAIT: Callable[[Callable[..., int | None]], Callable[..., int | None]] = option(
 def restart(where: Where, wait: float) -> None:
     """Replace the workers of all hosts, each after its job
 
-    Of all pools on the connections of the configuration; those of one pool are replaced by reload --pool, on its host.
+    This concerns all pools on the configuration's connections; for one pool alone, run reload --pool on its host.
     With --wait it returns once the new code works in the local pools, or prints the cause and exits with 1.
     """
     others = f"leave out --pool, or replace its workers on this host: queuepool reload --pool {where.pool_name}"
@@ -91,7 +88,7 @@ def reload(where: Where, wait: float) -> None:
     local = of_running(where, Rollout, signal.SIGHUP)
     for rollout in local:
         signal_master(rollout.runtime, signal.SIGHUP)
-        output.say(f"pool {rollout.name}: its workers are replaced, each after its job")
+        output.say(f"pool {rollout.name}: its workers are being replaced, each after its job")
     if wait:
         wait_for(local, wait)
     refuse_down(where)
@@ -116,7 +113,7 @@ def up(where: Where) -> None:
     """End maintenance mode"""
     for connection in where.whole_connections("maintenance mode holds"):
         with closing(Queue(connection, by_hand=True)) as queue:
-            words = "maintenance mode is off" if queue.stores.control.up() else "there was no maintenance mode"
+            words = "maintenance mode is off" if queue.stores.control.up() else "maintenance mode was not on"
             if queue.stores.control.read(()).down:
                 words += ", but Laravel's is on: end it with php artisan up"
         output.say(f"{words}, connection {connection.name}")
@@ -141,7 +138,7 @@ def _pause(connection: Queue, queue: str) -> None:
     stores = connection.stores
     with suppress(StoreDenied):  # a Redis user who may not read what Laravel has there
         if before := stores.control.read([queue]).pauses.get(queue):
-            output.say(f"queue {queue}: is paused already{pause_words(iso(before[0]), before[1])}")
+            output.say(f"queue {queue}: already paused{pause_words(iso(before[0]), before[1])}")
             return
     stores.control.pause(queue, stores.queue.now(), f"{user_name()}@{socket.gethostname()}")
     output.say(f"queue {queue}: paused on all hosts")
@@ -149,7 +146,7 @@ def _pause(connection: Queue, queue: str) -> None:
 
 def _resume(connection: Queue, queue: str) -> None:
     if connection.stores.control.resume(queue):
-        output.say(f"queue {queue}: goes on")
+        output.say(f"queue {queue}: continues")
     else:
         output.complain(f"queue {queue} was not paused")
 
@@ -165,10 +162,10 @@ class Rollout:
     def wait(self, until: float) -> None:
         """Wait until all workers run the new code; old ones may still finish a job.
 
-        ``until`` is monotonic. Raises ``QueuepoolError`` if the new code fails to boot, or the time is over.
+        ``until`` is monotonic. Raises ``QueuepoolError`` if the new code fails to boot, or time runs out.
         """
         if not within(max(until - time.monotonic(), 0.0), self._is_done):
-            raise QueuepoolError(f"pool {self.name!r}: the time is over, {self._progress()}")
+            raise QueuepoolError(f"pool {self.name!r}: timed out, {self._progress()}")
         output.say(f"pool {self.name}: {self._progress()}")
 
     def _is_done(self) -> bool:

@@ -29,6 +29,13 @@ _CODES: dict[type[BaseException], int] = {
 }
 #: reported in one line; anything else is a bug of ours and shows its traceback
 TOLD = (click.UsageError, click.Abort, errors.QueuepoolError, OSError, KeyboardInterrupt)
+#: most characters of a usage error
+_MAX_TEXT = 400
+#: a value for each unit that does not explain itself
+_EXAMPLES = {"SECONDS": "10", "COUNT": "4", "MB": "256", "TIME": "35d", "ADDRESS": "127.0.0.1:9100"}
+#: how similar an option must be to be suggested, and by how much it may fall short of the best one
+_LEAST_ALIKE, _ALMOST_AS_GOOD = 0.7, 0.1
+_MOST_COMPARED, _MOST_SUGGESTED = 64, 3
 
 
 def code_of(error: BaseException, pool: str = "") -> int:
@@ -78,19 +85,8 @@ def _report(error: errors.QueuepoolError, prefix: str) -> int:
     return _CODES.get(type(error), FAILED)
 
 
-# What is wrong with a command line, in one line: click's words where they say what to do, else ours.
-
-#: most characters of a usage error
-_MAX_TEXT = 400
-#: a value for each unit that does not explain itself
-_EXAMPLES = {"SECONDS": "10", "COUNT": "4", "MB": "256", "TIME": "35d", "ADDRESS": "127.0.0.1:9100"}
-#: how alike an option must be to be suggested, and how much less than the best one
-_LEAST_ALIKE, _ALMOST_AS_GOOD = 0.7, 0.1
-_MOST_COMPARED, _MOST_SUGGESTED = 64, 3
-
-
 def line_of(error: click.UsageError) -> str:
-    """The line for standard error, which begins with the verb and ends with where its help is."""
+    """The line for standard error: the verb, what is wrong (by click, where that says what to do), and its help."""
     verb = error.ctx.command_path if error.ctx else "queuepool"
     words = _cut(_words_of(error))
     return f"{verb}: {words} See {verb} --help" if words.endswith("?") else f"{verb}: {words}; see {verb} --help"
@@ -101,7 +97,7 @@ def _words_of(error: click.UsageError) -> str:
         return _not_a_flag(error.option_name) or _no_such(error)
     if isinstance(error, click.BadOptionUsage) and (option := _option_of(error)):
         return _needs_value(error.option_name, option)
-    # Click lists choices below each other.
+    # Click lists choices on separate lines.
     return " ".join(error.format_message().split()).rstrip(".")
 
 
@@ -113,7 +109,7 @@ def _not_a_flag(option: str) -> str:
     for section in ("connection", "pool"):
         if key in (known := settings.KEYS[section]) and not known[key].flag:
             variable = f"QUEUEPOOL_{section.upper()}_{key.upper()}"
-            return f"{option} is no flag but a key of [{section}]: in the file, or as {variable}"
+            return f"{option} is not a flag but a key of [{section}]: set it there, or as {variable}"
     return ""
 
 
@@ -126,14 +122,14 @@ def _no_such(error: click.NoSuchOption) -> str:
 
 
 def _closest(option: str, forms: list[str]) -> list[str]:
-    """The forms that are about as much alike as the best one, which comes first."""
+    """The forms that are about as similar as the best one, which comes first."""
     grades = {form: _likeness(option, form) for form in forms}
     least = max(_LEAST_ALIKE, max(grades.values(), default=0.0) - _ALMOST_AS_GOOD)
     return sorted((form for form in forms if grades[form] >= least), key=lambda form: -grades[form])[:_MOST_SUGGESTED]
 
 
 def _likeness(option: str, form: str) -> float:
-    """From 0 to 1, which is for a beginning; the dashes, which all have, are left out."""
+    """From 0 to 1, which is for a form that begins with what was typed; leading dashes are ignored."""
     typed, known = option.lstrip("-")[:_MOST_COMPARED], form.lstrip("-")
     return 1.0 if known.startswith(typed) else SequenceMatcher(None, typed, known).ratio()
 

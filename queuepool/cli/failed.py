@@ -40,7 +40,7 @@ _NOTHING_DROPPED = "nothing was dropped"
 def failed(where: Where, job_id: str | None, as_json: bool) -> int:
     """List failed jobs, or show the one with this ID
 
-    Of all connections of the configuration; with --pool only those of that pool's queues.
+    Covers all connections of the configuration; with --pool, only that pool's queues.
     """
     if job_id is not None:
         return _show_one(where, job_id, as_json)
@@ -57,12 +57,12 @@ def failed(where: Where, job_id: str | None, as_json: bool) -> int:
 def retry(where: Where, ids: Sequence[str], queue: str | None, force: bool) -> int:
     """Put failed jobs back on their queues, with all their tries
 
-    Of all connections of the configuration; with --pool only those of that pool's queues. For all of them it asks at a
-    terminal.
+    Covers all connections of the configuration; with --pool, only that pool's queues. Before it retries all of them, it
+    asks at a terminal.
     """
     everything = ids == ("all",) or (queue is not None and not ids)
     if not (ids or everything) or (queue is not None and not everything):
-        raise click.UsageError("name failed jobs by ID, or say all, or --queue")
+        raise click.UsageError("name failed jobs by ID, or give all or --queue")
     with _scopes(where, queue) as scopes:
         if not everything:
             return _retry_some(scopes, ids)
@@ -78,7 +78,7 @@ def retry(where: Where, ids: Sequence[str], queue: str | None, force: bool) -> i
 def forget(where: Where, ids: Sequence[str], force: bool) -> int:
     """Drop failed jobs by ID
 
-    With --pool only those of that pool's queues. For more than one it asks at a terminal.
+    With --pool, only those of that pool's queues. Before it drops several, it asks at a terminal.
     """
     with _scopes(where) as scopes:
         wanted = dict.fromkeys(ids)
@@ -99,7 +99,7 @@ def forget(where: Where, ids: Sequence[str], force: bool) -> int:
 def flush(where: Where, hours: int, force: bool) -> int:
     """Drop all failed jobs
 
-    Of all connections of the configuration; with --pool only those of that pool's queues. It asks at a terminal.
+    Covers all connections of the configuration; with --pool, only that pool's queues. At a terminal, it asks first.
     """
     return _prune(where, hours, force)
 
@@ -117,7 +117,7 @@ def flush(where: Where, hours: int, force: bool) -> int:
 def prune(where: Where, hours: int, force: bool) -> int:
     """Drop old failed jobs
 
-    Of all connections of the configuration; with --pool only those of that pool's queues. It asks at a terminal.
+    Covers all connections of the configuration; with --pool, only that pool's queues. At a terminal, it asks first.
     """
     return _prune(where, hours, force)
 
@@ -162,14 +162,14 @@ def _note_pending(queue: Queue) -> None:
 
 @contextmanager
 def _scopes(where: Where, queue: str | None = None) -> Iterator[list[Scope]]:
-    """Those that a verb is to change, all opened before the first is changed. Raises ``UsageError``."""
+    """The scopes that a verb changes, all opened before the first is changed. Raises ``UsageError``."""
     refuse_a_bare_name(where)
     with ExitStack() as stack:
         yield [stack.enter_context(scope_of(where, one, queue=queue)) for one in where.connections()]
 
 
 def _is_declined(verb: str, scopes: Sequence[Scope], otherwise: str, hours: int = 0) -> bool:
-    """Whether somebody at a terminal says no, who is told how many of whose jobs are meant."""
+    """Whether the person at the terminal says no, once told how many jobs of which queues are meant."""
     if not has_terminal():
         return False
     jobs = [scope.question(scope.store.now() - hours * _HOUR if hours else None) for scope in scopes]
@@ -238,7 +238,7 @@ def _retry(scope: Scope, record: FailedJob) -> bool:
 
 
 def _several(scopes: Sequence[Scope], ids: Iterable[str]) -> Iterator[tuple[Scope, FailedJob]]:
-    """Each of these failed jobs, and where it is; what is nowhere is named."""
+    """Each of these failed jobs, and where it is; those that are not found are reported."""
     for job_id in ids:
         places = ((scope, scope.get(job_id)) for scope in scopes)
         scope, record = next(((scope, record) for scope, record in places if record), (None, None))

@@ -16,7 +16,7 @@ COMPLETE = "_QUEUEPOOL_COMPLETE"
 
 
 class Verbs(click.Group):
-    """Lists the verbs in the order in which they were added; without one, the help is the answer to a mistake."""
+    """Lists the verbs in the order in which they were added; without one, prints the help as for a mistake."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(self.commands)
@@ -49,7 +49,7 @@ class Verbs(click.Group):
 
 
 def _hint(verb: str, known: list[str]) -> str:
-    """What was probably meant: our word for another queue's, or a verb that is spelt almost so."""
+    """What was probably meant: our word for another queue's, or a verb that is spelt almost the same."""
     bare = verb.removeprefix("queue:")
     ours = VERBS.get(bare, bare)
     if ours.partition(" ")[0] in known:

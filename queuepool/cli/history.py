@@ -57,13 +57,13 @@ def _range(raw: str) -> float:
 def history(where: Where, seconds: float, queue: str | None, job: str | None, unit: str | None, as_json: bool) -> int:
     """Show rates, run times and waits of the past, by job; then queues and events
 
-    Of the pools of all hosts on the connections of the configuration, except those with history = 0 or metrics = no.
+    Covers the pools of all hosts on the configuration's connections, except those with history = 0 or metrics = no.
     A range is shown in minutes up to 2h, in ten minutes up to 48h, and in hours beyond that. Attempts of Laravel's own
-    workers are not in it. Queues are shown as they were at the ends of these times, and events (exits of workers by
-    reason, losses of the store) without --pool, --queue and --job. With --pool the jobs are those of its queues.
+    workers are not included. Queues are shown as they were at the ends of these times, and events (exits of workers by
+    reason, losses of the store) only without --pool, --queue and --job. With --pool, jobs are those of its queues.
 
     With --by there is a line for each minute, hour or day instead, at most the last 120: all chosen jobs together, and
-    the most that were ready in all queues.
+    the largest number that was ready in all queues.
     """
     if unit and as_json:
         raise click.UsageError("--json has every bucket of the range: leave out --by")
@@ -82,7 +82,7 @@ def history(where: Where, seconds: float, queue: str | None, job: str | None, un
 
 
 class _Found(NamedTuple):
-    """What one connection's history has, and what of it is meant."""
+    """One connection's history, and the part of it that was asked for."""
 
     connection: ConnectionSettings
     span: HistorySpan
@@ -93,7 +93,7 @@ class _Found(NamedTuple):
 def _found(where: Where, connection: ConnectionSettings, seconds: float, queue: str | None, job: str | None) -> _Found:
     span, past = _read(connection, seconds)
     if past.ignored:
-        output.complain(f"{output.counted(past.ignored, 'text')} of the history made no sense")
+        output.complain(f"{output.counted(past.ignored, 'record')} of the history cannot be read")
     if past.left_out:
         output.complain(f"a pool keeps its {MAX_QUEUES} fullest queues: up to {past.left_out} are left out")
     queues = where.queues(connection) if where.is_part else None
@@ -112,7 +112,7 @@ def _read(connection: ConnectionSettings, seconds: float) -> tuple[HistorySpan, 
 
 
 def _chosen(past: Past, meant: Collection[str] | None, job: str | None) -> Past:
-    """What of it is of these queues, and of this job: nothing else is known of a job but its attempts."""
+    """The part about these queues and this job; of a job, nothing but its attempts is known."""
 
     def is_meant(queue: str) -> bool:
         return meant is None or queue in meant
@@ -140,7 +140,7 @@ def _absence(past: Past, queue: str | None, job: str | None) -> str:
 
 
 def _print(span: HistorySpan, past: Past) -> int:
-    """Print the tables that are not empty; returns how many these are."""
+    """Print the tables that are not empty; returns how many there are."""
     minutes = past.minutes(span.buckets[0], span.now)
     jobs = [_row(names, tally, minutes) for names, tally in _sorted(past)]
     events = [{"event": event, "count": count} for event, count in past.event_totals().items()]
@@ -153,20 +153,22 @@ def _print(span: HistorySpan, past: Past) -> int:
 
 
 def _print_by(span: HistorySpan, past: Past, seconds: int) -> int:
-    """Print a line for each time of so many seconds; returns how many lines these are. Raises ``UsageError``."""
+    """Print a line for each period of ``seconds``; returns how many there are. Raises ``UsageError``."""
     if seconds < span.grain.seconds:
-        raise click.UsageError(f"a range this long is kept by {span.grain.name}: a shorter --range, or a larger --by")
+        raise click.UsageError(
+            f"a range this long is kept in steps of {span.grain.name}: give a shorter --range, or a larger --by"
+        )
     rows = [_line(span, past, at, seconds) for at in dict.fromkeys(at // seconds * seconds for at in span.buckets)]
     if not any(row["ended"] or row["ready"] for row in rows):
         return 0
     if left_out := len(rows[:-_MOST_LINES]):
-        output.complain(f"the first {left_out} lines are left out: take a shorter --range, or a larger --by")
+        output.complain(f"the first {left_out} lines are left out: give a shorter --range, or a larger --by")
     output.listing(rows[-_MOST_LINES:], as_json=False)
     return len(rows)
 
 
 def _line(span: HistorySpan, past: Past, at: int, seconds: int) -> dict[str, Any]:
-    """What was done from ``at`` on for so many seconds, and the most jobs that were ready in all queues together."""
+    """What was done in the ``seconds`` from ``at`` on, and the most jobs that were ready in all queues together."""
     buckets = [one for one in span.buckets if at <= one < at + seconds]
     total = reduce(Tally.plus, (tally for one in buckets for tally in past.gained[one].values()), Tally())
     counts, times = _counts(total), _times(total)
@@ -183,7 +185,7 @@ def _line(span: HistorySpan, past: Past, at: int, seconds: int) -> dict[str, Any
 
 
 def _queue_rows(past: Past) -> Iterator[dict[str, Any]]:
-    """Each queue as it was last, and the most that it was."""
+    """The latest sizes of each queue, and the largest."""
     for queue, known in sorted(past.by_queue().items()):
         last, most = known[-1], reduce(KeptSizes.most, known)
         sizes = {"ready": last.ready, "ready_most": most.ready, "delayed": last.delayed, "reserved": last.reserved}

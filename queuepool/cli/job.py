@@ -1,4 +1,4 @@
-"""What is known of one job."""
+"""What is known of one job: its stored state, or where it is found."""
 
 from __future__ import annotations
 
@@ -32,6 +32,14 @@ from queuepool.stores.contract import Shelf
 from queuepool.unix.escape import first_of
 from queuepool.unix.exit_codes import FAILED, OK
 
+#: jobs of each kind that are read from a queue, queues that are searched, and names of queues that are listed
+_MOST, _MOST_QUEUES, _MOST_NAMES = 1000, 200, 10
+#: an id that JSON leaves as it is, so that a search of the bytes finds it
+_PLAIN = re.compile(r"[\w.-]+", re.ASCII)
+_SHELVES: Mapping[Shelf, str] = {"ready": "queued", "delayed": "delayed", "reserved": "reserved"}
+#: what is known of a job, with ``found``: where
+Facts = dict[str, Any]
+
 
 @click.command()
 @located(*PLACE)
@@ -42,12 +50,12 @@ from queuepool.unix.exit_codes import FAILED, OK
 def job(where: Where, job_id: str, wait: bool, timeout: float | None, as_json: bool) -> int:
     """Show where a job is, and the state of a tracked one; or wait until that is over
 
-    One that is not tracked is looked for in the pools of all hosts, at the head of each queue (1,000 ready, delayed
-    and reserved jobs), among the failed jobs and in quarantine. Nothing is left of one that is done. Exits with 1 if
-    nothing is known of it. With --wait, also if it is not done in the end, not in time, or not tracked.
+    A job that is not tracked is looked for in the pools of all hosts, at the head of each queue (1,000 ready, delayed
+    and reserved jobs), among the failed jobs and in quarantine; once it is done, nothing is left of it. Exits with 1 if
+    the job is not found; with --wait, also if it does not end well or in time, or is not tracked.
     """
     if timeout is not None and not wait:
-        raise click.UsageError("--timeout goes with --wait")
+        raise click.UsageError("--timeout needs --wait")
     reading, look = Reading(where.connections()), _Look(where, job_id, wait, timeout)
     try:
         found = next(reading.each(look.on), None)
@@ -59,7 +67,7 @@ def job(where: Where, job_id: str, wait: bool, timeout: float | None, as_json: b
         return FAILED
     _show(found, as_json)
     if wait and not look.is_tracked:
-        output.complain(f"job {job_id} is not tracked: its end cannot be waited for")
+        output.complain(f"job {job_id} is not tracked: cannot wait for its end")
     return FAILED if wait and not (look.is_tracked and found["state"] == "done") else OK
 
 
@@ -73,11 +81,11 @@ class _Look:
         self._timeout = timeout
         #: whether what was found is the state of a tracked job
         self.is_tracked = False
-        #: what was looked at in vain, in words
+        #: where it was not found, in words
         self.misses: list[str] = []
 
     def on(self, connection: ConnectionSettings) -> Iterator[Facts]:
-        """What is known of it there, if anything. Raises ``TimeoutError`` where it is waited for."""
+        """What is known of it there, if anything. Raises ``TimeoutError`` if it waits."""
         with closing(Queue(connection, by_hand=True)) as queue:
             if state := self._state(queue):
                 self.is_tracked = True
@@ -114,34 +122,23 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-# Where a job is that has no state of its own: with a worker, in a queue, among the failed jobs, in quarantine.
-
-#: jobs of each kind that are read of a queue, queues that are looked at, and names of queues that are said
-_MOST, _MOST_QUEUES, _MOST_NAMES = 1000, 200, 10
-#: an identity that is written into JSON as it is, so that a glance at the bytes finds it
-_PLAIN = re.compile(r"[\w.-]+", re.ASCII)
-_SHELVES: Mapping[Shelf, str] = {"ready": "queued", "delayed": "delayed", "reserved": "reserved"}
-#: what is known of a job, with ``found``: where
-Facts = dict[str, Any]
-
-
 class JobSearch:
-    """Looks for one job after another on a connection."""
+    """Looks for jobs without a stored state: with a worker, in a queue, among the failed jobs, in quarantine."""
 
     def __init__(self, where: Where, queue: Queue) -> None:
         self._where = where
         self._connection = queue.settings
         self._stores = queue.stores
-        #: what could not be looked at, and why
+        #: what could not be searched, and why
         self._refused: dict[str, str] = {}
         self._pools: set[str] = set()
         self._queues: list[str] = []
 
     def find(self, job_id: str) -> Facts | None:
-        """What is known of it. Raises ``StoreDown`` of the jobs' store; without another store the rest is looked at.
+        """What is known of it. Raises ``StoreDown`` if the jobs' store is away; the rest is searched without any other.
 
-        It is looked for in the order of its way, so that one that goes on meanwhile is met: first and once more where
-        it may run, which takes no time.
+        It is looked for in the order of its life, so that a job that moves on meanwhile is still met. Where it may run
+        is searched twice, which takes no time.
         """
         self._queues = self._known_queues()
         looks: list[tuple[str, Callable[[str], Facts | None]]] = [
@@ -160,11 +157,11 @@ class JobSearch:
 
     @property
     def looked_at(self) -> str:
-        """What the last search has looked at, in words."""
-        runs = f"it runs in no pool that is known here ({', '.join(sorted(self._pools)) or 'there is none'})"
+        """What the last search covered, in words."""
+        runs = f"it runs in no pool known here ({', '.join(sorted(self._pools)) or 'none'})"
         names = first_of(self._queues, _MOST_NAMES)
         rows = f"among the first {_MOST} ready, delayed and reserved jobs of queues {names}"
-        refused = "".join(f"; not looked at: {what} ({why})" for what, why in self._refused.items())
+        refused = "".join(f"; not searched: {what} ({why})" for what, why in self._refused.items())
         return f"{runs}, it is not among the failed jobs, in quarantine or {rows}{refused}"
 
     def _known_queues(self) -> list[str]:
@@ -179,7 +176,7 @@ class JobSearch:
         for place, host, processes in self._all_pools():
             for process in processes:
                 if process.job and process.job.id == job_id:
-                    with suppress(ValueError):  # a notice may say that it began at no time
+                    with suppress(ValueError):  # a damaged notice's time
                         return {**_run(process, process.job, host), "found": place}
         return None
 
@@ -204,7 +201,7 @@ class JobSearch:
         for queue in self._queues:
             for shelf, state in _SHELVES.items():
                 if payload := self._first(queue, shelf, job_id):
-                    # A database counts attempts in a column of its own.
+                    # A database counts attempts in a separate column.
                     attempts = payload.attempts if "attempts" in payload.fields and payload.attempts else None
                     about: Facts = {"name": payload.name, "queue": queue, "pushed": _moment(payload.pushed_at)}
                     known = asdict(JobState(id=job_id, state=state, **about))
@@ -251,7 +248,7 @@ class JobSearch:
 
 
 def _run(process: ProcessRow, job: JobRow, host: str) -> Facts:
-    """A job that a worker runs. Raises ``ValueError`` if it began at no time."""
+    """A job that a worker runs. Raises ``ValueError`` if its start is not a time."""
     began = datetime.fromisoformat(job.since)
     state = JobState(
         id=job.id,
@@ -271,11 +268,11 @@ def _run(process: ProcessRow, job: JobRow, host: str) -> Facts:
 
 
 def _moment(seconds: float | None) -> datetime | None:
-    with suppress(ValueError, OverflowError, OSError):  # a foreign payload made it up
+    with suppress(ValueError, OverflowError, OSError):  # a foreign payload may hold any number
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
     return None
 
 
 def _is_away(error: StoreError) -> bool:
-    """Whether the jobs' own store is away, so that nothing can be looked at."""
+    """Whether the jobs' own store is away, so that nothing can be searched."""
     return isinstance(error, StoreDown) and not isinstance(error, StoreDenied) and not error.store

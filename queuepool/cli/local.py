@@ -27,12 +27,12 @@ _LATER = {
 
 
 def runtime_of(where: Where, pool: PoolSettings) -> RuntimeDir:
-    """The pool's directory. One named on the command line is taken, whatever pool is there."""
+    """The pool's directory. One named on the command line is used, whatever pool is in it."""
     return RuntimeDir(pool, takes_any="pool.runtime_dir" in where.overrides)
 
 
 def of_running(where: Where, act: Callable[[RuntimeDir], T], signum: signal.Signals | None = None) -> list[T]:
-    """What ``act`` returns of each pool that is meant and runs here; names the others.
+    """What ``act`` returns for each chosen pool that runs here; reports the others.
 
     ``signum``: what to leave for one that is down, see ``board.retried_pool``. Raises ``NotRunning`` if none runs, and
     none is down.
@@ -44,7 +44,7 @@ def of_running(where: Where, act: Callable[[RuntimeDir], T], signum: signal.Sign
         except NotRunning as error:
             if signum and retried_pool.cause_of(runtime.path) is not None:
                 retried_pool.leave(runtime.path, signum)
-                output.say(f"pool {runtime.name}: is down; {_LATER[signum]}")
+                output.say(f"pool {runtime.name} is down; {_LATER[signum]}")
                 is_left = True
             else:
                 missing.append(error)
@@ -56,14 +56,14 @@ def of_running(where: Where, act: Callable[[RuntimeDir], T], signum: signal.Sign
 
 
 def refuse_down(where: Where) -> None:
-    """Raise ``QueuepoolError`` for a pool that is down, and that its parent tries again."""
+    """Raise ``QueuepoolError`` for a pool that is down and is tried again by its parent."""
     for runtime in (runtime_of(where, pool) for pool in where.pools()):
         if (cause := retried_pool.cause_of(runtime.path)) is not None:
             raise QueuepoolError(f"pool {runtime.name} is down: {cause}")
 
 
 def signal_master(runtime: RuntimeDir, signum: signal.Signals) -> int:
-    """Signal the pool's master, and no process that has its pid after it; returns the pid. Raises ``NotRunning``."""
+    """Signal the pool's master, never a later process with its pid; returns the pid. Raises ``NotRunning``."""
     pid = runtime.master_pid()
     fork.signal_other(pid, signum, lambda pid: runtime.master_pid() == pid)
     return pid

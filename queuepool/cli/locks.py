@@ -31,11 +31,11 @@ def locks() -> None:
 @located(*CONNECTION)
 @JSON
 def list_them(where: Where, as_json: bool) -> int:
-    """List the locks that are held: by which owner, where, and until when
+    """List the held locks: their owners, stores and ends
 
-    As long as one is held, a dispatch of its job and identity adds nothing. The owner is in the job's payload.
+    While one is held, a dispatch of the same job and unique id adds nothing. The owner is in the job's payload.
     """
-    reading = Reading(where.whole_connections("locks are those of"))
+    reading = Reading(where.whole_connections("locks belong to"))
 
     def rows(connection: ConnectionSettings) -> Iterator[dict[str, Any]]:
         with closing(Queue(connection, by_hand=True)) as queue:
@@ -49,11 +49,11 @@ def list_them(where: Where, as_json: bool) -> int:
 @located(*CONNECTION)
 @click.argument("names", metavar="LOCK...", nargs=-1, required=True, type=TEXT)
 def free(where: Where, names: Sequence[str]) -> int:
-    """Free locks by their names, whoever holds them
+    """Free locks by name, whoever holds them
 
-    A job that holds one goes on; another of its kind may be dispatched beside it.
+    A job that holds one keeps running; an equal one can then be dispatched beside it.
     """
-    connections = where.whole_connections("locks are those of")
+    connections = where.whole_connections("locks belong to")
     with ExitStack() as stack:
         places = [stack.enter_context(closing(Queue(one, by_hand=True))).stores for one in connections]
         return max([_free(places, name) for name in dict.fromkeys(names)])

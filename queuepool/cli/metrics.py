@@ -18,7 +18,7 @@ from queuepool.errors import NotRunning
 from queuepool.metrics import facts
 from queuepool.metrics.samples import Sample, exposition, of_pool, of_program, of_stopped
 
-#: node_exporter runs as a user of its own
+#: node_exporter runs as another user
 _MODE = 0o644
 
 
@@ -51,7 +51,7 @@ def _of(where: Where, pool: PoolSettings) -> Iterator[Sample]:
 
 
 def _replace(path: Path, text: bytes) -> None:
-    """Write the file beside and rename it: a reader sees the old or the new one. Raises ``OSError``."""
+    """Write a file beside it and rename that: a reader sees the old or the new one. Raises ``OSError``."""
     number, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with open(number, "wb") as file:

@@ -42,7 +42,7 @@ def _make(url: str, names: TableNames, tables: Sequence[str]) -> int:
     with closing(work.client_at(url, names)) as client:
         made = work.migrate(client, tables)
         for table in made:
-            output.say(f"made table {table}")
+            output.say(f"created table {table}")
         problems = work.problems(client, tables)
         for problem in problems:
             output.complain(problem)

@@ -13,7 +13,7 @@ from queuepool.board.record import DAMAGED
 from queuepool.stores.contract import NOTICE_LASTS
 from queuepool.stores.control import newest_of
 
-#: seconds after which two notices have not come
+#: seconds after which two notices are missing
 _LATE = 10.0
 #: jobs of a lost pool that are named
 _MOST_NAMED = 10

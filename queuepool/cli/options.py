@@ -122,7 +122,7 @@ class Where:
                 raise click.UsageError(f"queue {queue} is served by {_names(serving)}, not by pool {self.pool_name}")
 
     def note_on(self, queue: str) -> str:
-        """That no pool of the file, or not the one that was named, serves this queue; empty without a file."""
+        """A note if no pool of the file, or not the chosen one, serves this queue; else empty."""
         if not self.path or queue in self.queues():
             return ""
         if self.is_part and any(queue in pool.queues for pool in self.load().pools):
@@ -191,7 +191,7 @@ def located(*keys: str) -> Callable[[Verb], Verb]:
 
 def _file(raw: str) -> Path:
     if raw in ("", "-") or "://" in raw:
-        raise ValueError("must be a file (a URL goes with --url)")
+        raise ValueError("must be a file (give a URL with --url)")
     return Path(raw)
 
 

@@ -24,6 +24,17 @@ _ROWS = 1000
 _FORM = 1
 #: how a line is folded
 _FOLDED: Mapping[str, Any] = {"subsequent_indent": "  ", "break_long_words": False, "break_on_hyphens": False}
+#: columns that are of no use when cut
+WHOLE = frozenset({"id", "pid", "lock", "at", "ends", "failed_at", "last", "next", "next_utc", "due", "utc"})
+#: shorter titles, where the room is short
+_SHORT = {
+    "oldest_pending": "oldest", "quarantined": "quar.", "per_minute": "/min", "given_back": "back",
+    "ready_most": "most", "oldest_most": "most",
+}  # fmt: skip
+_GAP = "  "
+#: the least width of a text while columns can still be left out, and when none can
+_LEAST, _FEWEST = 12, 5
+FORCE = click.option("--force", is_flag=True, help="Do not ask for confirmation")
 
 
 def open_streams() -> None:
@@ -45,7 +56,7 @@ def flush() -> None:
 
 
 def close() -> None:
-    """The reader is gone, or there is no room: what is still buffered must not fail again at the exit."""
+    """Drop what is buffered: the reader is gone or the disk is full, and it must not fail again at the exit."""
     with suppress(OSError):  # there may be no descriptor left
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
@@ -110,12 +121,6 @@ def listing(rows: Iterable[Mapping[str, Any]], as_json: bool, spare: Sequence[st
         table(list(first), (_cells(row) for row in chain([first], rest)), spare)
 
 
-# A table that fits a terminal, as those of ``top`` do: columns needed least are left out, and long texts are cut.
-
-#: columns that are of no use when cut
-WHOLE = frozenset({"id", "pid", "lock", "at", "ends", "failed_at", "last", "next", "next_utc", "due", "utc"})
-
-
 def table(
     headers: Sequence[str],
     rows: Iterable[Sequence[object]],
@@ -124,8 +129,8 @@ def table(
 ) -> None:
     """Columns under their names; nothing at all if there are no rows.
 
-    On a terminal it fits the width: columns of ``spare`` are left out from the first on, and what is not of ``whole``
-    is cut.
+    On a terminal it fits the width: columns in ``spare`` are left out in their order, and texts not in ``whole`` are
+    cut.
     """
     cells = (tuple(escaped(str(cell)) for cell in row) for row in rows)
     if not (page := list(islice(cells, _ROWS))):
@@ -137,7 +142,7 @@ def table(
             sys.stdout.write(f"{line}\n")
         page = list(islice(cells, _ROWS))
     if shown.left_out:
-        words = f"note: there is no room for {', '.join(shown.left_out)}; a pipe (| cat) and --json have it"
+        words = f"note: no room for {', '.join(shown.left_out)}: a pipe (| cat) and --json show all columns"
         for part in _folded(words):
             complain(part)
 
@@ -160,16 +165,6 @@ def _room() -> int | None:
 
 def _cells(row: Mapping[str, Any]) -> list[object]:
     return ["-" if value is None else value for value in row.values()]
-
-
-#: shorter titles, where the room is short
-_SHORT = {
-    "oldest_pending": "oldest", "quarantined": "quar.", "per_minute": "/min", "given_back": "back",
-    "ready_most": "most", "oldest_most": "most",
-}  # fmt: skip
-_GAP = "  "
-#: columns that a text keeps at least while others can be left out, and when none can any more
-_LEAST, _FEWEST = 12, 5
 
 
 class Columns:
@@ -214,7 +209,7 @@ class Columns:
                 self.left_out.append(name)
 
     def _cut(self, widths: Sequence[int], room: int) -> list[int]:
-        """These widths, the widest made less until they fit, or none can be any more."""
+        """These widths, with the widest reduced until they fit or none can shrink."""
         found = list(widths)
         for shortest in (_LEAST, _FEWEST):
             least = [self._least(place, wide, shortest) for place, wide in enumerate(widths)]
@@ -236,13 +231,8 @@ def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
     return [max(map(width, column)) for column in zip(*rows, strict=True)]
 
 
-# The question before many jobs are touched: at a terminal only, and not with --force.
-
-FORCE = click.option("--force", is_flag=True, help="Do not ask for confirmation")
-
-
 def has_terminal() -> bool:
-    """Whether somebody can be asked."""
+    """Whether there is a person to ask."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 

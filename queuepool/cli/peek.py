@@ -65,7 +65,7 @@ class Peek:
         return self._usable(payload)
 
     def _find(self, name: str) -> None:
-        """Raises ``UnknownJob``; without any module only for closures, which are no job anywhere in Python."""
+        """Raises ``UnknownJob``; without any modules only for closures, which never run in Python."""
         if self._registry.names() or name == CLOSURE:
             self._registry.find(name)
 
@@ -79,7 +79,7 @@ class Peek:
         elif features:
             yield Grade.OK, f"{payload.name}: {', '.join(features)}"
         if self._endings.batch_of(payload) and not self._knows_batches():
-            yield Grade.WARN, f"{payload.name}: nothing is known of its batch while it runs: set batches_url"
+            yield Grade.WARN, f"{payload.name}: it cannot see its batch while it runs: set batches_url"
 
     def _lock_problem(self, payload: Payload) -> str:
         """What is wrong with its unique lock, as far as the stores show it; empty if nothing is."""
@@ -116,7 +116,7 @@ class Peek:
 
 
 def _features_of(command: ObjectCommand, outcomes: str) -> Iterator[str]:
-    goes_on = f" (goes on by queue {outcomes})" if outcomes else ""
+    goes_on = f" (continued through queue {outcomes})" if outcomes else ""
     if command.chained:
         yield f"chain{goes_on}"
     if command.catches:
@@ -136,9 +136,6 @@ def _is_encrypted(data: object) -> bool:
     return MARK in data or (isinstance(command, str) and is_encrypted(command))
 
 
-# Where the unique locks are that waiting jobs tell of, and those that they do not tell of: for ``check --peek``.
-
-
 class Found(NamedTuple):
     """A lock that is held: its name, what comes before it in its key, and where."""
 
@@ -148,16 +145,16 @@ class Found(NamedTuple):
 
 
 class LockSearch:
-    """Reads all unique locks of the places that are known, once, whatever prefix they have."""
+    """Finds the unique locks of waiting jobs: reads those of all known places once, whatever their prefix."""
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
         settings = stores.settings
-        #: the prefix that a lock needs, for each place in which it is released
+        #: the prefix that a lock must have to be released, by place
         self._usual = {url: lock_prefix_of(settings, kind_of(url)) for url in (settings.url, *lock_urls_of(settings))}
 
     def name(self, locks: Sequence[Unlock]) -> str:
-        """That of these names of one lock by which it is held; the first if it is not."""
+        """The name, of these of one lock, under which it is held; the first if it is not held."""
         held = {one.name for one in self._held}
         return next((lock.name for lock in locks if lock.name in held), locks[0].name)
 
@@ -168,11 +165,10 @@ class LockSearch:
             return ""
         if not held:
             places = " and ".join(map(masked, self._usual))
-            return f"is not held at {places}: Laravel has it elsewhere (lock_url), or its time is over"
+            return f"is not held at {places}: Laravel has it elsewhere (lock_url), or it has expired"
         [one, *_] = held
-        return (
-            f"is held as {one.prefix + one.name!r} at {masked(one.url)}, where nobody looks for it: {self._advice(one)}"
-        )
+        place = f"{one.prefix + one.name!r} at {masked(one.url)}"
+        return f"is held as {place}, where no worker looks for it: {self._advice(one)}"
 
     def of_class(self, job: str, display_name: str) -> str:
         """The name of a lock that is held by a job of this class; empty if there is none."""
@@ -182,7 +178,7 @@ class LockSearch:
 
     def _advice(self, found: Found) -> str:
         if found.url not in self._usual:
-            return "set lock_url, to the URL that control_url has"
+            return "set lock_url to the URL in control_url"
         settings = self._stores.settings
         if kind_of(found.url) == kind_of(settings.control_url or settings.url):
             return f"set restart_key = {found.prefix}illuminate:queue:restart"
@@ -198,7 +194,7 @@ class LockSearch:
         try:
             return self._stores.locks_at(url).all_keys()
         except StoreError:
-            return ()  # a user without the right to look; what is wrong with the store, other findings say
+            return ()  # a user who may not read them; other findings say what is wrong with the store
 
 
 def _at(url: str, keys: Iterable[str]) -> Iterator[Found]:

@@ -36,7 +36,13 @@ def start(where: Where) -> int:
 @click.command()
 @located(*PLACE)
 @click.option("--now", is_flag=True, help="Kill running jobs; they go back to their queues")
-@option("--wait", metavar="SECONDS", type=parsed(seconds), default=0.0, help="Wait this long for its end  [default: 0]")
+@option(
+    "--wait",
+    metavar="SECONDS",
+    type=parsed(seconds),
+    default=0.0,
+    help="Wait this long for the pools to end  [default: 0]",
+)
 def stop(where: Where, now: bool, wait: float) -> None:
     """Stop the local pools after their running jobs"""
     signum = signal.SIGQUIT if now else signal.SIGTERM

@@ -94,7 +94,7 @@ def _json(raw: bytes) -> Any:
 
 
 def _handler(where: Where, name: str) -> tuple[Handler | None, str]:
-    """The job's handler, if known, and why it could not be looked for.
+    """The job's handler, if known, and a note on why it is not checked.
 
     ``Class@method`` and ``App\\Class`` may be for Laravel's workers.
     """
@@ -112,7 +112,7 @@ def _handler(where: Where, name: str) -> tuple[Handler | None, str]:
         if error.lacks:
             raise click.UsageError(str(error)) from error
         close = get_close_matches(name, REGISTRY.names(), 1)
-        hint = f"did you mean {close[0]!r}?" if close else "--force pushes it for somebody else's workers"
+        hint = f"did you mean {close[0]!r}?" if close else "--force pushes it for other workers"
         raise click.UsageError(f"{error}; {hint}") from error
 
 
@@ -122,10 +122,10 @@ def _import(modules: Sequence[str]) -> None:
 
 
 def _looked_for(name: str) -> str:
-    """Import the module that the job has in its name. If there is none with jobs, returns why; else an empty text."""
+    """Import the module that the job's name begins with; returns why no job was found there, else an empty text."""
     parts = name.split(".")[:-1]
     if not parts or not all(part.isidentifier() and not iskeyword(part) for part in parts):
-        return "its name holds none"
+        return "its name contains none"
     try:
         _import([".".join(parts)])
     except BootFailure as failure:

@@ -30,7 +30,7 @@ from queuepool.unix.exit_codes import FAILED
 #: bytes of a payload that a list and a single view show
 _GLIMPSE, _VIEW = 40, 8 * 1024
 _BATCH = 100
-#: how a payload begins that was wrapped on its way, and the hint to give
+#: how wrapped payloads begin, each with the hint to give
 _WRAPPED = (
     (rb"[sOa]:\d+:", "it is PHP-serialized: switch off the serializer of the producer's Redis connection"),
     (rb"\x1f\x8b|\x28\xb5\x2f\xfd|\x04\x22\x4d\x18", "it is compressed: switch that off on the producer's connection"),
@@ -93,7 +93,7 @@ def show(where: Where, queue: str, entry_id: str, as_bytes: bool) -> int:
 def retry(where: Where, queue: str | None, entry_id: str | None, everything: bool, force: bool) -> int:
     """Put payloads back on their queue unchanged: one, or all
 
-    For all of a queue, or of the pools' queues, it asks at a terminal.
+    With --all, it asks first at a terminal.
     """
     return _each(where, queue, entry_id, everything, _Way("Put back", "put back", _put_back, asks=not force))
 
@@ -107,14 +107,14 @@ def retry(where: Where, queue: str | None, entry_id: str | None, everything: boo
 def drop(where: Where, queue: str | None, entry_id: str | None, everything: bool, force: bool) -> int:
     """Drop payloads: one, or all
 
-    For all of a queue, or of the pools' queues, it asks at a terminal.
+    With --all, it asks first at a terminal.
     """
     return _each(where, queue, entry_id, everything, _Way("Drop", "dropped", _drop, asks=not force))
 
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """What is done with each payload, and how that is asked and told."""
+    """What is done with each payload, and the words to ask and report it."""
 
     verb: str
     done: str
@@ -124,7 +124,7 @@ class _Way:
 
 def _each(where: Where, queue: str | None, entry_id: str | None, everything: bool, way: _Way) -> int:
     if everything == (entry_id is not None):
-        raise click.UsageError("name one payload by ID, or say --all")
+        raise click.UsageError("name one payload by ID, or give --all")
     if queue and entry_id:
         with closing(Queue(where.connection_of(queue), by_hand=True)) as opened:
             return _one(opened, queue, entry_id, way)
@@ -142,7 +142,7 @@ def _each(where: Where, queue: str | None, entry_id: str | None, everything: boo
 
 
 class _Ids(NamedTuple):
-    """The payloads that a queue's quarantine has at the start: more may come faster than they are worked off."""
+    """The payloads that a queue's quarantine has at the start: more may come faster than they are dealt with."""
 
     opened: Queue
     queue: str

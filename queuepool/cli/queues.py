@@ -27,6 +27,8 @@ from queuepool.unix.exit_codes import FAILED
 
 #: the total at which artisan's queue:monitor calls a queue busy
 _BUSY = 1000
+#: seconds after which an outcome should have been taken
+_TAKEN_WITHIN = 60.0
 
 
 def _flat(context: click.Context, argument: click.Parameter, given: Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -37,7 +39,7 @@ def one_queue(raw: str) -> str:
     """One queue's name. Raises ``ValueError`` for an invalid name or several."""
     names = values.queues(raw)
     if len(names) > 1:
-        raise ValueError("is one queue's name, without a comma")
+        raise ValueError("must be one queue's name, without a comma")
     return names[0]
 
 
@@ -52,7 +54,7 @@ QUEUES = click.argument("queues", metavar="[QUEUE]...", nargs=-1, type=parsed(va
 def size(where: Where, queues: Sequence[str], as_json: bool) -> int:
     """Count the jobs of queues
 
-    By default the pools' queues, that of outcomes, and all others that are not empty; with --pool only its queues.
+    By default: the pools' queues, the outcomes' queue, and all others that are not empty; with --pool, only its queues.
     """
     reading = Reading(where.connections())
     counted = _Counted(where, queues, reading, as_json)
@@ -74,14 +76,14 @@ def size(where: Where, queues: Sequence[str], as_json: bool) -> int:
     metavar="COUNT",
     type=parsed(values.count),
     default=_BUSY,
-    help="Alert at this many jobs and more  [default: 1000]",
+    help="Alert at this many jobs or more  [default: 1000]",
 )
 @click.option("--fail", is_flag=True, help="Exit with 1 on an alert")
 @JSON
 def monitor(where: Where, queues: Sequence[str], limit: int, fail: bool, as_json: bool) -> int:
     """Show which queues are too long
 
-    By default of the pools' queues, that of outcomes, and all others that are not empty; with --pool only its queues.
+    By default: the pools' queues, the outcomes' queue, and all others that are not empty; with --pool, only its queues.
     Warns of outcomes that wait for more than a minute.
     """
     reading = Reading(where.connections())
@@ -106,7 +108,7 @@ def clear(where: Where, queues: Sequence[str], force: bool) -> int:
     where.require(*queues)
     meant = by_connection(where, queues)
     if not force and not has_terminal():
-        raise click.UsageError("there is no terminal to ask at: say --force")
+        raise click.UsageError("there is no terminal to ask at: give --force")
     with ExitStack() as stack:
         opened = [(stack.enter_context(closing(Queue(one, by_hand=True))), names) for one, names in meant.items()]
         if not force and is_declined(f"Drop all jobs of {_whose(opened)}?", "nothing was dropped"):
@@ -129,7 +131,7 @@ class _Count(NamedTuple):
 
 
 class _Counted:
-    """The sizes of queues, of one connection after the other; one that the store refuses to count hides none."""
+    """The sizes of queues, connection by connection; one that the store refuses to count does not hide the others."""
 
     def __init__(self, where: Where, named: Sequence[str], reading: Reading, as_json: bool) -> None:
         self._as_json = as_json
@@ -137,7 +139,7 @@ class _Counted:
         self._named = named
         self._reading = reading
         self._held = set[str]()
-        #: to be said below the list
+        #: to be printed below the list
         self.warnings: list[str] = []
 
     def all(self) -> Iterator[_Count]:
@@ -145,7 +147,7 @@ class _Counted:
         return self._reading.each(self._on)
 
     def note_nowhere(self) -> None:
-        """Say which of the named queues hold nothing and are served by nobody, and the warnings."""
+        """Report the named queues that hold nothing and that no pool serves, then the warnings."""
         notes = ((self._where.note_on(name), name) for name in self._named if name not in self._held)
         for words in (*(f"{note}, and it holds nothing" for note, _ in notes if note), *self.warnings):
             output.complain(words)
@@ -188,7 +190,7 @@ def _all(where: Where, connection: ConnectionSettings, opened: Queue) -> Iterato
 
 
 def _marked(mark: QueueMark, as_json: bool) -> dict[str, Any]:
-    """What a row says of the queue's mark: for people it is said below the table."""
+    """What a row says of the queue's mark: for people it is printed below the table."""
     return mark._asdict() if as_json else {}
 
 
@@ -224,14 +226,8 @@ def _parts(name: str, sizes: Sizes, limit: int, oldest: float | None) -> dict[st
     }
 
 
-# How long payloads have waited, and whether Laravel takes the outcomes that wait for it.
-
-#: seconds after which an outcome should have been taken
-_TAKEN_WITHIN = 60.0
-
-
 def age(found: Measured) -> float | None:
-    """For how many seconds the queue's next job has been ready; ``None`` if there is none, or nothing says it."""
+    """For how many seconds the queue's next job has been ready; ``None`` if there is none, or it is unknown."""
     if not (found.ready or found.oldest):
         return None
     known = ready_for(found.payload, found.now) if found.oldest is None else found.oldest
@@ -244,14 +240,11 @@ def untaken(queue: str, found: Measured) -> str:
     if waited is None or waited <= _TAKEN_WITHIN:
         return ""
     waiting = f"{counted(found.ready, 'outcome')} waiting in queue {queue}, the oldest for {waited:.0f} s"
-    return f"{waiting}: no worker of Laravel serves it? Chains and batches stand still until one does"
-
-
-# What is odd about a queue beside its size: that no pool serves it, or that it is paused.
+    return f"{waiting}: is it served by a worker of Laravel? Chains and batches stand still until it is"
 
 
 class QueueMark(NamedTuple):
-    """What is known of one queue; ``None``: it cannot be told."""
+    """What is known of one queue beside its size; ``None``: unknown."""
 
     #: whether a pool that runs, on any host, serves it
     served: bool | None = None
@@ -263,14 +256,14 @@ class QueueMark(NamedTuple):
     def words(self, queue: str) -> Iterator[str]:
         """A line for each thing that is odd."""
         if self.served is False:
-            yield f"warn: queue {queue}: no pool that runs serves it"
+            yield f"warn: queue {queue}: no running pool serves it"
         if self.paused:
             since = pause_words(self.paused_since, self.paused_by) if self.paused_since else ""
-            yield f"warn: queue {queue}: is paused{since}"
+            yield f"warn: queue {queue} is paused{since}"
 
 
 def marks_of(where: Where, connection: Queue, queues: Sequence[str]) -> dict[str, QueueMark]:
-    """The mark of each queue; what a store does not tell is unknown, and a note says why: the sizes are known."""
+    """The mark of each queue; what a store does not say is unknown, which a note explains: the sizes are known."""
     served, control = _served(where, connection), _control(connection, queues)
     outcomes = connection.settings.outcomes  # Laravel's workers serve it, which cannot be seen
     return {queue: _mark(queue, None if queue == outcomes else served, control) for queue in queues}

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Reading:
-    """What each connection holds. Of several, one that is away is named, and hides none of the others."""
+    """What each connection holds. Of several, one that is away is reported, and does not hide the others."""
 
     def __init__(self, connections: Sequence[ConnectionSettings]) -> None:
         self._connections = connections
@@ -37,7 +37,7 @@ class Reading:
                 self.refuse(f"connection {connection.name}: {error}")
 
     def refuse(self, words: str) -> None:
-        """Something is not shown, and why."""
+        """Report what is not shown, and why."""
         output.complain(words)
         self.code = FAILED
 

@@ -33,7 +33,7 @@ from queuepool.worker.boot import import_application
 #: seconds that a mark may be ahead of the clock, and behind it, since they are read one after the other
 _AHEAD, _BEHIND = 60.0, 10.0
 _MODULES = "pool.modules"
-_REMEDY = "add a [schedule:NAME], or name them by modules"
+_REMEDY = "add a [schedule:NAME], or name the modules of such jobs"
 _NAME = click.argument("name", type=TEXT)
 _NAMES = click.argument("names", metavar="[NAME]...", nargs=-1, type=TEXT)
 
@@ -77,15 +77,15 @@ def show_next(where: Where, name: str, count: int, as_json: bool) -> None:
 def run(where: Where, name: str) -> int:
     """Push the job of a schedule now and print its id
 
-    Its due times stay as they are. With overlap = no, nothing is pushed while its last job is queued or runs.
+    Its due times stay as they are. With overlap = no, nothing is pushed while its last job is queued or running.
     """
     job = ScheduledJob(_named(where, [name])[0])
     with closing(Queue(job.settings.connection)) as queue:
         store = queue.stores.queue
         job_id, due = job.by_hand(store.now())
         if not store.push(due.queue, [NewJob(due.payload)], lock=due.lock) and due.lock:
-            free = f"if there is none: queuepool locks free '{due.lock.name}'"
-            output.complain(f"{name}: its last job is still queued or runs, and overlap is no; {free}")
+            free = f"if it is gone: queuepool locks free '{due.lock.name}'"
+            output.complain(f"{name}: its last job is still queued or running, and overlap is no; {free}")
             return FAILED
     output.say(job_id)
     return 0
@@ -110,7 +110,7 @@ def pause(where: Where, names: Sequence[str]) -> None:
 def resume(where: Where, names: Sequence[str]) -> None:
     """Continue schedules after a pause
 
-    A time that was missed meanwhile is made good, unless it is older than late.
+    A due time that was missed meanwhile is made up for, unless it is older than late.
     """
     _refuse_a_part(where, names)
     for connection, several in _by_connection(where, names):
@@ -123,7 +123,7 @@ def resume(where: Where, names: Sequence[str]) -> None:
 @located(*CONNECTION)
 @_NAME
 def forget(where: Where, name: str) -> int:
-    """Drop what the store knows of a schedule, which may be one that is gone
+    """Drop what the store knows of a schedule, even of one that is gone
 
     The schedule starts afresh: earlier due times are ignored. Use this if the store's clock was far ahead.
     """
@@ -139,7 +139,7 @@ def forget(where: Where, name: str) -> int:
 
 
 def _refuse_a_part(where: Where, names: Sequence[str]) -> None:
-    """All schedules at once are those of a connection. Raises ``UsageError`` if one of its pools is meant."""
+    """Raise ``UsageError`` if ``--pool`` chooses one of several pools: without names, all of a connection are meant."""
     if not names:
         where.whole_connections("without a NAME it concerns", otherwise="name the schedules, or leave out --pool")
 
@@ -169,9 +169,11 @@ def _named(where: Where, names: Sequence[str]) -> list[ScheduleSettings]:
 
 
 def _with_declared(where: Where, known: dict[str, ScheduleSettings]) -> dict[str, ScheduleSettings]:
-    """These and what jobs declare. Without the modules, and with ``known`` ones, those are left out and it is said."""
+    """These and what jobs declare. If the modules fail to load, only ``known`` ones if there are any, with a note."""
     try:
-        return known | {one.name: one for one in declared_schedules(where.pools(), anew=_MODULES in where.overrides)}
+        return known | {
+            one.name: one for one in declared_schedules(where.pools(), import_all=_MODULES in where.overrides)
+        }
     except BootFailure as failure:
         if not known or isinstance(failure.__cause__, KeyboardInterrupt):
             raise
@@ -191,7 +193,7 @@ def _rows(connection: ConnectionSettings, several: Sequence[ScheduleSettings]) -
 
 
 def _held(queue: Queue, names: Sequence[str]) -> Collection[str]:
-    """Which of these locks are held; none is said to be to a user who may not read them."""
+    """Which of these locks are held; none for a user who may not read them."""
     try:
         return queue.stores.locks[queue.settings.url].owners(names)
     except StoreDenied:
@@ -222,7 +224,7 @@ def _state(job: ScheduledJob, mark: Mark | None, now: float, is_paused: bool, is
         return "clock ahead"
     if job.timetable.next_after(mark.settled) < now - _BEHIND:
         return "late"
-    return "held" if is_held else "ok"  # held: by its last job, which is queued or runs
+    return "held" if is_held else "ok"  # held: by its last job, which is queued or running
 
 
 def _resume(queue: Queue, name: str, words: str, several: Sequence[str]) -> None:
@@ -231,26 +233,26 @@ def _resume(queue: Queue, name: str, words: str, several: Sequence[str]) -> None
         return
     still = queue.stores.control.read((), several).schedules
     reason = "" if not still else "; still paused: " + ", ".join(sorted(still))
-    output.say(f"{words}: goes on{reason}")
+    output.say(f"{words}: continues{reason}")
 
 
 def _words(name: str, connection: ConnectionSettings) -> str:
     return f"schedule {name}" if name else f"all schedules, connection {connection.name}"
 
 
-# The schedules that jobs declare: those of the pools that run here; of the others, their modules are imported.
+def declared_schedules(pools: Sequence[PoolSettings], *, import_all: bool) -> Iterator[ScheduleSettings]:
+    """The schedules of the pools' jobs: published by pools that run, else from their modules. Raises ``BootFailure``.
 
-
-def declared_schedules(pools: Sequence[PoolSettings], *, anew: bool) -> Iterator[ScheduleSettings]:
-    """The schedules of the pools' jobs; ``anew``: import the modules of pools that run, too. Raises ``BootFailure``."""
+    ``import_all``: import the modules of pools that run, too.
+    """
     at_rest = []
     for pool in pools:
-        found = None if anew else _in_force(pool)
+        found = None if import_all else _in_force(pool)
         if found is None:
             at_rest.append(pool)
         else:
             yield from declared(pool, found)
-    with redirect_stdout(sys.stderr):  # what modules print is no part of the answer
+    with redirect_stdout(sys.stderr):  # what modules print is not part of the answer
         import_application(dict.fromkeys(name for pool in at_rest for name in pool.modules))
     for pool in at_rest:
         yield from declared(pool, job_schedules())

@@ -33,17 +33,17 @@ class Scope:
     locks: HeldLocks
     #: of these queues only; ``None``: of all
     queues: tuple[str, ...] | None
-    #: the connections that share the failed store; what bears no name of theirs is the first one's
+    #: the connections that share the failed store; records of any other belong to the first
     sharing: tuple[str, ...]
 
     @property
     def name(self) -> str:
-        """That of the connection."""
+        """The connection's name."""
         return self.queue.settings.name
 
     @property
     def store(self) -> FailedStore:
-        """Where they are."""
+        """The store that holds them."""
         return self.queue.stores.failed
 
     @property
@@ -58,7 +58,7 @@ class Scope:
         return f"{of_queues} on connection {self.name}"
 
     def question(self, before: float | None = None) -> str:
-        """How many of whose jobs are meant, and where they are; empty for none.
+        """How many jobs of which queues are meant, and where they are; empty for none.
 
         ``before``: those that failed before this Unix second.
         """
@@ -87,7 +87,7 @@ class Scope:
         return record if record and self.has(record) else None
 
     def older_than(self, moment: float, kept: int) -> tuple[list[RecordKey], int]:
-        """A batch of what failed before this Unix second, and how many of those read before and now are kept."""
+        """A batch of what failed before this Unix second, and how many of the records read so far are kept."""
         if self.is_whole:
             return self.store.older_than(moment, BATCH), kept
         while page := self.store.page(kept, BATCH):
@@ -100,7 +100,7 @@ class Scope:
 
 @contextmanager
 def scope_of(where: Where, connection: ConnectionSettings, *, queue: str | None = None) -> Iterator[Scope]:
-    """That of one connection, opened; ``queue``: of this queue only."""
+    """The scope of one connection, opened; ``queue``: of this queue only."""
     opened = Queue(connection, by_hand=True)
     try:
         yield Scope(opened, HeldLocks(connection), _queues(where, connection, queue), _sharing(where, connection))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _COLUMNS = (
     "process", "pid", "state", "done", "failed", "released", "memory", "job", "id", "queue", "attempt", "running",
 )  # fmt: skip
-#: what a narrow terminal does without, the least needed first, and what it does not cut
+#: columns that a narrow terminal leaves out, the least needed first, and those that it does not cut
 _SPARE = ("released", "attempt", "failed", "memory", "queue", "done")
 _WHOLE = ("process", "pid", "running")
 
@@ -44,7 +44,7 @@ def status(where: Where, everywhere: bool, as_json: bool) -> int:
     """Show the local pools: processes, jobs, counters
 
     Exits with 0 if each of them takes jobs or was paused, 3 if one does not run, 4 if one takes no jobs for another
-    reason: no worker becomes ready, it has none, its store is away; and 1 if --all found a store away.
+    reason (no worker becomes ready, it has none, its store is away), and 1 if --all found a store away.
 
     With --all, a pool that was not stopped and has published nothing for 30 seconds is lost: for an hour it is shown
     with what it ran, and the exit code is 3.
@@ -76,7 +76,7 @@ def _local(where: Where, pools: Iterable[PoolSettings]) -> list[_Shown]:
 
 
 def _published(where: Where) -> tuple[list[_Shown], int]:
-    """The pools of all hosts, and the exit code: of those on a store that does not answer, the local ones."""
+    """The pools of all hosts, and the exit code; for a store that does not answer, its local pools."""
     found: list[_Shown] = []
     code = exit_codes.OK
     for connection in where.connections():
@@ -128,11 +128,11 @@ def _missing(name: str, runtime: RuntimeDir, error: NotRunning, left: list[str])
     if error.another:
         return _Shown(facts, health, [f"pool {name}: {error.another}"], (), left)
     if down is not None:
-        return _Shown(facts, health, [f"pool {name}: down, and tried again by its parent: {down}"], (), left)
+        return _Shown(facts, health, [f"pool {name}: down, its parent tries again: {down}"], (), left)
     words = "; it was killed, or left jobs that the next start settles" if unsettled else ""
     lines = [
         f"pool {name}: {NOT_RUNNING} (no live master in {runtime.path}){words}",
-        "other pools are meant by -c FILE, --pool NAME or --runtime-dir DIR; those of other users lie elsewhere",
+        "choose other pools by -c FILE, --pool NAME or --runtime-dir DIR; those of other users are elsewhere",
     ]
     return _Shown(facts, health, lines, (), left)
 
@@ -151,7 +151,7 @@ def _elsewhere(found: PublishedPool) -> _Shown:
 
 def _show(pools: Sequence[_Shown]) -> None:
     if not pools:
-        output.say("no pool has published itself")
+        output.say("no pool has published a notice")
     for pool in pools:
         for line in pool.lines:
             output.fold(line)
@@ -189,7 +189,7 @@ def _beat(pool: PoolOverview) -> str:
 
 
 def _running(job: JobRow) -> str:
-    """How long the job has run, when its timeout is, and how far it says that it is."""
+    """How long the job has run, its limit, and the progress that it reports."""
     limit = f" of {job.running + job.time_left:.0f}" if job.time_left is not None else ""
     return f"{job.running:.1f}{limit} s{f', {job.far}' if job.far else ''}"
 

@@ -25,7 +25,7 @@ from queuepool.top.reading import PoolReader, PoolReading
 from queuepool.top.screen import can_draw, drawing
 from queuepool.unix import exit_codes
 
-#: seconds between the two looks of which one frame is made: rates need two
+#: seconds between the two looks behind one frame: rates need two
 _APART = 1.0
 #: columns of a frame for a pipe
 _COLUMNS = 160
@@ -39,7 +39,7 @@ _COLUMNS = 160
 @click.option(
     "--once",
     is_flag=True,
-    help="Print one frame as plain text, for a ticket; so does a terminal that cannot be drawn on",
+    help="Print one frame as plain text, for a ticket; the default where the terminal cannot be drawn on",
 )
 def top(where: Where, everywhere: bool, once: bool) -> int:
     """Watch the local pools: workers, queues, jobs, rates
@@ -89,7 +89,7 @@ def _print_once(pools: Sequence[Watched]) -> int:
         for line in ["", *lines] if number else lines:
             output.say(line)
     output.say("")
-    output.say(f"rates: of {_APART:g} s; P50 and P95: since the pool's start")
+    output.say(f"rates: over {_APART:g} s; P50 and P95: since the pool's start")
     return code_for([reading.health for reading in readings])
 
 

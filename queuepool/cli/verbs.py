@@ -47,7 +47,7 @@ VERBS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "up": ("control.up", "End maintenance mode"),
     "migrate": ("migrate.migrate", "Create Laravel's tables in a database, if they are missing"),
     "check": ("check.check", "Check configuration, server, permissions and modules"),
-    "version": ("version.version", "Print the versions of queuepool, Python and what it stands on"),
+    "version": ("version.version", "Print the versions of queuepool, Python and the libraries that it uses"),
     "completion": ("completion.completion", "Print a shell's completion script for verbs and flags"),
 })  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Which versions run here: what a report of a fault should begin with."""
+"""Which versions run here: what a bug report should begin with."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 from queuepool import __version__
 from queuepool.cli import output
 
-#: the packages that may decide what happens, by their names in an index
+#: the packages whose versions may matter, by their names on PyPI
 _BESIDE = (
     "redis", "hiredis", "SQLAlchemy", "psycopg", "PyMySQL", "cryptography", "click", "psutil", "Django",
     "opentelemetry-api", "sentry-sdk",
@@ -20,7 +20,7 @@ _BESIDE = (
 
 @click.command()
 def version() -> None:
-    """Print the versions of queuepool, Python and what it stands on"""
+    """Print the versions of queuepool, Python and the libraries that it uses"""
     output.say(f"queuepool {__version__}")
     output.say(f"{platform.python_implementation()} {platform.python_version()}")
     for line in _libraries():

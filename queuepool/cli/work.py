@@ -25,8 +25,8 @@ from queuepool.config import values
 def work(where: Where, brief: bool, **ends: Any) -> int:
     """Run one worker in the foreground, without a master
 
-    Its leases are not renewed: a timeout that is not below retry_after is cut. A job past its timeout ends the worker
-    by signal 14 and is retried when its lease ends.
+    Its leases are not renewed: a timeout that is not below retry_after is lowered. A job past its timeout ends the
+    worker by signal 14 and is retried when its lease ends.
     """
     pool = where.pool()
     from queuepool.pool.lone_worker import work_alone  # imported here: it loads the store's library

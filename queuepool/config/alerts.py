@@ -14,7 +14,7 @@ from queuepool.config.entries import Entry, Parsed, Part, Problem, defaults_of
 from queuepool.config.setting import setting
 
 KIND = "alerts"
-#: most characters of a program or a URL: a notice with them fits into a pipe
+#: most characters of a program or a URL: a notice that holds both fits into a pipe
 _LONGEST = 4096
 #: half of the time for which a store keeps the last notice of a pool
 _LONGEST_SILENCE = 1800.0
@@ -38,7 +38,7 @@ def waits(raw: str) -> tuple[tuple[str, float], ...]:
     found = [_wait(part.strip(" \t")) for part in raw.split(",")]
     names = [name for name, _ in found]
     if twice := [name for name in names if names.count(name) > 1]:
-        raise ValueError(f"{values.shown(twice[0])} is there twice" if twice[0] else "has two times for all queues")
+        raise ValueError(f"{values.shown(twice[0])} is given twice" if twice[0] else "has two times for all queues")
     return tuple(found)
 
 
@@ -104,16 +104,16 @@ def _is_url(url: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertSettings:
-    """From which value on an alert is raised. Times in seconds, 0 = never."""
+    """The value from which each alert is raised. Times in seconds, 0 = never."""
 
-    #: How long the next job of a queue may be ready and not begin; for some queues after their names: 60, imports:1h,
+    #: How long the next job of a queue may be ready and not begin; QUEUE:TIME for single queues: 60, imports:1h,
     #: mail:0.
     # by queue; of the queue "", for all that have no value of their own
     wait: tuple[tuple[str, float], ...] = setting((("", 60.0),), waits, written="60")
     #: How long a job may be due and still be among the delayed ones: no pool makes it ready.
     overdue: float = setting(30.0, values.seconds)
-    #: How long the next job of a queue may stay where it is that no pool on the store serves: a producer may have
-    #: misspelt the queue's name. Looked for once a minute in the whole store.
+    #: How long a job may be next in a queue that no pool on the store serves: a producer may have misspelt the queue's
+    #: name. Checked once a minute in the whole store.
     unserved: float = setting(300.0, values.seconds, written="5m")
     #: Which share of the last five minutes' attempts may have failed for good, counted from 20 attempts on.
     failures: float = setting(0.2, share, written="20%")  # from 0 to 1
@@ -125,15 +125,15 @@ class AlertSettings:
     quarantine: int = setting(1, values.count)
     #: How many workers that crash within five minutes raise an alert.
     crashes: int = setting(5, values.count)
-    #: How long another pool on the store that was not stopped may be silent; at most 30m.
+    #: How long another pool on the store may be silent unless it was stopped; at most 30m.
     lost: float = setting(30.0, silence)
     #: How long the store may be away.
     store: float = setting(60.0, values.seconds)
     #: How long the store may be full: it takes no new jobs.
     store_full: float = setting(60.0, values.seconds)
-    #: How long the newest code may fail to become ready, with old workers left or none.
+    #: How long the newest code may fail to become ready, whether or not old workers are left.
     boot: float = setting(30.0, values.seconds)
-    #: How long a queue, the pool or maintenance mode may be paused or on: somebody may have forgotten it.
+    #: How long a queue or the pool may be paused, or maintenance mode be on: it may have been forgotten.
     paused: float = setting(86400.0, values.seconds, written="1d")
     #: After how long the notice of an alert that is still raised is sent again.
     repeat: float = setting(3600.0, values.some_seconds, written="1h")

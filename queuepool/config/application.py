@@ -15,7 +15,7 @@ from queuepool.config.urls import masked
 
 def _ourselves() -> tuple[str, ...]:
     """The words that run this command line again, with Python's path as here."""
-    # Without -P the working directory comes first, unlike in the console script, and a queue.py there before Python's.
+    # Without -P the working directory comes first, unlike in the console script, and a queue.py there hides Python's.
     safe = () if _finds_modules_here() else ("-P",)
     return (sys.executable, *safe, "-m", "queuepool")
 
@@ -38,7 +38,7 @@ class Source:
     name: str = ""
     #: the words that run the command line with these settings
     command: tuple[str, ...] = field(default_factory=_ourselves)
-    #: the same, as somebody would type them
+    #: the same, as a user would type them
     typed: str = "queuepool"
 
 
@@ -57,7 +57,7 @@ def source() -> Source:
 
 
 def migrate_command(program: str, path: Path | None, overrides: Mapping[str, str]) -> str:
-    """The command that makes a queue's tables, as errors advise it: typed, it means the same database.
+    """The command that creates a queue's tables, as errors advise it: when typed, it finds the same database.
 
     With the configuration's file and the URL, where they were given; a login is left out.
     """

@@ -41,9 +41,9 @@ def connection(name: str, given: Mapping[str, Any], folder: Path, migrate: str) 
 def contradictions(settings: ConnectionSettings) -> Iterator[tuple[str, str]]:
     """A (key, problem) pair for each value that contradicts another."""
     if settings.driver and settings.driver != kind_of(settings.url):
-        yield "driver", f"{settings.driver} contradicts the url, which is one of {kind_of(settings.url)}"
+        yield "driver", f"{settings.driver} contradicts the url, which leads to {kind_of(settings.url)}"
     if settings.prefix and "redis" not in map(kind_of, urls_of(settings).values()):
-        yield "prefix", "is for the keys of Redis: leave it out, a database's tables have names (jobs_table ...)"
+        yield "prefix", "is for keys in Redis: leave it out, a database's tables are named by jobs_table and so on"
     yield from _table_contradictions(settings)
     yield from _failed_contradictions(settings)
     yield from _key_contradictions(settings)
@@ -68,7 +68,7 @@ def identity_of(settings: ConnectionSettings) -> str:
 
 
 def _other_table(settings: ConnectionSettings) -> str:
-    """The table of jobs; empty for the usual one, whose stores have been known without it."""
+    """The table of jobs; empty for the usual one, which the ids of older versions left out."""
     table = f"{settings.schema}.{settings.jobs_table}"
     return "" if table == ".jobs" else table
 
@@ -105,7 +105,7 @@ def _table_contradictions(settings: ConnectionSettings) -> Iterator[tuple[str, s
     for key in TABLE_KEYS:
         name = getattr(settings, key)
         if (first := seen.setdefault(name.lower(), key)) != key:
-            yield key, f"{name} is {first}, too: each table has its own name"
+            yield key, f"{name} is also {first}: each table needs its own name"
     schemes = set(map(scheme_of, urls_of(settings).values()))
     if settings.schema and "postgresql" not in schemes:
         yield "schema", "is for PostgreSQL: another database is named in the url, and SQLite has one for each file"
@@ -115,9 +115,7 @@ def _failed_contradictions(settings: ConnectionSettings) -> Iterator[tuple[str, 
     if settings.failed == "null" and settings.failed_url:
         yield "failed_url", "contradicts failed = null, which keeps nothing anywhere"
     elif settings.failed not in ("", "null", kind_of(settings.failed_url or settings.url)):
-        remedy = (
-            "contradicts failed_url" if settings.failed_url else "is not where the queue is: say where by failed_url"
-        )
+        remedy = "contradicts failed_url" if settings.failed_url else "is not where the queue is: set failed_url"
         yield "failed", f"{settings.failed} {remedy}"
 
 

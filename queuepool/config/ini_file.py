@@ -90,7 +90,7 @@ def contents(path: Path) -> tuple[bytes, Readers]:
     finally:
         os.close(fd)
     if len(data) > MAX_BYTES:
-        raise ValueError("is larger than 1 MB, which no configuration is")
+        raise ValueError("is larger than 1 MB, the most that is read")
     return data, readers
 
 
@@ -145,12 +145,12 @@ def check_header(title: str, rest: str = "") -> None:
     """Raises ``ValueError`` for a title that no section has, or if something follows it."""
     kind, colon, name = title.partition(":")
     if rest:
-        raise ValueError(NO_INLINE_COMMENTS if INLINE_COMMENT.search(rest) else "nothing may follow the section")
+        raise ValueError(NO_INLINE_COMMENTS if INLINE_COMMENT.search(rest) else "nothing may follow a section's name")
     if kind not in KINDS:
         close = get_close_matches(kind.lower(), KINDS, 1)
         raise ValueError(f"unknown section; did you mean [{close[0]}{colon}{name}]?" if close else UNKNOWN_SECTION)
     if colon and kind == "alerts":
-        raise ValueError("there is one section of alerts for all pools: [alerts]")
+        raise ValueError("there is only one section of alerts, for all pools: [alerts]")
     if colon:
         section_name(name)
 
@@ -159,7 +159,7 @@ def _entry(title: str, line: str, where: str, number: int) -> Entry | Problem:
     key, equals, value = (part.strip(" \t") for part in line.partition("="))
     # The error does not repeat the line, which may be half a URL with its password.
     if not equals or not re.fullmatch(r"[A-Za-z0-9_.-]+", key):
-        return Problem(Place(where, number), "is not `key = value` (a value cannot go on over several lines)")
+        return Problem(Place(where, number), "is not `key = value` (a value cannot span several lines)")
     if not title:
         return Problem(Place(f"{where}: {key}", number), "stands before the first section")
     return Entry(title, key, value, Place(f"{where}: [{title}] {key}", number))

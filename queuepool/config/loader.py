@@ -31,9 +31,9 @@ from queuepool.config.urls import masked as masked  # for code that shows a URL
 from queuepool.errors import ConfigError
 
 _KINDS = ("connection", "pool", "schedule")
-#: of a schedule, pairs of which one is needed, and only one is allowed
+#: pairs of a schedule's keys, of which exactly one is needed
 _EITHER = (("cron", "every"), ("job", "object"))
-#: what the defaults of schedules cannot hold
+#: keys that the defaults of schedules cannot hold
 _SCHEDULES_OWN = ("cron", "every", "job", "object", "data")
 
 
@@ -126,7 +126,7 @@ def _pool(
 
 
 def _schedule(part: Part, connection: ConnectionSettings) -> ScheduleSettings:
-    """The settings of a schedule; with problems, they are no use."""
+    """The settings of a schedule; useless if the part has problems."""
     return ScheduleSettings(name=part.name, **{**part.fields(), "connection": connection})
 
 
@@ -159,7 +159,7 @@ def _pool_problems(pool: PoolSettings, part: Part, links: Mapping[str, Part]) ->
         why = f"{pool.soft_timeout:.10g} is not below timeout ({pool.timeout:.10g}): it would never be reached"
         yield Problem(part.place_of("soft_timeout"), why)
     if pool.connection.outcomes in pool.queues:
-        why = f"{pool.connection.outcomes} is the queue of `outcomes`, which a worker of Laravel must serve"
+        why = f"{pool.connection.outcomes} is the queue of `outcomes`, which a Laravel worker must serve"
         yield Problem(part.place_of("queue"), why)
     if link and part.is_sound("timeout", "grace") and link.is_sound("renew", "retry_after"):
         yield from _lease_problems(pool, part.place_of("timeout"))
@@ -175,11 +175,11 @@ def _schedule_problems(part: Part, link: str, links: Collection[str], used: Coll
         if not part.is_sound(one, other):
             continue
         if given.get(one) and given.get(other):
-            yield Problem(part.place_of(other), f"contradicts {one}: say one of them")
+            yield Problem(part.place_of(other), f"contradicts {one}: give only one of them")
         elif not given.get(one) and not given.get(other):
             yield Problem(part.place, f"has neither {one} nor {other}")
     if given.get("object") and not isinstance(json.loads(given.get("data") or "{}"), dict):
-        yield Problem(part.place_of("data"), "is not a JSON object, which an object's properties are")
+        yield Problem(part.place_of("data"), "is not a JSON object, as the properties of `object` need")
     if link not in links and part.is_sound("connection"):
         yield Problem(part.place_of("connection"), f"there is no connection {link!r}, only: {', '.join(links)}")
     elif link not in used and part.is_sound("connection"):
@@ -187,10 +187,10 @@ def _schedule_problems(part: Part, link: str, links: Collection[str], used: Coll
 
 
 def _misplaced(stated: Iterable[Parsed]) -> Iterator[Problem]:
-    """What the defaults say and only a schedule can."""
+    """Keys among the defaults that only a single schedule can have."""
     for one in stated:
         if one.entry.section == "schedule" and one.entry.key in _SCHEDULES_OWN and one.value:
-            yield Problem(one.entry.place, "belongs in [schedule:NAME]; [schedule] has the defaults of all")
+            yield Problem(one.entry.place, "belongs in [schedule:NAME]; [schedule] only holds defaults")
 
 
 def _shared_addresses(pools: Iterable[PoolSettings], parts: Mapping[str, Part]) -> Iterator[Problem]:
@@ -198,7 +198,7 @@ def _shared_addresses(pools: Iterable[PoolSettings], parts: Mapping[str, Part]) 
     first: dict[str, str] = {}
     for pool in pools:
         if pool.listen and (owner := first.setdefault(pool.listen, pool.name)) != pool.name:
-            why = f"{pool.listen} is the address of pool {owner}, too: each pool needs one of its own"
+            why = f"{pool.listen} is also the address of pool {owner}: each pool needs its own"
             yield Problem(parts[pool.name].place_of("listen"), why)
 
 

@@ -50,7 +50,7 @@ def app_key(raw: str) -> bytes:
     """Laravel's ``APP_KEY``, or the path of a file that holds it. Raises ``ValueError``, which never repeats a key."""
     keys = previous_keys(raw)
     if len(keys) > 1:
-        raise ValueError("is more than one key: earlier ones go into previous_keys")
+        raise ValueError("holds more than one key: earlier ones go into previous_keys")
     return keys[0] if keys else b""
 
 
@@ -188,10 +188,10 @@ def holds_control_characters(text: str) -> bool:
 
 def _variable(name: str | None, environ: Mapping[str, str]) -> str:
     if not name:
-        raise ValueError("has a ${ that names no environment variable: write ${NAME}, or $${ for the characters")
+        raise ValueError("has a ${ that names no environment variable: write ${NAME}, or $${ for a literal ${")
     text = environ.get(name, "")
     if not text:
-        raise ValueError(f"the environment variable {name} is not set, or empty; write $${{ for the characters ${{")
+        raise ValueError(f"the environment variable {name} is not set, or empty; write $${{ for a literal ${{")
     if holds_control_characters(text):
         raise ValueError(f"the environment variable {name} holds a line break or another control character")
     return text

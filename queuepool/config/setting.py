@@ -1,4 +1,4 @@
-"""How a setting is said, once: its default, its parser, and its flag with unit and help, beside its field.
+"""How a setting is declared, once, by its field: its default, its parser, and its flag with unit and help.
 
 The keys of the file, the variables of the environment, the flags, ``conf/pool.ini`` and the reference derive from it.
 The comment ``#:`` above the field is what the last two say of it.
@@ -18,7 +18,7 @@ _SAID = "setting"
 
 
 class Setting(NamedTuple):
-    """What is said of one key; ``name`` is that of its field."""
+    """The declaration of one key; ``name`` is that of its field."""
 
     default: object
     parse: Parser
@@ -59,9 +59,9 @@ def setting(
     is_secret: bool = False,
     is_compared: bool = True,
 ) -> T:
-    """A field of a section's settings, and all that is said of it.
+    """A field of a section's settings, with its declaration.
 
-    ``help``: that of its flag, without which it has none; ``unit``: how the flag's value is called; ``forms``: the
+    ``help``: that of its flag, without which it has none; ``unit``: what its help calls the value; ``forms``: the
     flag's spellings if they do not follow from the key. ``key``: if it is not the field's name. ``written``: the
     default as a user would write it. ``is_masters``: a lone worker has no such flag. ``is_secret``: not in its repr.
     """
@@ -70,7 +70,7 @@ def setting(
 
 
 def linked(make: Callable[[], T], parse: Parser, written: str) -> T:
-    """A field whose key only holds the name of a section, which ``make`` makes by default."""
+    """A field whose key holds the name of a section; by default ``make`` returns that section's settings."""
     said = Setting(written, parse)
     return field(default_factory=make, metadata={_SAID: said})
 

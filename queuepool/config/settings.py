@@ -23,10 +23,10 @@ class ConnectionSettings:
     name: str = "default"
     #: whether ``url`` is our default SQLite file, which is created with its tables if it is missing
     embedded: bool = False
-    #: the command that makes the tables, as somebody would type it; holds no secret
+    #: the command that creates the tables, as a user would type it; holds no secret
     migrate: str = field(default="queuepool migrate", compare=False)
     #: The kind of store: redis (without a url: redis://127.0.0.1:6379/0) or sql; empty = chosen by the url.
-    driver: str = setting("", optional(one_of("redis", "sql")), is_compared=False)  # the url says it, too
+    driver: str = setting("", optional(one_of("redis", "sql")), is_compared=False)  # the url says it already
     #: URL of the queue. In a password write @ / ? as %40 %2F %3F.
     #:   redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], unix:///PATH[?db=DATABASE], or rediss:// for TLS:
     #:     ?ssl_ca_certs=FILE where the system does not know the CA, &ssl_certfile=FILE and &ssl_keyfile=FILE for a
@@ -79,11 +79,11 @@ class ConnectionSettings:
     #: jobs; empty = url, or control_url where that is of the other kind.
     lock_url: str = setting("", _other_url, is_secret=True)
     #: Queue by which a Laravel application learns how its jobs ended here, so that it goes on with their chains and
-    #: batches (docs/laravel.md); a worker of Laravel must serve it. Empty = it does not learn of it.
+    #: batches (docs/laravel.md); a worker of Laravel must serve it. Empty = Laravel is not told.
     outcomes: str = setting("", optional(values.queue))
     #: The PHP class that Laravel calls for them.
     outcome_class: str = setting("App\\Queue\\QueuepoolOutcome", values.php_class)
-    #: Does Laravel also learn of failures for which it only calls the job's own failed()?
+    #: Is Laravel also told of failures for which it only calls the job's own failed()?
     php_failed: bool = setting(False, values.boolean)
     #: Object jobs with a chain, a batch or middleware that cannot be carried out: refuse = they fail before they begin,
     #: ignore = they run, and that part is dropped.
@@ -138,7 +138,7 @@ class ScheduleSettings:
     connection: ConnectionSettings = linked(ConnectionSettings, values.section_name, "default")
     #: Queue of the job.
     queue: str = setting("default", values.queue)
-    #: May the job be pushed while the last one is queued or runs?
+    #: May the job be pushed while the last one is queued or running?
     overlap: bool = setting(True, values.boolean)
     #: When it is due, minute, hour, day of the month, month, day of the week: 0 3 * * * is daily at 03:00. In
     #: [schedule:NAME] only, and either this or every.
@@ -226,8 +226,9 @@ class PoolSettings:
     backoff: tuple[float, ...] = setting(
         (0.0,), values.delays, "SECONDS,...", "Delay before the next try, or a list of delays: 1,5,30"
     )
-    #: Seconds before a job with tries left is tried again that no code of this worker knows, or whose arguments do not
-    #: fit it: it may be newer than the pool. Twice as long after each further try, up to an hour; 0 = fail it at once.
+    #: Seconds before the next try of a job that the worker's code does not know, or whose arguments do not fit it,
+    #: while tries are left: the job may be newer than the pool. Doubled after each further try, up to an hour; 0 = fail
+    #: it at once.
     unknown_retry: float = setting(
         30.0, values.seconds, "SECONDS", "Delay before a job that the code does not know is tried again; 0 = fail it"
     )
@@ -240,7 +241,7 @@ class PoolSettings:
         is_masters=True,
     )
     #: How long the state of each job is kept after its end, for `queuepool job` and Queue.wait; 0 = only of jobs that
-    #: ask for it with @job(track=...). Each such job is settled by a command of its own.
+    #: ask for it with @job(track=...). Each such job takes a separate command to settle.
     track: float = setting(
         0.0,
         values.seconds,
@@ -253,11 +254,11 @@ class PoolSettings:
         MemoryLimit(128.0, is_above_boot=True),
         values.memory_limit,
         "MB",
-        "Recycle a worker of this size after its job (+MB: above its boot size); 0 = never",
+        "Recycle a worker that reaches this size, after its job (+MB: above its boot size); 0 = never",
     )
     #: Resident memory at which a worker is killed during its job, in MB, 0 = never; not below memory.
     memory_hard: float = setting(
-        0.0, values.megabytes, "MB", "Kill a worker of this size during its job; 0 = never", is_masters=True
+        0.0, values.megabytes, "MB", "Kill a worker that reaches this size during its job; 0 = never", is_masters=True
     )
     #: Seconds between polls where the store cannot block.
     sleep: float = setting(3.0, values.seconds, "SECONDS", "Polling interval where the store cannot block")
@@ -289,13 +290,13 @@ class PoolSettings:
         300.0,
         values.seconds,
         "SECONDS",
-        "Exit with 1 if no worker or no steward starts working in this time; 0 = never",
+        "Exit with 1 if no worker or no steward becomes ready in this time; 0 = never",
         is_masters=True,
     )
     #: The log has a line for each finished job (a worker that runs more than 100 a second sums them up, once a second)
     #: and for everything that needs action. Log only warnings and errors, without a line for each finished job?
     quiet: bool = setting(False, values.boolean, help="Log only what needs action", forms=("-q", "--quiet"))
-    #: Log every event, even that a worker looks for jobs and that it starts one?
+    #: Log every event, even each search for jobs and each start of one?
     verbose: bool = setting(False, values.boolean, help="Log every event", forms=("-v", "--verbose"))
     #: Log in JSON, one object per line, with the same content as the text?
     json: bool = setting(False, values.boolean, help="Log in JSON, one object per line", forms=("--json",))
@@ -339,6 +340,6 @@ SECTIONS: Mapping[str, type] = MappingProxyType({
 KEYS: Mapping[str, Mapping[str, Setting]] = MappingProxyType({
     kind: settings_of(fields) for kind, fields in SECTIONS.items()
 })  # fmt: skip
-#: those of a connection that are URLs, and those that are names of tables
+#: keys of a connection that are URLs, and those that are names of tables
 URL_KEYS = tuple(key for key, one in KEYS["connection"].items() if one.parse in (secrets.url, _other_url))
 TABLE_KEYS = tuple(key for key, one in KEYS["connection"].items() if one.parse is values.table)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: seconds: a time that no clock reaches
 NEVER = 2**53
 _HOUR, _YEAR = 3600, 366 * 86400
-#: the library's words for a day that is wrong, or that the months do not have
+#: the library's words for a wrong day, or one that the months do not have
 _BAD_DAY = "Bad day-of-month"
 
 

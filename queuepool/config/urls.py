@@ -13,7 +13,7 @@ LONGEST_SOCKET_PATH = 107  # the kernel's 108, minus the closing NUL
 REDIS = ("redis", "rediss", "unix")
 SERVERS = ("postgresql", "mysql", "mariadb")
 _MYSQL = ("ssl_ca", "ssl_cert", "ssl_key")
-_CHARSET = {"charset": "utf8mb4"}  # which we set anyway
+_CHARSET = {"charset": "utf8mb4"}  # set anyway
 #: the TLS options that name files: the CA's certificate, the client's certificate, the client's key
 TLS_FILES: Mapping[str, tuple[str, str, str]] = MappingProxyType({
     "rediss": ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile"),
@@ -70,9 +70,7 @@ def url(raw: str) -> str:
     elif scheme == _POSTGRES:
         scheme = "postgresql"
     if kind := _NOT_YET.fullmatch(scheme):
-        raise ValueError(
-            f"names a {kind[2]}, for which there is no client here yet: name one server, redis://HOST:PORT"
-        )
+        raise ValueError(f"names a {kind[2]}, which is not supported yet: name one server, redis://HOST:PORT")
     if scheme not in _OPTIONS:
         raise ValueError(
             "must begin with redis://, rediss://, unix://, sqlite:///, postgresql://, mysql:// or mariadb://"
@@ -83,7 +81,7 @@ def url(raw: str) -> str:
     login, at, host = authority.rpartition("@")
     place, _, query = rest[len(authority) :].partition("?")
     if "@" in login or ("@" in place + query and (authority or scheme != "unix")):
-        raise ValueError("has an @ too many: in a password write @ / ? as %40 %2F %3F")
+        raise ValueError("has one @ too many: in a password write @ / ? as %40 %2F %3F")
     _check_place(scheme, host, place, _options(query, scheme))
     # urlsplit would end the host at a raw # and fail on brackets; a % may already be an escape.
     return f"{scheme}://{quote(login, safe=':%!$&*+,;=~')}{at}{host}{rest[len(authority) :]}"
@@ -108,7 +106,7 @@ def kind_of(url: str) -> str:
 
 
 def folds_keys(url: str) -> bool:
-    """Whether the store takes keys for equal that differ by case, accent or trailing spaces, as collations do."""
+    """Whether the store's collations take keys that differ by case, accent or trailing spaces for equal."""
     return scheme_of(url) in ("mysql", "mariadb")
 
 
@@ -165,7 +163,7 @@ def _file(rest: str) -> str:
     if not path.startswith("/") or plain in ("", ":memory:") or plain.startswith("file:"):
         raise ValueError("names no file (a queue in memory ends with its process): write sqlite:///PATH")
     if mark or "\0" in plain or "\n" in plain or plain.endswith("/"):
-        raise ValueError("is not the path of a file; a ? in it is written %3F, for sqlite:// takes no options")
+        raise ValueError("is not the path of a file; a ? in it is written %3F, as sqlite:// takes no options")
     try:
         return f"sqlite:///{quote_from_bytes(os.fsencode(Path(plain).absolute()))}"
     except OSError:
@@ -211,6 +209,6 @@ def _options(query: str, scheme: str) -> dict[str, str]:
     known, options = _OPTIONS[scheme], dict(pairs)
     if len(options) < len(pairs) or not all(re.fullmatch(known.get(key, "(?!)"), value) for key, value in pairs):
         takes = ", ".join(known) or "none"
-        only = " (no ssl_cert_reqs but required)" if scheme == "rediss" else ""
+        only = " (ssl_cert_reqs only as required)" if scheme == "rediss" else ""
         raise ValueError(f"has a wrong option after the ?; {scheme}:// takes {takes}{only}")
     return options

@@ -12,6 +12,8 @@ from ipaddress import ip_address
 from keyword import iskeyword
 from pathlib import Path
 
+from queuepool.config.urls import LONGEST_SOCKET_PATH
+
 Parser = Callable[[str], object]
 
 INLINE_COMMENT = re.compile(r"(?:^|[ \t])[;#]")
@@ -26,8 +28,6 @@ MB_IN = {"": 1, "M": 1, "MB": 1, "G": 1024, "GB": 1024}
 BOOLEANS = dict.fromkeys(("yes", "true", "on", "1"), True) | dict.fromkeys(("no", "false", "off", "0"), False)
 _PHP_CLASS = re.compile(r"(?:[^\W\d]\w*\\)*[^\W\d]\w*")
 DECIMAL = r"([0-9]{1,9}(?:\.[0-9]{1,9})?)"
-#: bytes that the kernel takes as the path of a Unix socket
-_MAX_SOCKET_PATH = 107
 _UNIX = "unix:"
 
 
@@ -106,7 +106,7 @@ def seconds(raw: str) -> float:
 
 
 def span(raw: str) -> float:
-    """As ``seconds``, also with the unit d for days."""
+    """As ``seconds``, but days may exceed ten years."""
     found = re.fullmatch(DECIMAL + "d", raw)
     return float(found[1]) * 86400.0 if found else seconds(raw)
 
@@ -144,7 +144,7 @@ def memory_limit(raw: str) -> MemoryLimit:
         return MemoryLimit(megabytes(raw))
     value = _size(raw[1:])
     if not 0 < value <= MAX_MB:
-        raise ValueError(f"{shown(raw)} is no room above a worker's size after its boot, or above 1024G; 0 = no limit")
+        raise ValueError(f"{shown(raw)} is not above +0 and at most +1024G; 0 = no limit")
     return MemoryLimit(value, is_above_boot=True)
 
 
@@ -194,7 +194,7 @@ def queues(raw: str) -> tuple[str, ...]:
     names = _parts(raw)
     for name in names:
         if names.count(queue(name)) > 1:
-            raise ValueError(f"{shown(name)} is there twice")
+            raise ValueError(f"{shown(name)} is given twice")
     return names
 
 
@@ -203,7 +203,7 @@ def queue(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_.{}:-]{1,200}", name):
         raise ValueError(f"{shown(name)} is not a queue name: 1 to 200 of A-Z a-z 0-9 _ . {{ }} : -")
     if name.endswith((":reserved", ":delayed", ":notify")):
-        raise ValueError(f"{shown(name)} is the name of another queue's own key")
+        raise ValueError(f"{shown(name)} is the name of a key of another queue")
     # An empty or second hash tag would spread one queue's keys across several nodes of a cluster.
     if not re.fullmatch(r"[^{}]*(\{[^{}]+\}[^{}]*)?", name):
         raise ValueError(f"{shown(name)}: braces are for one hash tag, {{name}}")
@@ -300,10 +300,10 @@ def address_of(raw: str) -> Address:
 
 def _socket_path(path: str) -> str:
     if not path.startswith("/"):
-        raise ValueError(f"{shown(path)} is no absolute path of a Unix socket")
-    if len(path.encode()) > _MAX_SOCKET_PATH:
+        raise ValueError(f"{shown(path)} is not an absolute path of a Unix socket")
+    if len(path.encode()) > LONGEST_SOCKET_PATH:
         raise ValueError(
-            f"{shown(path)} is longer than the {_MAX_SOCKET_PATH} bytes that a Unix socket's path may have"
+            f"{shown(path)} is longer than the {LONGEST_SOCKET_PATH} bytes that a Unix socket's path may have"
         )
     return path
 
@@ -329,7 +329,7 @@ def data(raw: str) -> str:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no number in JSON")
+    raise ValueError(f"{constant} is not a number in JSON")
 
 
 def shown(raw: str) -> str:

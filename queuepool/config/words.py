@@ -1,4 +1,4 @@
-"""Words of other queues, and ours for them: who comes from Celery, RQ, Dramatiq, Huey or Laravel types those first."""
+"""Words of other queues, and ours for them: users of Celery, RQ, Dramatiq, Huey or Laravel type those first."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ _KEYWORDS = {
 }  # fmt: skip
 #: keywords that ``using`` takes, or would if it used others' words
 _USINGS = frozenset(("queue", "delay", "within", "after_commit", *_KEYWORDS))
-#: methods of a job, by ours
+#: methods of another queue's jobs, and ours
 METHODS: Mapping[str, str] = MappingProxyType({
     "delay": _PUSH, "send": _PUSH, "enqueue": _PUSH, "defer": _PUSH, "apply_async": _CHOOSE,
     "send_with_options": _CHOOSE, "configure": "using(...)", "kiq": "adispatch(...)",
     "schedule": "later(delay, ...)", "dispatch_sync": "a call", "apply": "a call", "map": "bulk([...])",
     "starmap": "bulk([...])",
 })  # fmt: skip
-#: methods of a queue, by ours
+#: methods of another queue, and ours
 QUEUES: Mapping[str, str] = MappingProxyType({
     "enqueue": "push(name, data)", "send_task": "push(name, data)", "dispatch": "push(name, data)",
     "enqueue_in": "later(delay, name, data)", "enqueue_at": "later(delay, name, data)",
@@ -60,11 +60,11 @@ QUEUES: Mapping[str, str] = MappingProxyType({
 
 
 class Answering:
-    """The base of jobs, whose users try the methods of another queue's: the error names ours."""
+    """The base of jobs: for a method of another queue's, the error names ours."""
 
     _words: ClassVar[Mapping[str, str]] = METHODS
 
-    if not TYPE_CHECKING:  # else every attribute would pass for one that is there
+    if not TYPE_CHECKING:  # else type checkers would accept every attribute
 
         def __getattr__(self, name: str) -> object:
             ours = type(self)._words.get(name)
@@ -96,5 +96,5 @@ def answering(push: Callable[P, R]) -> Callable[P, R]:
 def of_dispatch(error: TypeError, given: Collection[str]) -> str:
     """What to add to the error of a dispatch that was given a keyword of ``using``; empty if it was none."""
     if foreign := [key for key in given if key in _USINGS and repr(key) in str(error)]:
-        return f"; that is chosen before: using({_KEYWORDS.get(foreign[0], f'{foreign[0]}=...')}).dispatch(...)"
+        return f"; that is set first: using({_KEYWORDS.get(foreign[0], f'{foreign[0]}=...')}).dispatch(...)"
     return ""

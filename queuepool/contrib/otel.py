@@ -46,7 +46,7 @@ _trace_context, _baggage = TraceContextTextMapPropagator(), W3CBaggagePropagator
 def _created(name: str, queue: str, fields: Mapping[str, Any]) -> Mapping[str, object] | None:
     """A span for the payload, which becomes the parent of the job's, and the keys that say so."""
     if SCHEDULED_FOR in fields:
-        return None  # every steward makes it, one of them pushes it: the job's trace begins with the job
+        return None  # every steward encodes it and one pushes it: the job's trace begins with the job
     about = {**_about("create", name, queue), "messaging.message.id": str(fields["uuid"])}
     with _tracer.start_as_current_span(f"create {queue}", kind=SpanKind.PRODUCER, attributes=about):
         carrier: dict[str, str] = {}
@@ -171,7 +171,9 @@ def _shortened(key: str, value: str) -> str:
 @cache
 def _warn(key: str) -> None:
     """Once for each key."""
-    _log.warning("otel: %s is longer than the %d characters that go with a job: it is cut", key, _MOST[key])
+    _log.warning(
+        "otel: %s is longer than the %d characters that a job can carry: shortened or left out", key, _MOST[key]
+    )
 
 
 def _nanoseconds(seconds: float) -> int:

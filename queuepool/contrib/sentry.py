@@ -73,7 +73,7 @@ def report_every_exception() -> None:
 def _published(name: str, queue: str, fields: Mapping[str, Any]) -> Mapping[str, object] | None:
     """A span in the current transaction, and the keys by which the job's transaction continues its trace."""
     if SCHEDULED_FOR in fields or not sentry_sdk.is_initialized():
-        return None  # every steward makes a schedule's job, one of them pushes it
+        return None  # every steward encodes a schedule's job, and one pushes it
     with sentry_sdk.start_span(op="queue.publish", name=name, origin="auto.queue.queuepool") as span:
         _describe(span, queue, str(fields["uuid"]))
         texts = {_TRACE: sentry_sdk.get_traceparent(), _BAGGAGE: sentry_sdk.get_baggage()}

@@ -1,4 +1,4 @@
-"""What a pool's board says, as numbers: for metrics and for health."""
+"""What a pool's board says, as numbers, for metrics; and whether the pool is live, started and ready."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _age(beat: float) -> float:
 
 
 def _sound(text: str) -> str:
-    """Without halves of characters, which JSON can hold and UTF-8 cannot."""
+    """Without lone surrogates, which JSON can hold and UTF-8 cannot."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -96,10 +96,8 @@ def _state_of(slot: Slot) -> str:
     return "dead" if slot.dead else _STATES.get(State(slot.state), "starting")
 
 
-# Is a pool live, started, ready? Each answer is empty for yes, else the reason in a line. None depends on a job.
-#
-# Whether it is ready is for ``board/health.py`` to say. The same as ``queuepool_probe.py``, which cannot import this; a
-# test compares their answers.
+# Is a pool live, started, ready? Each answer is empty for yes, else the reason in a line; none depends on a job.
+# ``queuepool_probe.py`` has the same rules, as it cannot import this; a test compares the answers.
 
 
 def not_live(facts: PoolFacts) -> str:

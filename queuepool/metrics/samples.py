@@ -1,4 +1,8 @@
-"""A pool's facts and counts as samples of the metrics in ``table.py``. Reads no clock, no file and no store."""
+"""A pool's facts and counts as samples of the metrics in ``table.py``, and those in Prometheus' text format 0.0.4.
+
+Reads no clock, no file and no store. ``prometheus_client`` is not used: it takes twice as long for the text, and 90 ms
+to be imported; our tests check the text with it.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,14 @@ from queuepool.board.health import LATE_AFTER
 from queuepool.board.meters import EXITS, LOSSES, OUTCOMES, RUN_BOUNDS, WAIT_BOUNDS
 from queuepool.metrics.facts import PoolFacts, not_ready
 from queuepool.metrics.table import GAUGE, INFO, METRICS, QUEUE_STATES, Metric
+
+TYPE = "text/plain; version=0.0.4; charset=utf-8"
+#: the last label of each of a histogram's buckets, and what follows it
+_BUCKETS: Mapping[str, tuple[str, ...]] = {
+    name: tuple(f'le="{bound}"}} ' for bound in (*bounds, "+Inf"))
+    for name, bounds in (("queuepool_job_run_seconds", RUN_BOUNDS), ("queuepool_job_wait_seconds", WAIT_BOUNDS))
+}
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 class Sample(NamedTuple):
@@ -97,19 +109,6 @@ def _of_queue(labels: tuple[str, str], measured: QueueFacts) -> Iterator[Sample]
     yield Sample("queuepool_queue_oldest_seconds", labels, measured.oldest)
     yield Sample("queuepool_queue_overdue_seconds", labels, measured.overdue)
     yield Sample("queuepool_queue_measured_timestamp_seconds", labels, measured.measured_at)
-
-
-# Samples in Prometheus' text format 0.0.4.
-#
-# Not by ``prometheus_client``: it takes twice as long for the text, 90 ms to be imported, and is checked by our tests.
-
-TYPE = "text/plain; version=0.0.4; charset=utf-8"
-#: the last label of each of a histogram's buckets, and what follows it
-_BUCKETS: Mapping[str, tuple[str, ...]] = {
-    name: tuple(f'le="{bound}"}} ' for bound in (*bounds, "+Inf"))
-    for name, bounds in (("queuepool_job_run_seconds", RUN_BOUNDS), ("queuepool_job_wait_seconds", WAIT_BOUNDS))
-}
-_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 def exposition(samples: Iterable[Sample]) -> bytes:

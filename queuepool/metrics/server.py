@@ -1,4 +1,7 @@
-"""Serves a handful of small pages over HTTP. Bounded: a client can neither fill the memory nor keep others waiting."""
+"""A pool's web process: its pages, made from the board alone, the little of HTTP/1.1 that they need, and its socket.
+
+Bounded: a client can neither fill the memory nor keep others waiting.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +28,23 @@ from queuepool.metrics import facts
 from queuepool.metrics.facts import PoolFacts, read
 from queuepool.metrics.samples import TYPE, exposition, of_pool, of_program
 
-#: connections at once; of more, the oldest is closed: a sound one takes milliseconds
+#: connections at once; beyond that, the oldest is closed: a healthy one takes milliseconds
 MAX_CONNECTIONS = 64
 #: seconds that a client may take to send its head, to take the response, and to close
 HEAD_TIMEOUT, BODY_TIMEOUT, CLOSE_TIMEOUT = 10.0, 10.0, 1.0
 _METHODS = ("GET", "HEAD")
 _log = logging.getLogger("queuepool")
 TEXT = "text/plain; charset=utf-8"
+#: most bytes of a request's head
+MAX_HEAD = 16384
+END_OF_HEAD = b"\r\n\r\n"
+_FIRST_LINE = re.compile(rb"([A-Z]{1,20}) (/[!-~]*) HTTP/1\.[01]\r\n")
+#: connections that the kernel keeps until they are accepted
+_BACKLOG = 128
+#: mode of a Unix socket: its owner and group may connect
+_SOCKET_MODE = 0o660
+#: the device and inode of a Unix socket's path
+File = tuple[int, int] | None
 
 
 class Response(NamedTuple):
@@ -68,7 +81,7 @@ Answer = Callable[[str], Response]
 
 
 class Server:
-    """``answer`` is called for each request, by one after the other."""
+    """Calls ``answer`` for one request after the other."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
@@ -88,7 +101,7 @@ class Server:
         self._open[writer] = None
         if self.connections > MAX_CONNECTIONS:
             oldest = next(iter(self._open))
-            del self._open[oldest]  # at once: of those that come before its task ends, each would close the same one
+            del self._open[oldest]  # at once: those that come before its task ends would all close the same one
             oldest.transport.abort()
         try:
             await self._converse(reader, writer)
@@ -142,11 +155,8 @@ async def serve(answer: Answer, listening: socket.socket, tick: Callable[[], flo
             listening.close()
 
 
-# The pages that a pool's web process serves, by their exact paths. They are made from its board alone.
-
-
 class Pages:
-    """The pages of one pool."""
+    """The pages of one pool, by their exact paths."""
 
     def __init__(self, pool: str, connection: str, board: Board) -> None:
         self._pool, self._connection, self._board = pool, connection, board
@@ -180,37 +190,19 @@ class Pages:
         return Response(HTTPStatus.OK, f"{json.dumps(facts)}\n".encode(), "application/json")
 
 
-# The little of HTTP/1.1 that the web process needs: the first line of a request, and a whole response.
-
-#: bytes of a request's head
-MAX_HEAD = 16384
-END_OF_HEAD = b"\r\n\r\n"
-_FIRST_LINE = re.compile(rb"([A-Z]{1,20}) (/[!-~]*) HTTP/1\.[01]\r\n")
-
-
 class Request(NamedTuple):
-    """``path`` is without the query."""
+    """The first line of a request; ``path`` is without the query."""
 
     method: str
     path: str
 
     @classmethod
     def of(cls, head: bytes) -> Request:
-        """The request that begins with this head. Raises ``ValueError`` when it is none."""
+        """The request that begins with this head. Raises ``ValueError`` if it is not one."""
         found = _FIRST_LINE.match(head)
         if not found:
             raise ValueError("not a request of HTTP/1")
         return cls(found[1].decode(), found[2].decode().partition("?")[0])
-
-
-# The socket that a pool's web process listens on.
-
-#: connections that the kernel keeps until they are accepted
-_BACKLOG = 128
-#: of a Unix socket: its owner and group may connect
-_MODE = 0o660
-#: its device and inode
-File = tuple[int, int] | None
 
 
 def bound(address: Address) -> socket.socket:
@@ -264,7 +256,7 @@ def _unix(path: str) -> socket.socket:
     found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         found.bind(path)
-        os.chmod(path, _MODE)
+        os.chmod(path, _SOCKET_MODE)
     except OSError:
         found.close()
         raise

@@ -26,7 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 #: the module of each name, imported at first use: pytest imports this package for its plugin in every run
-_PLACES = MappingProxyType({
+_MODULES = MappingProxyType({
     "Delete": "settlement.verdict", "Fail": "settlement.verdict", "Release": "settlement.verdict",
     "Attempt": "testing.attempts", "Ran": "testing.attempts", "RanNow": "testing.attempts",
     "PushedJob": "testing.pushes", "Pushes": "testing.pushes", "as_current": "testing.pretending",
@@ -36,9 +36,9 @@ _PLACES = MappingProxyType({
 
 
 def __getattr__(name: str) -> object:
-    if name not in _PLACES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found = getattr(import_module(f"queuepool.{_PLACES[name]}"), name)
+    globals()[name] = found = getattr(import_module(f"queuepool.{_MODULES[name]}"), name)
     return found
 
 

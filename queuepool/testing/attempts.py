@@ -1,4 +1,4 @@
-"""What was run in a test."""
+"""The attempts that ran in a test, and their outcomes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Outcome = Literal["done", "released", "failed", "quarantined"]
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt at a job. ``name`` and ``id`` are empty for a payload that is no job."""
+    """One attempt at a job. ``name`` and ``id`` are empty for a payload that is not a job."""
 
     id: str
     name: str
@@ -28,11 +28,11 @@ class Attempt:
 
     def __str__(self) -> str:
         error = "" if self.error is None else f": {self.error!r}"
-        return f"{self.name or 'a payload that is no job'} (attempt {self.attempt}) {self.outcome}{error}"
+        return f"{self.name or 'a payload that is not a job'} (attempt {self.attempt}) {self.outcome}{error}"
 
 
 class Ran:
-    """What ran."""
+    """The attempts that ran."""
 
     def __init__(self, settle: Callable[[], object] = lambda: None) -> None:
         self._settle = settle
@@ -48,11 +48,11 @@ class Ran:
         return self._attempts
 
     def add(self, attempt: Attempt) -> None:
-        """Called after each."""
+        """Called after each attempt."""
         self._attempts.append(attempt)
 
     def last(self, most: int) -> Attempt | None:
-        """The last one if there were so many."""
+        """The last one if there were at least ``most``."""
         return self._attempts[-1] if len(self._attempts) >= most else None
 
     @property
@@ -67,7 +67,7 @@ class Ran:
 
     @property
     def failed(self) -> list[Attempt]:
-        """Those with which a job failed for good, and payloads that are no job."""
+        """Those with which a job failed for good, and payloads that are not jobs."""
         return self._of("failed") + self._of("quarantined")
 
     def _of(self, outcome: Outcome) -> list[Attempt]:

@@ -1,4 +1,4 @@
-"""Putting a diversion in force, one at a time in a process."""
+"""``fake``, and how pushes are diverted: one diversion at a time is in force in a process."""
 
 from __future__ import annotations
 
@@ -18,6 +18,41 @@ from queuepool.stores.factory import Stores
 from queuepool.stores.sql.borrowed import BorrowedQueue
 from queuepool.testing.pushes import PushedJob, Pushes, pushed_jobs
 from queuepool.testing.temporary import TIME, empty, temporary_stores
+
+
+@contextmanager
+def fake() -> Iterator[Pushes]:
+    """Record what this process dispatches, by any means and in any thread, and send none of it to its store.
+
+    A dispatch still refuses what it always does. The jobs wait in a temporary store, where ``drain`` can run them; so a
+    unique job gets an empty id while an equal one waits. Raises ``QueuepoolError`` within another ``fake`` or
+    ``run_now``.
+    """
+    recorder = Recorder("fake()")
+    with diverted(recorder):
+        try:
+            yield recorder.recorded
+        finally:
+            recorder.settle()
+
+
+@contextmanager
+def diverted(recorder: Recorder) -> Iterator[None]:
+    """Divert all pushes of this process for the block. Raises ``QueuepoolError`` within another such block."""
+    if outer := diversion.active:
+        raise QueuepoolError(
+            f"{recorder.what} within {outer.what}, which a fixture may have put in force: use that one"
+        )
+    diversion.divert(recorder)
+    try:
+        yield
+    finally:
+        diversion.divert(None)
+        for one in recorder.waiting:
+            one.drop()
+        TIME.reset()
+        for stores in recorder.used:
+            empty(stores)
 
 
 class Recorder:
@@ -78,6 +113,21 @@ class Recorder:
         return [job for one in self.waiting for job in pushed_jobs(one.push)]
 
 
+def postponed(pushes: PushStore) -> Postponed | None:
+    """Where a push waits for its commit; ``None`` if it has none, or if its connection does not say when it commits.
+
+    Raises ``TypeError`` and ``ValueError`` for a connection that a push in its transaction refuses.
+    """
+    if isinstance(pushes, Postponed):
+        return pushes
+    if isinstance(pushes, BorrowedQueue):
+        pushes.check()
+        if getattr(pushes.connection, "in_atomic_block", True):  # else autocommit is off, and on_commit refuses that
+            with suppress(TypeError):
+                return pushes_after_commit(pushes, pushes.connection)[0]
+    return None
+
+
 class Reporting:
     """Pushes to a temporary store; ``report`` is called after a push, but not for one whose lock is held."""
 
@@ -93,28 +143,11 @@ class Reporting:
         return is_pushed
 
 
-@contextmanager
-def diverted(recorder: Recorder) -> Iterator[None]:
-    """Divert all pushes of this process for the block. Raises ``QueuepoolError`` within another such block."""
-    if outer := diversion.active:
-        raise QueuepoolError(f"{recorder.what} within {outer.what}, which is in force, perhaps by a fixture: use that")
-    diversion.divert(recorder)
-    try:
-        yield
-    finally:
-        diversion.divert(None)
-        for one in recorder.waiting:
-            one.drop()
-        TIME.reset()
-        for stores in recorder.used:
-            empty(stores)
-
-
-# Pushes that wait for a commit of the application's, and the commits that Django's ``TestCase`` never makes.
-
-
 class WaitingPush:
-    """One push: called at the commit, or before if only a test case withholds that. The second call does nothing."""
+    """One push that waits for a commit of the application's: called then, or earlier if only a test case withholds it.
+
+    Django's ``TestCase`` never commits. The second call does nothing.
+    """
 
     def __init__(self, session: Any, push: Push, act: Callable[[], object]) -> None:
         self.push = push
@@ -148,37 +181,3 @@ class WaitingPush:
 def _transactions_of(session: Any) -> list[Any]:
     """The blocks of ``atomic`` that are open on Django's connection, outermost first."""
     return [*getattr(session, "atomic_blocks", ())]
-
-
-def postponed(pushes: PushStore) -> Postponed | None:
-    """Where a push waits for its commit; ``None`` if it has none, or if its connection does not say when it commits.
-
-    Raises ``TypeError`` and ``ValueError`` for a connection that a push in its transaction refuses.
-    """
-    if isinstance(pushes, Postponed):
-        return pushes
-    if isinstance(pushes, BorrowedQueue):
-        pushes.check()
-        if getattr(pushes.connection, "in_atomic_block", True):  # else autocommit is off, and on_commit refuses that
-            with suppress(TypeError):
-                return pushes_after_commit(pushes, pushes.connection)[0]
-    return None
-
-
-# ``fake``: jobs are recorded and not run.
-
-
-@contextmanager
-def fake() -> Iterator[Pushes]:
-    """Record what this process dispatches, by any means and in any thread, and send none of it to its store.
-
-    What a dispatch refuses it still refuses. The jobs wait in a temporary store, where ``drain`` can run them; so a
-    unique job gets an empty id while an equal one waits. Raises ``QueuepoolError`` within another ``fake`` or
-    ``run_now``.
-    """
-    recorder = Recorder("fake()")
-    with diverted(recorder):
-        try:
-            yield recorder.recorded
-        finally:
-            recorder.settle()

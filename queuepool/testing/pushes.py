@@ -19,6 +19,10 @@ from queuepool.payload.envelope import decode
 from queuepool.payload.unique_locks import name_of
 
 _WAIT = "waiting for a commit, and not pushed before that"
+#: seconds by which delays may differ: one that is a time of day shrinks until it is compared
+_TOLERANCE = 1.0
+#: what the assertions take beside the job's arguments
+_OWN = ("queue", "delay", "times")
 
 
 class Pushes:
@@ -26,7 +30,7 @@ class Pushes:
 
     ``job`` is a job function, a ``Job`` class, an object of one, a task of Django's, or a name. Arguments are compared
     as a call: by name, with defaults. Without any, all calls count. ``delay`` takes what ``later`` takes, and may
-    differ by a second. The assertions raise ``AssertionError``, and ``TypeError`` for what no push of that job can be.
+    differ by a second. The assertions raise ``AssertionError``, and ``TypeError`` for what cannot be such a push.
     """
 
     def __init__(self, settle: Callable[[], object], waiting: Callable[[], list[PushedJob]]) -> None:
@@ -75,8 +79,8 @@ class Pushes:
     ) -> PushedJob:
         """The job was pushed with these arguments; returns the first such push.
 
-        ``queue``, ``delay``: where to, and with which delay; ``None`` = any. ``times``: exactly so often; ``None`` = at
-        least once.
+        ``queue``, ``delay``: where to, and with which delay; ``None`` = any. ``times``: exactly this often; ``None`` =
+        at least once.
         """
         __tracebackhide__ = True
         if times is not None and times < 1:
@@ -107,7 +111,7 @@ class Pushes:
             raise AssertionError(f"jobs were pushed\n{self!r}")
 
     def assert_count(self, count: int, job: object = None) -> None:
-        """So many jobs were pushed, or so many of one job."""
+        """This many jobs were pushed, or this many of one job."""
         __tracebackhide__ = True
         found = len(self) if job is None else len(self.of(job))
         if found != count:
@@ -130,17 +134,9 @@ def _wanted(
     return expected(job, args, kwargs, queue, delay)
 
 
-# What a test says that it expects of a push.
-
-#: seconds by which delays may differ: one that is a time of day shrinks until it is compared
-_TOLERANCE = 1.0
-#: what the assertions take beside the job's arguments
-_OWN = ("queue", "delay", "times")
-
-
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """``args`` and ``kwargs``: all arguments of the job; with neither, any arguments will do."""
+    """A push that a test expects. ``args`` and ``kwargs``: all arguments of the job; with neither, any will do."""
 
     name: str
     args: Sequence[Any]
@@ -214,7 +210,7 @@ def job_name(job: object) -> str:
         return job
     if is_task(job):
         return str(job.module_path)  # type: ignore[attr-defined]
-    raise TypeError(f"{job!r} is no job: give a function with @job, a Job class, an object of one, or a name")
+    raise TypeError(f"{job!r} is not a job: give a function with @job, a Job class, an object of one, or a name")
 
 
 def check_own(job: object, given: Mapping[str, object]) -> None:
@@ -251,8 +247,6 @@ def enqueued_arguments(task: Any, data: Mapping[str, Any]) -> Mapping[str, Any] 
         return None
 
 
-# One pushed job, as a test sees it.
-
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 100
 _SHORT.maxdict = _SHORT.maxlist = _SHORT.maxtuple = 10
@@ -260,7 +254,7 @@ _SHORT.maxdict = _SHORT.maxlist = _SHORT.maxtuple = 10
 
 @dataclass(frozen=True, slots=True)
 class PushedJob:
-    """What was pushed.
+    """One pushed job, as a test sees it.
 
     ``args`` and ``kwargs`` are the very objects that were given. Arguments that the job takes by name are in
     ``kwargs``, also if they were given by position; those that it takes by position alone are in ``args``.
@@ -354,7 +348,7 @@ def _as_in_json(data: object) -> object:
 
 
 def _named_in(raw: bytes) -> tuple[str, str]:
-    """Id and name in a payload; empty if it is none."""
+    """Id and name in a payload; empty if it is not a job."""
     try:
         payload = decode(raw)
     except BadPayload:

@@ -1,4 +1,4 @@
-"""``run_now``: jobs run where they are dispatched."""
+"""``run_now`` and ``drain``: jobs run in the test's process, where they are dispatched or afterwards."""
 
 from __future__ import annotations
 
@@ -21,11 +21,15 @@ from queuepool.testing.attempts import Ran, RanNow
 from queuepool.testing.diverted import Recorder, diverted
 from queuepool.testing.skipped_time import skip_in
 from queuepool.testing.temporary import TIME
-from queuepool.testing.worker import Bounds, InProcessWorker
+from queuepool.testing.worker import InProcessWorker, RunLimits
 
 _UNCOMMITTED = (
     "the job ran before the commit of the transaction that it was pushed within, and does not see its rows: push "
     "within a Session or Django's connection, or use fake(), and drain() after the commit"
+)
+_IN_TRANSACTION = (
+    "drain: a transaction is open, and what is dispatched in it waits for its commit; Django's TestCase never commits: "
+    "dispatch and drain within fake()"
 )
 
 
@@ -39,9 +43,9 @@ def run_now(*, raises: bool = True, tries: int = 1, most: int = 1000) -> Iterato
     are in the result alone. ``most``: attempts after which ``QueuepoolError`` is raised, as for a job that dispatches
     itself. Raises ``ValueError`` for a wrong number, and ``QueuepoolError`` within another ``fake`` or ``run_now``.
     """
-    bounds = Bounds(tries, most)
-    bounds.check()
-    runner = _Runner(bounds, raises=raises)
+    limits = RunLimits(tries, most)
+    limits.check()
+    runner = _Runner(limits, raises=raises)
     with diverted(runner):
         try:
             yield runner.ran
@@ -50,8 +54,44 @@ def run_now(*, raises: bool = True, tries: int = 1, most: int = 1000) -> Iterato
             runner.leave()
 
 
+def drain(*queues: str, delayed: bool = False, raises: bool = True, tries: int = 1, most: int = 1000) -> Ran:
+    """Run in this process, as a worker does, what is ready in these queues, until nothing is; ``default`` without any.
+
+    It is the queue that ``dispatch`` uses: within ``fake`` the temporary one, else the configured one, which should be
+    a test's own. ``delayed``: also what is due later, with the store's clock set forward for this process; otherwise
+    such jobs stay, and so do those that a backoff delays. ``raises``, ``tries`` and ``most`` as for ``run_now``.
+
+    Raises ``ConfigError`` for a name that no queue can have, ``ValueError`` for a wrong number, ``StoreError``, and,
+    without ``fake``, ``QueuepoolError`` in a transaction of Django's that holds back what is dispatched.
+    """
+    names = [queue_name(name) for name in queues or ("default",)]
+    limits, ran = RunLimits(tries, most), Ran()
+    limits.check()
+    queue = default_queue()
+    if diversion.active:
+        diversion.active.run()
+    elif isinstance(queue.pusher.pushes, BorrowedQueue):
+        raise QueuepoolError(_IN_TRANSACTION)
+    stores = queue.stores
+    skip = TIME.skip if diversion.active else partial(skip_in, stores.queue)
+    worker = InProcessWorker(stores, ran, limits)
+    try:
+        while worker.run_next(names) or (delayed and worker.next_due is not None):
+            if worker.next_due is not None:
+                skip(worker.next_due)
+    finally:
+        worker.leave()
+        if diversion.active is None:  # else the time stays where it is
+            stores.queue.clock = ""  # type: ignore[attr-defined]
+    if not diversion.active and not ran.attempts and isinstance(queue.pusher.pushes, Postponed):
+        raise QueuepoolError(_IN_TRANSACTION)
+    if raises and (error := worker.take_error()) is not None:
+        raise error
+    return ran
+
+
 class _Turn(NamedTuple):
-    """One job that waits, somewhere in this queue; it was due in ``delay`` seconds when that was asked last."""
+    """One job that waits, somewhere in this queue; when last asked, it was due in ``delay`` seconds."""
 
     worker: InProcessWorker
     queue: str
@@ -61,10 +101,10 @@ class _Turn(NamedTuple):
 class _Runner(Recorder):
     """The diversion of ``run_now``. A thread that dispatches while another runs jobs leaves its job to that one."""
 
-    def __init__(self, bounds: Bounds, *, raises: bool) -> None:
+    def __init__(self, limits: RunLimits, *, raises: bool) -> None:
         super().__init__("run_now()")
         self.ran = RanNow(self.recorded, self.settle)
-        self._bounds = bounds
+        self._limits = limits
         self._raises = raises
         self._workers: dict[Stores, InProcessWorker] = {}
         #: the ids of jobs in transactions whose commit cannot be seen
@@ -97,7 +137,7 @@ class _Runner(Recorder):
     def _worker(self, stores: Stores) -> InProcessWorker:
         with self._is_making:
             if stores not in self._workers:
-                self._workers[stores] = InProcessWorker(stores, self.ran, self._bounds)
+                self._workers[stores] = InProcessWorker(stores, self.ran, self._limits)
             return self._workers[stores]
 
     def _add(self, turn: _Turn) -> None:
@@ -124,51 +164,7 @@ class _Runner(Recorder):
             attempt.error.add_note(_UNCOMMITTED)
 
     def _skip_time(self) -> None:
-        """Go on to when the first delayed job is due; which one that is, the store knows."""
+        """Skip to when the first delayed job is due; only the store knows which one that is."""
         TIME.skip(min(turn.delay for turn in self._delayed))
         while self._delayed:
             self._ready.append(self._delayed.popleft())
-
-
-# ``drain``: what waits in a queue is run.
-
-_IN_TRANSACTION = (
-    "drain: a transaction is open, and what is dispatched in it waits for its commit; Django's TestCase never commits: "
-    "dispatch and drain within fake()"
-)
-
-
-def drain(*queues: str, delayed: bool = False, raises: bool = True, tries: int = 1, most: int = 1000) -> Ran:
-    """Run in this process, as a worker does, what is ready in these queues, until nothing is; ``default`` without any.
-
-    It is the queue that ``dispatch`` uses: within ``fake`` the temporary one, else the configured one, which should be
-    a test's own. ``delayed``: also what is due later, with the store's clock set forward for this process; otherwise
-    such jobs stay, and so do those that a backoff delays. ``raises``, ``tries`` and ``most`` as for ``run_now``.
-
-    Raises ``ConfigError`` for a name that no queue can have, ``ValueError`` for a wrong number, ``StoreError``, and,
-    without ``fake``, ``QueuepoolError`` in a transaction of Django's that holds back what is dispatched.
-    """
-    names = [queue_name(name) for name in queues or ("default",)]
-    bounds, ran = Bounds(tries, most), Ran()
-    bounds.check()
-    queue = default_queue()
-    if diversion.active:
-        diversion.active.run()
-    elif isinstance(queue.pusher.pushes, BorrowedQueue):
-        raise QueuepoolError(_IN_TRANSACTION)
-    stores = queue.stores
-    skip = TIME.skip if diversion.active else partial(skip_in, stores.queue)
-    worker = InProcessWorker(stores, ran, bounds)
-    try:
-        while worker.run_next(names) or (delayed and worker.next_due is not None):
-            if worker.next_due is not None:
-                skip(worker.next_due)
-    finally:
-        worker.leave()
-        if diversion.active is None:  # else the time stays where it is
-            stores.queue.clock = ""  # type: ignore[attr-defined]
-    if not diversion.active and not ran.attempts and isinstance(queue.pusher.pushes, Postponed):
-        raise QueuepoolError(_IN_TRANSACTION)
-    if raises and (error := worker.take_error()) is not None:
-        raise error
-    return ran

@@ -1,4 +1,4 @@
-"""Time that is skipped instead of waited for: a store's clock is set forward, in this process."""
+"""Time that is skipped, not waited for: a store's clock is set forward in this process. And ``next_times``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNIX, _DAY = 2440587.5, 86400.0
 
 
 class SkippedTime:
-    """That of SQLite files whose clock is ours."""
+    """The clock of SQLite files, ours in place of theirs."""
 
     def __init__(self) -> None:
         self._seconds = 0.0
@@ -54,11 +54,8 @@ class SkippedTime:
 
 
 def skip_in(store: Any, seconds: float) -> None:
-    """The clock of any store stands still, ``seconds`` later, until ``store.clock`` is set to an empty text."""
+    """Stop the clock of any store ``seconds`` from now, until ``store.clock`` is set to an empty text."""
     store.clock = f"{store.now() + seconds:.6f}"
-
-
-# ``next_times``: when the schedule of a job is due.
 
 
 def next_times(
@@ -67,7 +64,7 @@ def next_times(
     """The next ``count`` due times of a job with ``schedule``, after ``after`` (now), in that time zone.
 
     ``timezone``: that of ``[schedule]`` in the pool's configuration, in which ``after`` is, if it names none. Raises
-    ``ValueError`` for a job without a schedule, and for a time zone that there is not.
+    ``ValueError`` for a job without a schedule, and for an unknown time zone.
     """
     cron, every = rule_of(_rule_of(job))
     place = zone(timezone)

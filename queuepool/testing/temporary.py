@@ -1,4 +1,4 @@
-"""Temporary stores: SQLite files of this process, in memory where the system has a place for that."""
+"""Temporary stores: SQLite files of this process, in memory where the system allows; and ``make_tables``."""
 
 from __future__ import annotations
 
@@ -45,9 +45,28 @@ def temporary_stores(settings: ConnectionSettings) -> Stores:
 
 
 def empty(stores: Stores) -> None:
-    """Remove all that is in temporary stores: making new ones would take longer."""
+    """Empty temporary stores: making new ones would take longer."""
     deletes = "".join(f'DELETE FROM "{table}";' for table in statements_of("sqlite"))
     stores.client.ask(lambda connection: connection.connection.executescript(f"BEGIN; {deletes} COMMIT"))
+
+
+def make_tables(where: str | Path | None = None, *, connection: str | None = None) -> list[str]:
+    """Create the queue's tables that are missing, as ``queuepool migrate`` does, and return their names.
+
+    ``where`` and ``connection`` as for ``connect``. Redis has no tables: nothing is created. An existing table stays as
+    it is. Raises ``ConfigError``, ``StoreDenied`` for a table that cannot be used, and ``StoreError``.
+    """
+    from queuepool.stores.sql.migrate import client_at, migrate, places_of, problems
+
+    settings = settings_at(where, connection)
+    check_drivers(settings)
+    made = []
+    for (url, names), tables in places_of([settings]).items():
+        with closing(client_at(url, names)) as client:
+            made += migrate(client, tables)
+            for problem in problems(client, tables):
+                raise StoreDenied(problem)
+    return made
 
 
 @cache
@@ -65,34 +84,12 @@ def _stores(settings: ConnectionSettings, process: int) -> Stores:
 
 @cache
 def _folder() -> Path:
-    """Removed when the process ends that made it."""
+    """Removed when the process that made it ends."""
     made = mkdtemp(prefix="queuepool-testing-", dir=_IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None)
     atexit.register(_remove, made, os.getpid())
     return Path(made)
 
 
 def _remove(folder: str, owner: int) -> None:
-    if os.getpid() == owner:  # not by a child, which inherits what is to be done at the end
+    if os.getpid() == owner:  # not by a child, which inherits the exit handler
         shutil.rmtree(folder, ignore_errors=True)
-
-
-# ``make_tables``: what ``queuepool migrate`` does, for the database of an application's tests.
-
-
-def make_tables(where: str | Path | None = None, *, connection: str | None = None) -> list[str]:
-    """Make the queue's tables where they are missing, as ``queuepool migrate`` does, and return their names.
-
-    ``where`` and ``connection`` as for ``connect``. Redis has no tables: nothing is made. A table that is there is left
-    as it is. Raises ``ConfigError``, ``StoreDenied`` for a table that cannot be used, and ``StoreError``.
-    """
-    from queuepool.stores.sql.migrate import client_at, migrate, places_of, problems
-
-    settings = settings_at(where, connection)
-    check_drivers(settings)
-    made = []
-    for (url, names), tables in places_of([settings]).items():
-        with closing(client_at(url, names)) as client:
-            made += migrate(client, tables)
-            for problem in problems(client, tables):
-                raise StoreDenied(problem)
-    return made

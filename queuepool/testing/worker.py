@@ -37,15 +37,15 @@ from queuepool.worker.slot_writer import SlotWriter
 class InProcessWorker:
     """Runs jobs one at a time, and adds their attempts to ``ran``."""
 
-    def __init__(self, stores: Stores, ran: Ran, bounds: Bounds) -> None:
+    def __init__(self, stores: Stores, ran: Ran, limits: RunLimits) -> None:
         self._store = stores.queue
         self._ran = ran
-        self._most = bounds.most
-        self._witness = Witness()
-        context = _context(stores, bounds.tries, self._witness)
+        self._most = limits.most
+        self._listeners = OutcomeListeners()
+        context = _context(stores, limits.tries, self._listeners)
         self._batch = context.slot_writer.batch
         self._settler = context.settler
-        self._invoker = QuietInvoker(self._witness)
+        self._invoker = QuietInvoker(self._listeners)
         self._runner = Runner(context, JobLines(), self._invoker)
         self._tag = self._store.join()
         self._error: BaseException | None = None
@@ -58,7 +58,7 @@ class InProcessWorker:
         Raises ``StoreError``, and at once what ends a test rather than a job: Ctrl-C, or pytest's ``fail`` and
         ``skip``.
         """
-        self._witness.begin()
+        self._listeners.begin()
         found = self._store.reserve(queues, self._tag, 1)
         self.next_due = found.next_due
         for _, words in found.problems:
@@ -69,7 +69,7 @@ class InProcessWorker:
         [lease] = found.leases
         self._check_limit(lease)
         self._run(lease)
-        attempt = self._witness.attempt(lease)
+        attempt = self._listeners.attempt(lease)
         self._note(attempt)
         return attempt
 
@@ -91,7 +91,7 @@ class InProcessWorker:
             )
 
     def _quarantined(self, found: Reservation) -> Attempt | None:
-        """What the store itself has found to be no job, before any attempt."""
+        """Payloads in which the store itself found no job, before any attempt; returns the last."""
         attempts = [Attempt("", "", queue, 1, "quarantined", BadPayload(reason)) for queue, reason in found.quarantined]
         for attempt in attempts:
             self._note(attempt)
@@ -111,29 +111,29 @@ class InProcessWorker:
 
     def _note(self, attempt: Attempt) -> None:
         self._ran.add(attempt)
-        raised = self._witness.raised
+        raised = self._listeners.raised
         if raised is not None and not isinstance(raised, (Exception, SystemExit)):
             raise raised
-        final = attempt.error if attempt.outcome in ("failed", "quarantined") else self._witness.hook_error
+        final = attempt.error if attempt.outcome in ("failed", "quarantined") else self._listeners.hook_error
         if final is not None and self._error is None:
             final.add_note(f"the job: {attempt.name} id={attempt.id} attempt={attempt.attempt}")
             self._error = final
 
 
-def _context(stores: Stores, tries: int, witness: Witness) -> WorkerContext:
+def _context(stores: Stores, tries: int, listeners: OutcomeListeners) -> WorkerContext:
     signals, settings = WorkerSignals(), stores.settings
-    outage = Outage(signals, witness, announces=True, retries=False)
+    outage = Outage(signals, listeners, announces=True, retries=False)
     return WorkerContext(
         pool=PoolSettings(name="testing", connection=settings, tries=tries, unknown_retry=0.0),
         store=stores.queue,
         registry=TestsRegistry(),
-        listeners=witness,
+        listeners=listeners,
         signals=signals,
         slot_writer=QuietSlotWriter(),
         outage=outage,
-        settler=Settler(stores.queue, outage, witness, settings),
+        settler=Settler(stores.queue, outage, listeners, settings),
         batches=lambda: stores.batches,
-        control_state=StoreControlState(stores.control, (), witness),
+        control_state=StoreControlState(stores.control, (), listeners),
         limits=Limits.drawn(memory=0.0, max_jobs=0, max_time=0.0),
         take_deferred_hook=lambda: None,
         run_chores=lambda: None,
@@ -141,11 +141,8 @@ def _context(stores: Stores, tries: int, witness: Witness) -> WorkerContext:
     )
 
 
-# The jobs that a test's process knows.
-
-
 class TestsRegistry(Registry):
-    """Those of ``REGISTRY``, and what a framework registers in a pool at its boot, such as Django's tasks."""
+    """The jobs of ``REGISTRY``, and those that a framework registers in a pool at its boot, such as Django's tasks."""
 
     def find(self, name: str) -> Handler:
         try:
@@ -156,11 +153,8 @@ class TestsRegistry(Registry):
             return REGISTRY.find(name)
 
 
-# Listeners that note what becomes of an attempt, and pass every event on to those of the process.
-
-
-class Witness(Listeners):
-    """One worker's."""
+class OutcomeListeners(Listeners):
+    """Listeners of one worker: note what becomes of its attempt, and pass every event on to those of the process."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -210,7 +204,7 @@ class Witness(Listeners):
 
 
 class NoAlarm(Alarm):
-    """No timer and no handler: they are the test's process's own."""
+    """No timer and no handler: those are the test process's own."""
 
     def __init__(self) -> None:
         pass
@@ -293,17 +287,14 @@ def _is_in_a_loop() -> bool:
     return True
 
 
-# How often jobs may run in a test.
-
-
-class Bounds(NamedTuple):
-    """``tries``: the pool's default, 0 = no limit; ``most``: attempts in all."""
+class RunLimits(NamedTuple):
+    """How often jobs may run. ``tries``: the pool's default, 0 = no limit; ``most``: attempts in all."""
 
     tries: int
     most: int
 
     def check(self) -> None:
-        """Raise ``ValueError`` for what is no count."""
+        """Raise ``ValueError`` for what is not a count."""
         for name, value, least in (("tries", self.tries, 0), ("most", self.most, 1)):
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ValueError(f"{name} cannot be {value!r}: it is a whole number from {least}")

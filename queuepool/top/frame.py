@@ -67,7 +67,7 @@ def _body(reading: PoolReading, view: View, place: Display, room: int) -> list[L
     few = min(len(summary.rows), max((room - 2 - _LEAST) // 3, 0))
     top = [line(""), *table(summary.columns, summary.rows[:few], place.columns, summary.rows)] if few else []
     left = len(summary.rows) - few if few else 0
-    gap = line(f"and {count(left)} more: key 2" if left else "", Style.FAINT)
+    gap = line(f"and {count(left)} more: press 2" if left else "", Style.FAINT)
     return [*top, gap, *_scrolled(main, view, place, room - len(top) - 1)]
 
 
@@ -124,7 +124,7 @@ def head(reading: PoolReading, now: float, place: Display) -> Iterator[Line]:
 
 
 def _troubles(health: Health, place: Display) -> Iterator[Line]:
-    """At most on a quarter of the lines: the tables must be seen, too."""
+    """On at most a quarter of the lines: the tables must be seen, too."""
     found = [plain(f"! {trouble.text}", place.encoding) for trouble in health.troubles]
     most = max(place.lines // 4, 1) if place.lines else len(found)
     for each in found[:most]:
@@ -181,7 +181,7 @@ def _origin(local: LocalPool) -> str:
 
 
 def details(process: ProcessRow, place: Display) -> Iterator[Line]:
-    """A line for each fact, that of a long text on several."""
+    """A line for each fact, several for a long text."""
     facts = process.to_json()
     facts |= facts.pop("job", {})
     for key, value in facts.items():

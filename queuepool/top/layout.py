@@ -65,7 +65,7 @@ def within(spans: Line, columns: int) -> Line:
 
 
 class Column(NamedTuple):
-    """``least``: columns below which its texts are not cut. ``drop``: the highest goes first; 0 = stays.
+    """``least``: the width below which its texts are not cut. ``drop``: the highest goes first; 0 = stays.
 
     ``is_extra``: left out if no row has anything in it.
     """

@@ -22,19 +22,17 @@ from queuepool.top.view import KeyCommand, Mode, View, asked, command_for, moved
 
 #: seconds between two looks at the board
 PERIOD = 0.5
-_OTHER_STORE = (
-    "refused: the pool works on another store than this command; use queuepool top with its -c FILE or --url URL"
-)
+_OTHER_STORE = "refused: the pool's store is not this command's; run queuepool top with the pool's -c FILE or --url URL"
 #: most bytes of a verb's output that are read
 _MOST_OUTPUT = 4096
 #: most directories that are looked at
 _MOST_FOLDERS = 1000
-#: the variable that names a configuration file: it is not that of a pool which was found by its directory
+#: names a configuration file, which is not that of a pool found by its directory
 _FILE = "QUEUEPOOL_CONFIG"
 
 
 class Top:
-    """``find`` gives the pools to choose from, at least one: pools come and go."""
+    """The loop; ``find`` gives the pools to choose from, at least one: pools come and go."""
 
     def __init__(self, screen: Screen, find: Callable[[], Sequence[Watched]]) -> None:
         self._screen = screen
@@ -48,7 +46,7 @@ class Top:
         self._next_look = 0.0
 
     def run(self) -> None:
-        """Until it is ended by a key, or the terminal is gone."""
+        """Run until a key ends it, or the terminal is gone."""
         while not self._view.has_ended:
             reading = self._look()
             try:
@@ -102,7 +100,7 @@ class Top:
 
 
 class Verb:
-    """One at a time, in a process of its own: the store may be away, and the screen goes on."""
+    """Runs one verb at a time, in another process: the store may be away, and the screen must not wait."""
 
     def __init__(self) -> None:
         self._child: subprocess.Popen[bytes] | None = None

@@ -19,6 +19,8 @@ from queuepool.board.status import LocalPool, board_of, local_pool
 from queuepool.errors import ConfigError, NotRunning
 
 T = TypeVar("T")
+V = TypeVar("V")
+K = TypeVar("K")
 #: seconds over which rates and percentiles are taken, and between the readings that are kept for them
 RATES, PERCENTILES = 10.0, 60.0
 _KEPT_OF_EACH = 10
@@ -57,7 +59,7 @@ class PoolReading:
 
 
 class PoolReader:
-    """Reads one pool again and again; the one that has its name next is another pool."""
+    """Reads one pool again and again; a later master with its name is another pool."""
 
     def __init__(self, runtime: RuntimeDir) -> None:
         self.name = runtime.name
@@ -131,7 +133,7 @@ class SeenReady(NamedTuple):
 class Pace:
     """``None`` and what is missing are unknown: a second reading has not come, or the pool counts nothing.
 
-    ``rates``: jobs a second. ``growth``: ready jobs a second, by queue. ``recent``: what has ended of late.
+    ``rates``: jobs a second. ``growth``: ready jobs a second, by queue. ``recent``: what has ended in the last minute.
     """
 
     rates: tuple[float, float, float] | None = None
@@ -139,7 +141,7 @@ class Pace:
     recent: Mapping[tuple[str, str], JobCounts] | None = None
 
     def waits(self) -> dict[str, Histogram]:
-        """The waits of first attempts of late, by queue."""
+        """The waits of first attempts in the last minute, by queue."""
         found: dict[str, Histogram] = {}
         for (queue, _), counts in (self.recent or {}).items():
             found[queue] = found[queue].plus(counts.wait) if queue in found else counts.wait
@@ -194,10 +196,6 @@ def minus(new: JobCounts, old: JobCounts) -> JobCounts:
         return new
     numbers = {name: getattr(new, name) - getattr(old, name) for name in (*OUTCOMES, *LOSSES)}
     return JobCounts(**numbers, run=new.run.minus(old.run), wait=new.wait.minus(old.wait))
-
-
-V = TypeVar("V")
-K = TypeVar("K")
 
 
 def _most(found: Mapping[K, V]) -> dict[K, V]:

@@ -16,7 +16,7 @@ from queuepool.unix.signals import listen_for
 
 #: most keys that are taken at once: of a storm of resizes or a held key, one frame is drawn
 _MOST_KEYS = 200
-#: milliseconds after which ESC is a key of its own and no longer the beginning of another
+#: milliseconds after which ESC is a key by itself and no longer the beginning of another
 _ESCAPE_DELAY = 50
 _KEYS = {
     curses.KEY_UP: "up",
@@ -84,7 +84,7 @@ class Screen:
         for number, spans in enumerate(lines):
             with suppress(curses.error):  # after the last cell of the last line there is no place for the cursor
                 self._window.move(number, 0)
-                self._window.clrtoeol()  # what a line before it has taken too much
+                self._window.clrtoeol()  # what a wide line before it has left here
                 for span in spans:
                     self._window.addstr(span.text, self._looks[span.style])
         self._window.refresh()

@@ -80,7 +80,7 @@ QUEUE_COLUMNS = (
 
 
 class QueueRow(NamedTuple):
-    """One queue. ``growth`` is in ready jobs a second, ``None`` if unknown; ``wait`` is of first attempts of late."""
+    """One queue. ``growth`` is in ready jobs a second, ``None`` if unknown; ``wait`` is of recent first attempts."""
 
     name: str
     facts: QueueFacts
@@ -152,7 +152,7 @@ JOB_COLUMNS = (
 
 
 class NameRow(NamedTuple):
-    """The jobs of one name from one queue; ``recent`` has those that have ended of late."""
+    """The jobs of one name from one queue; ``recent`` has those that ended in the last minute."""
 
     queue: str
     name: str
@@ -182,7 +182,7 @@ def _quantile(times: Histogram, share: float, bounds: tuple[float, ...]) -> str:
 
 
 class Page(Enum):
-    """What the large table has."""
+    """What the large table shows."""
 
     WORKERS = "workers"
     QUEUES = "queues"

@@ -277,12 +277,12 @@ def test_without_a_working_directory_there_is_no_file_of_ours(tmp_path, monkeypa
 @each(
     ("said", "message"),
     [
-        ({"driver": "redis", "url": "sqlite:///x"}, "driver: redis contradicts the url, which is one of sql"),
-        ({"driver": "sql", "url": "unix:///x"}, "driver: sql contradicts the url, which is one of redis"),
-        ({"prefix": "laravel_"}, "prefix: is for the keys of Redis"),
-        ({"prefix": "laravel_", "url": "mysql://u@h/d"}, "prefix: is for the keys of Redis"),
-        ({"failed": "sql", "driver": "redis"}, "failed: sql is not where the queue is: say where by failed_url"),
-        ({"failed": "redis"}, "failed: redis is not where the queue is: say where by failed_url"),
+        ({"driver": "redis", "url": "sqlite:///x"}, "driver: redis contradicts the url, which leads to sql"),
+        ({"driver": "sql", "url": "unix:///x"}, "driver: sql contradicts the url, which leads to redis"),
+        ({"prefix": "laravel_"}, "prefix: is for keys in Redis"),
+        ({"prefix": "laravel_", "url": "mysql://u@h/d"}, "prefix: is for keys in Redis"),
+        ({"failed": "sql", "driver": "redis"}, "failed: sql is not where the queue is: set failed_url"),
+        ({"failed": "redis"}, "failed: redis is not where the queue is: set failed_url"),
         ({"failed": "redis", "failed_url": "mysql://h/d"}, "failed: redis contradicts failed_url"),
         ({"failed": "null", "failed_url": "mysql://h/d"}, "failed-url: contradicts failed = null"),
     ],
@@ -316,9 +316,9 @@ def test_a_contradiction_of_the_environment_with_a_file_names_what_said_it(tmp_p
         load(path, {}, {"QUEUEPOOL_CONNECTION_URL": "mysql://h/d", "QUEUEPOOL_CONNECTION_DRIVER": "redis"})
 
     assert [
-        "QUEUEPOOL_CONNECTION_DRIVER: redis contradicts the url, which is one of sql",
-        f"{path}:4: [connection] prefix: is for the keys of Redis: "
-        "leave it out, a database's tables have names (jobs_table ...)",
+        "QUEUEPOOL_CONNECTION_DRIVER: redis contradicts the url, which leads to sql",
+        f"{path}:4: [connection] prefix: is for keys in Redis: "
+        "leave it out, a database's tables are named by jobs_table and so on",
     ] == str(caught.value).splitlines()
 
 

@@ -63,7 +63,7 @@ def test_it_is_found_wherever_it_is(at):
 
     assert "" == gone.stdout
     for looked in (
-        "no pool that is known here (default", "not among the failed jobs", "in quarantine",
+        "no pool known here (default", "not among the failed jobs", "in quarantine",
         "first 1000 ready, delayed and reserved jobs of queues default, other",
     ):  # fmt: skip
         assert looked in gone.stderr
@@ -92,12 +92,12 @@ def test_it_is_found_although_a_store_of_another_thing_is_away(site, own_server)
     assert "quarantined" == asked(site, "odd-1", "-c", "q.ini")["state"]
     said = site.run("job", *site.where, "-c", "q.ini", "never", check=False)
     assert 1 == said.returncode
-    assert "; not looked at: failed jobs (failed store: " in said.stderr
+    assert "; not searched: failed jobs (failed store: " in said.stderr
 
 
 def test_the_end_of_one_that_is_not_tracked_cannot_be_waited_for(site):
     job_id = site.push()
     done = site.run("job", *site.where, job_id, "--wait", check=False)
 
-    assert (1, f"job {job_id} is not tracked: its end cannot be waited for\n") == (done.returncode, done.stderr)
+    assert (1, f"job {job_id} is not tracked: cannot wait for its end\n") == (done.returncode, done.stderr)
     assert "state: queued\n" in done.stdout

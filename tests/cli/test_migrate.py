@@ -16,7 +16,7 @@ from tests.support.laravel_peer import Peer, require_php
 
 pytestmark = pytest.mark.every_store("url")
 
-MADE = "made table jobs\nmade table failed_jobs\nmade table cache\nmade table cache_locks\n"
+MADE = "created table jobs\ncreated table failed_jobs\ncreated table cache\ncreated table cache_locks\n"
 TABLES = ("jobs", "failed_jobs", "cache", "cache_locks")
 PDO = {"sqlite": "sqlite", "postgres": "pgsql", "mariadb": "mysql"}
 DRIVERS = {"sqlite": "pysqlite", "postgresql": "psycopg", "mariadb": "pymysql"}
@@ -113,7 +113,7 @@ def test_a_table_that_is_missing_is_made_beside_the_others(url):
     migrate(url)
     rows(url, "DROP TABLE failed_jobs")
 
-    assert (0, "made table failed_jobs\n", "") == told(migrate(url))
+    assert (0, "created table failed_jobs\n", "") == told(migrate(url))
     assert set(TABLES) == set(inspect(engine_of(url)).get_table_names())
 
 
@@ -231,7 +231,7 @@ def test_each_database_of_a_connection_gets_what_belongs_there(tmp_path, redis_u
     for name in ("failed.db", "cache.db"):
         Path(tmp_path, name).touch()
 
-    assert (0, "made table failed_jobs\nmade table cache\nmade table cache_locks\n", "") == told(
+    assert (0, "created table failed_jobs\ncreated table cache\ncreated table cache_locks\n", "") == told(
         queuepool("migrate", "-c", "pool.ini", cwd=tmp_path)
     )
     assert ["failed_jobs"] == inspect(engine_of(f"sqlite:///{tmp_path}/failed.db")).get_table_names()

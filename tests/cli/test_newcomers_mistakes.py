@@ -198,7 +198,7 @@ def test_a_push_without_modules_looks_into_the_module_that_the_job_names(tmp_pat
     ("name", "why"),
     [
         ("other.service.send", "cannot import other.service: there is no other in "),
-        ("send", "its name holds none"),
+        ("send", "its name contains none"),
         ("json.dumps", "json registers no job"),
         ("raises.work", "cannot import raises: KeyError: 'SHOP'"),
     ],

@@ -103,7 +103,7 @@ def test_with_outcomes_they_go_on(place: Place) -> None:
 
     assert [
         ("ok", "1 job read"),
-        ("ok", f"1 job: {STEP}: chain (goes on by queue after), batch (goes on by queue after)"),
+        ("ok", f"1 job: {STEP}: chain (continued through queue after), batch (continued through queue after)"),
     ] == place.peek()
 
 
@@ -120,7 +120,7 @@ def test_a_batch_whose_database_is_unknown_is_told(place: Place, redis_socket: s
     with closing(Queue(ConnectionSettings(url=url))) as queue:
         queue.push_object(STEP, {"number": 1, "batchId": "9d2e"})
 
-    assert ("warn", f"1 job: {STEP}: nothing is known of its batch while it runs: set batches_url") in place.peek()
+    assert ("warn", f"1 job: {STEP}: it cannot see its batch while it runs: set batches_url") in place.peek()
 
 
 def test_debounced_jobs_middleware_and_closures_are_refused(place: Place) -> None:
@@ -177,7 +177,7 @@ def test_a_lock_is_looked_for_and_not_promised(place: Place) -> None:
     assert ("ok", f"1 job: {STEP}: unique lock {LOCK!r}") == named
     words = f"1 job: {STEP}: its unique lock {LOCK!r} is not held at sqlite:///"
     assert ("warn", True) == (lost[0], lost[1].startswith(words))
-    assert lost[1].endswith("Laravel has it elsewhere (lock_url), or its time is over")
+    assert lost[1].endswith("Laravel has it elsewhere (lock_url), or it has expired")
 
 
 def test_a_lock_under_another_prefix_is_found_and_the_setting_is_named(place: Place) -> None:
@@ -207,7 +207,7 @@ def test_a_lock_in_another_store_is_found_and_the_setting_is_named(place: Place,
         cache.set(LOCK, "me")
         [_, misplaced, _] = place.peek()
 
-    assert misplaced[1].endswith(", where nobody looks for it: set lock_url, to the URL that control_url has")
+    assert misplaced[1].endswith(", where no worker looks for it: set lock_url to the URL in control_url")
 
 
 def test_a_lock_of_which_the_payload_says_nothing_is_told(place: Place) -> None:

@@ -26,7 +26,7 @@ def test_queues_that_nobody_serves_are_marked_and_those_of_any_host_are_not(site
         marked = {queue: row["served"] for queue, row in rows(site, verb).items()}
         assert {"default": False, "campaing": False, "theirs": True} == marked  # no pool runs here
         said = site.run(verb, *site.where)
-        assert "warn: queue campaing: no pool that runs serves it\n" in said.stderr
+        assert "warn: queue campaing: no running pool serves it\n" in said.stderr
         assert "theirs" not in said.stderr
         assert "warn" not in said.stdout
     with site.pool("--workers", "1"):
@@ -62,10 +62,10 @@ def test_a_paused_queue_is_shown_with_since_when_and_by_whom(site):
     since = pauses["default"]["since"]
     assert iso(began - 1) <= since <= iso(began + 60)
     assert (by, None) == (pauses["default"]["by"], pauses["high"]["by"])
-    assert f"queue default: is paused already (since {since} by {by})\n" == again
+    assert f"queue default: already paused (since {since} by {by})\n" == again
     assert f": default (since {since} by {by}), high (since {pauses['high']['since']})\n" in said
-    assert f"warn: queue default: is paused (since {since} by {by})\n" in warned
-    assert "warn: queue high: is paused\n" in warned
+    assert f"warn: queue default is paused (since {since} by {by})\n" in warned
+    assert "warn: queue high is paused\n" in warned
     assert ["default", "high"] == notice["queues"]
 
 

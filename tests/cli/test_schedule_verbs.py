@@ -93,7 +93,9 @@ def test_the_state_says_what_is_wrong_with_a_schedule(site, cli, settled, state)
     site.queue.stores.values.begin({"sync": ""}, int(site.queue.stores.queue.now()) + settled)
 
     assert state == json.loads(cli("schedule", "list", "--json"))[1]["state"]
-    assert ("the clock was ahead; queuepool schedule forget sync" in cli("check")) == (state == "clock ahead")
+    assert ("the clock was ahead; to end this: queuepool schedule forget sync" in cli("check")) == (
+        state == "clock ahead"
+    )
 
 
 def test_the_next_times_are_shown_without_a_server(cli, site):
@@ -115,7 +117,7 @@ def test_a_job_is_pushed_by_hand_and_the_due_times_stay(site, cli):
     assert (job_id, "tick", {"kind": "daily"}) == (payload.id, payload.name, payload.data)
     assert datetime.fromisoformat(payload.fields["scheduledFor"]).utcoffset()
     assert {} == site.queue.stores.values.marks()
-    assert "nightly: its last job is still queued or runs" in cli("schedule", "run", "nightly", code=1)
+    assert "nightly: its last job is still queued or running" in cli("schedule", "run", "nightly", code=1)
     assert 1 == len(waiting(site))
 
 
@@ -135,8 +137,8 @@ def test_schedules_are_paused_and_resumed_one_by_one_or_all(site, cli):
     assert ["new", "paused"] == states()
     assert "all schedules, connection default: paused on all hosts\n" == cli("schedule", "pause")
     assert ["paused", "paused"] == states()
-    assert "all schedules, connection default: goes on; still paused: sync\n" == cli("schedule", "resume")
-    assert "schedule sync: goes on\n" == cli("schedule", "resume", "sync")
+    assert "all schedules, connection default: continues; still paused: sync\n" == cli("schedule", "resume")
+    assert "schedule sync: continues\n" == cli("schedule", "resume", "sync")
     cli("schedule", "resume", "sync")
     assert ["new", "new"] == states()
     site.queue.stores.control.down()
@@ -256,7 +258,9 @@ queue = nowhere
     assert "warn schedule ours: no module registers its job App\\Jobs\\Report" in said
     assert "warn schedule typo: no module registers its job tock" in said
     assert "warn schedule wrong: no pool of this configuration serves its queue nowhere" in said
-    assert "warn schedule wrong: its job names queue mail, but is pushed to nowhere: say queue = ..." in said
+    assert (
+        "warn schedule wrong: its job names queue mail, but the schedule pushes it to nowhere: set queue = ..." in said
+    )
     assert "warn schedule wrong: data: bad arguments for tests.schedules.other: " in said
 
 

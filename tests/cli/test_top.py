@@ -229,7 +229,7 @@ def test_once_is_plain_text_with_all_tables(tmp_path, board, place):
         done.stdout[:26],
         done.stdout[done.stdout.index("worker 2") :][:8],
     ]
-    assert "rates: of 1 s" in done.stdout
+    assert "rates: over 1 s" in done.stdout
     assert "\x1b" not in done.stdout
 
 
@@ -300,15 +300,15 @@ def test_keys_ask_and_run_the_verb_of_their_name(site):
         assert "queuepool default  running" in found.text()
 
         found.press("Py")
-        found.shows("queuepool default  paused", "pool default: paused, its workers begin no more jobs")
+        found.shows("queuepool default  paused", "pool default: paused: its workers start no more jobs")
         found.press("Py")
-        found.shows("queuepool default  running", "pool default: goes on")
+        found.shows("queuepool default  running", "pool default: continues")
         found.press("+y")
         found.shows("0 of 2 workers busy", "pool default has 2 workers")
         found.press("2Qy")
         found.shows("its queues are paused: default", "queue default: paused on all hosts")
         found.press("Qy")
-        found.shows("queue default: goes on")
+        found.shows("queue default: continues")
         found.press("Ry")
         found.shows("generation 2")
         halt(pool.pid)
@@ -327,7 +327,7 @@ def test_a_verb_that_fails_says_why(tmp_path, board, place):
         found.press("+y")
         found.shows("failed with exit code 2: queuepool scale: ")
         found.press("2Q")
-        found.shows("refused: the pool works on another store than this command")
+        found.shows("refused: the pool's store is not this command's")
 
 
 def test_it_leaves_no_files_open_and_sends_the_pool_nothing(top, board):

@@ -360,12 +360,12 @@ def test_scale_changes_the_number_of_workers_within_what_the_board_has_room_for(
 
 def test_pause_and_continue_hold_the_local_pool(site, cli, here):
     with site.pool("--workers", "1") as pool:
-        assert "pool default: paused, its workers begin no more jobs\n" == cli("pause", *here).stdout
+        assert "pool default: paused: its workers start no more jobs\n" == cli("pause", *here).stdout
         eventually(lambda: pool.pids(r"worker 1 \[default\] paused"))
         site.push("ok")
         assert "default: paused" in cli("status", *here).stdout
         assert [] == site.trail()
-        assert "pool default: goes on\n" == cli("continue", *here).stdout
+        assert "pool default: continues\n" == cli("continue", *here).stdout
         eventually(lambda: site.trail(event="end"))
 
 
@@ -425,7 +425,7 @@ def test_down_and_up_say_what_they_did(site, cli, at):
     up, again = cli("up", *at), cli("up", *at)
 
     assert (True, False) == (is_down, read(()).down)
-    assert ["maintenance mode is on", "maintenance mode is off", "there was no maintenance mode"] == [
+    assert ["maintenance mode is on", "maintenance mode is off", "maintenance mode was not on"] == [
         done.stdout.partition(",")[0] for done in (down, up, again)
     ]
 
@@ -676,7 +676,7 @@ def test_clear_asks_first_and_without_a_terminal_wants_force(site, cli, at):
     site.push("ok", queue="high")
     vague, forced = cli("clear", *at, "high"), cli("clear", *at, "high", "--force")
 
-    assert (2, True) == (vague.returncode, "say --force" in vague.stderr)
+    assert (2, True) == (vague.returncode, "give --force" in vague.stderr)
     assert (0, "dropped 1 job of high\n") == (forced.returncode, forced.stdout)
     assert 0 == site.queue.size("high")
 

@@ -111,7 +111,7 @@ shown(lambda: send_mail("s", "b", None, ["b@example.org"]))
     header, own, odd, size, silent, loud = project.python(MESSAGES + program).splitlines()
 
     assert "BadHeaderError" in header
-    assert "TypeError a Own makes its own MIME message, which no payload holds" in own
+    assert "TypeError a Own makes its own MIME message, which a payload cannot hold" in own
     assert "NotSendable" in odd
     assert ("1", "0") == (size, silent)
     assert loud.startswith("Store")
@@ -155,8 +155,8 @@ for options in ({"queu": "mail"}, {"tries": "x"}, {"backend": OURS}, {"backend":
         "settings.QUEUEPOOL_EMAIL: tries cannot be 'x'",
         "it is the path of the backend that sends",
         "settings.QUEUEPOOL_EMAIL['backend']: ",
-        "settings.QUEUEPOOL_EMAIL['unique']: is no option of a message",
-        "settings.QUEUEPOOL_EMAIL: is a dict",
+        "settings.QUEUEPOOL_EMAIL['unique']: is not an option of a message",
+        "settings.QUEUEPOOL_EMAIL: must be a dict",
     ]
 
     assert [] == [(problem, line) for problem, line in zip(expected, lines, strict=True) if problem not in line]

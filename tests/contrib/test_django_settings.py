@@ -106,8 +106,8 @@ def test_a_name_of_sqlites_may_be_a_uri():
         ["sqlite:////srv/a%20b%3F.db"],
         ["sqlite:////srv/u.db"],
         [f"sqlite:///{os.getcwd()}/u.db"],
-        [f"{begin} has a NAME with 'mode=ro', which a URL cannot say{end}"],
-        [f"{begin} has a NAME with a host, and the file is on this one{end}"],
+        [f"{begin} has a NAME with 'mode=ro', which a URL cannot express{end}"],
+        [f"{begin} has a NAME with a host, but the file must be on this one{end}"],
     ] == read(
         case({}, **SQLITE | {"NAME": "file:/srv/u.db?mode=rwc"}, OPTIONS={"uri": True}),
         case({}, **SQLITE | {"NAME": "file:///srv/a%20b%3F.db?cache=private"}),
@@ -124,7 +124,7 @@ def test_the_options_of_mysql_are_those_of_its_url():
         [f"mysql://{LOGIN}@/shop?unix_socket=/run/mysqld/mysqld.sock"],
         [f"mysql://{LOGIN}@/shop?unix_socket=/run/m.sock"],
         ["settings.QUEUEPOOL['connection']['database']: DATABASES['default'] has the option 'read_default_file', which "
-         "a URL cannot say: give the queue a url instead"],
+         "a URL cannot express: give the queue a url instead"],
     ] == read(
         case({}, **MYSQL, OPTIONS={"charset": "utf8mb4", "init_command": "SET x = 1", "isolation_level": None}),
         case({}, **MYSQL | {"HOST": "/run/mysqld/mysqld.sock"}),
@@ -145,19 +145,19 @@ def test_a_wrong_setting_is_one_line():
 
     assert [
         [
-            f"{place}['pool:mail']: is a dict of sections, {{'connection': {{...}}, 'pool': {{...}}}}",
+            f"{place}['pool:mail']: must be a dict of sections, {{'connection': {{...}}, 'pool': {{...}}}}",
             f"{place}['pool']['wrokers']: unknown key; did you mean 'workers'?",
             f"{place}['pool']['timeout']: 'long' is not a time: write seconds (60, 0.5), or a unit: 60s, 2m, 1h, 1d",
-            f"{place}['pool']['queue']: is a dict, and not a text, a number, True or False, or a list of them",
+            f"{place}['pool']['queue']: is a dict, not a text, a number, True or False, or a list of them",
             f"{place}['pool']['tries']: '-1' is not a whole number from 0 to 999999999",
             f"{place}['conection']: unknown section; did you mean [connection]?",
             f"{place}['connection']['databse']: unknown key; did you mean 'database'?",
         ],
-        [f"{place}: is a dict of sections, {{'connection': {{...}}, 'pool': {{...}}}}"],
+        [f"{place}: must be a dict of sections, {{'connection': {{...}}, 'pool': {{...}}}}"],
         [f"{place}['connection']['database']: contradicts url: the queue is in one place"],
         [f"{place}['connection']['database']: 'defualt' is not in DATABASES; did you mean 'default'?"],
         [f"{place}['on_commit']: 'defualt' is not in DATABASES; did you mean 'default'?"],
-        [f"{place}['on_commit']: is True, False or a name in DATABASES, and not 1"],
+        [f"{place}['on_commit']: must be True, False or a name in DATABASES, not 1"],
     ] == read(
         case(wrong),
         case([]),
@@ -175,9 +175,9 @@ def test_a_database_that_no_url_leads_to_is_named():
 
     assert [
         [f"{begin} has no HOST: write the path of the socket, as '/var/run/postgresql', or a host{end}"],
-        [f"{begin} has the option 'service', which a URL cannot say{end}"],
-        [f"{begin} has the option 'assume_role', which a URL cannot say{end}"],
-        [f"{begin} is of unknown, and a queue is in SQLite, PostgreSQL or MySQL"],
+        [f"{begin} has the option 'service', which a URL cannot express{end}"],
+        [f"{begin} has the option 'assume_role', which a URL cannot express{end}"],
+        [f"{begin} is of unknown, but a queue needs SQLite, PostgreSQL or MySQL"],
     ] == read(
         case({}, **POSTGRES | {"HOST": ""}),
         case({}, **POSTGRES, OPTIONS={"service": "shop"}),

@@ -246,7 +246,7 @@ def test_wrong_options_are_one_line_each_of_the_system_checks(project):
     assert [
         "TASKS['b0']['OPTIONS']['tires']: unknown option; did you mean 'tries'?",
         "TASKS['b1']['OPTIONS']: tries cannot be -1",
-        "TASKS['b2']['OPTIONS']['keep']: must be above 0 seconds, for Django asks for results",
+        "TASKS['b2']['OPTIONS']['keep']: must be above 0 seconds, as Django asks for results",
         "TASKS['b3']['OPTIONS']: keep: 'long' is not a time: write seconds (60, 0.5), or a unit: 60s, 2m, 1h, 1d",
         "TASKS['b4']['QUEUES']: 'a b' is not a queue name: 1 to 200 of A-Z a-z 0-9 _ . { } : -",
     ] == project.python(IMPORTS + "print(*(error.msg for error in run_checks()), sep='\\n')").splitlines()

@@ -162,7 +162,7 @@ def test_baggage_that_is_too_long_is_cut_to_whole_members(traced):
 
     assert "tenant=7" == found[0]
     assert [f"k{n}={1000 * 'x'}" for n in range(3)][: len(found) - 1] == found[1:] != []
-    assert 1 == log.count("otel: baggage is longer than the 3072 characters that go with a job")
+    assert 1 == log.count("otel: baggage is longer than the 3072 characters that a job can carry")
 
 
 @pytest.mark.fault("F84")

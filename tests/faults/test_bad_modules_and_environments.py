@@ -83,7 +83,7 @@ def test_bad_input_environment(site, entry):
         ("QUEUEPOOL_POOL_WORKERS", "0", "'0' is neither a number"),
         ("QUEUEPOOL_POOL_WROKERS", "4", "did you mean 'workers'?"),
         ("QUEUEPOOL_POOL_QUEUE", "a\nb", "contains a tab, a line break"),
-        ("QUEUEPOOL_CONNECTION_URL", "redis://:s3cr3t@@h", "has an @ too many"),
+        ("QUEUEPOOL_CONNECTION_URL", "redis://:s3cr3t@@h", "has one @ too many"),
         ("QUEUEPOOL_CONFIG", "nowhere.ini", "cannot be read"),
     ],
 )

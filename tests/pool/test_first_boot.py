@@ -115,7 +115,7 @@ def test_a_wait_for_a_restart_ends_when_its_time_is_over(site):
         began = time.monotonic()
         done = site.run("reload", "--wait", "1", *place, check=False)
         assert 1 == done.returncode
-        assert "the time is over, 0 of 1 workers run the new code" in done.stderr
+        assert "timed out, 0 of 1 workers run the new code" in done.stderr
         assert time.monotonic() - began >= 1.0
         pool.signal(signal.SIGQUIT)
         assert 0 == pool.wait()

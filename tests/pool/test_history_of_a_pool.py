@@ -71,7 +71,7 @@ def test_since_when_is_seen_line_by_line(at):
 
     assert whole["per_minute"] >= 1.0  # the pool has not lived for as long as the range
     assert (2, 2) == (refused.returncode, both.returncode)
-    assert "a range this long is kept by 10m" in refused.stderr
+    assert "a range this long is kept in steps of 10m" in refused.stderr
 
 
 @pytest.mark.parametrize("setting", ["history = 0", "metrics = no"])
@@ -103,7 +103,7 @@ def test_nonsense_in_the_store_is_counted_and_costs_nothing_else(site, server):
     server.hset(key, "large:p:1", b"x" * 50_000_000)
     done = site.run("history", *site.where)
 
-    assert "2 texts of the history made no sense" == done.stderr.strip()
+    assert "2 records of the history cannot be read" == done.stderr.strip()
     assert ["QUEUE", "default", "", "QUEUE", "default"] == [line[:7].strip() for line in done.stdout.splitlines()][:5]
 
 

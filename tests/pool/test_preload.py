@@ -257,7 +257,7 @@ def test_check_warns_of_threads_that_no_worker_would_have(site, preload, warned)
     (site.path / "pool.ini").write_text(f"[pool]\npreload = {preload}\nmodules = tests.support.poolapp,threaded\n")
     said = site.run("check", "-c", "pool.ini", *site.where).stdout
 
-    assert warned == ("warn preload: the modules start threads=1" in said.lower())
+    assert warned == ("warn preload: importing the modules starts threads=1" in said.lower())
 
 
 # Restarts

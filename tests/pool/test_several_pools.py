@@ -105,22 +105,22 @@ def test_a_pool_that_is_down_can_be_seen_tried_again_paused_and_stopped(site):
         os.kill(killed, signal.SIGKILL)
         eventually(lambda: pool.log().count("never became ready") > 1)
         code, words = said("status")
-        assert (3, True) == (code, "pool first: down, and tried again by its parent: master pid=" in words)
+        assert (3, True) == (code, "pool first: down, its parent tries again: master pid=" in words)
         code, words = said("reload")
-        assert (1, True) == (code, "pool first: is down; it is tried again at once\n" in words)
+        assert (1, True) == (code, "pool first is down; it is tried again at once\n" in words)
         assert "pool first is down: master pid=" in words
         # After the reload it may be tried again at this moment, and its master hears of the pause itself.
-        paused = "is down; it will be paused when it is back", "paused, its workers begin no more jobs"
-        assert said("pause", "--pool", "first") in [(0, f"pool first: {words}\n") for words in paused]
+        paused = " is down; it will be paused when it is back", ": paused: its workers start no more jobs"
+        assert said("pause", "--pool", "first") in [(0, f"pool first{words}\n") for words in paused]
         module.write_text("from tests.support.poolapp import *\n")
         eventually(lambda: pool.pids(r"^queuepool: master \[first\] paused"))
 
         module.write_text(PICKY)
         os.kill(pool.pids(r"^queuepool: master \[first\]")[0], signal.SIGKILL)
         eventually(lambda: pool.log().count("never became ready") > 3)
-        assert (0, True) == ((found := said("stop", "--wait", "30"))[0], "first: is down; it is not tried" in found[1])
+        assert (0, True) == ((found := said("stop", "--wait", "30"))[0], "first is down; it is not tried" in found[1])
         assert 1 == pool.wait()  # one that was down and is not back has failed
-        assert (3, False) == ((found := said("status"))[0], "tried again" in found[1])
+        assert (3, False) == ((found := said("status"))[0], "tries again" in found[1])
     assert [] == [*(site.path / "run" / "first").glob("retried"), *(site.path / "run" / "first").glob("signal")]
 
 

@@ -304,7 +304,7 @@ def test_a_key_is_given_as_laravel_has_it(tmp_path):
         ({"app_key": KEY, "cipher": "AES-128-GCM"}, "--app-key: a key has 32 bytes, and AES-128-GCM takes 16"),
         ({"app_key": KEY, "previous_keys": "y" * 16}, "--previous-keys: a key has 16 bytes"),
         ({"app_key": "base64:%%%"}, "--app-key: what follows base64: is not base64"),
-        ({"app_key": f"{KEY},{KEY}"}, "--app-key: is more than one key"),
+        ({"app_key": f"{KEY},{KEY}"}, "--app-key: holds more than one key"),
         ({"previous_keys": KEY}, "--previous-keys: needs app_key"),
         ({"cipher": "AES-512"}, "--cipher: 'AES-512' is not supported; it can be: AES-256-CBC"),
         ({"app_key": "/nowhere/key"}, "--app-key: /nowhere/key cannot be read: No such file"),

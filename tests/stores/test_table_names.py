@@ -97,7 +97,7 @@ def test_migrate_and_check_use_them(settings, tmp_path):
     again = queuepool("migrate", "-c", str(file))
     checked = queuepool("check", "-c", str(file), env={"PYTHONWARNINGS": "ignore"})
 
-    assert [f"made table {name}" for name in list(NAMES.values())[:4]] == made.stdout.splitlines()
+    assert [f"created table {name}" for name in list(NAMES.values())[:4]] == made.stdout.splitlines()
     assert "nothing to do\n" == again.stdout
     assert f"the tables Order, {NAMES['failed_table']}, laravel_cache are there" in checked.stdout
     with closing(engine_of(settings.url).connect()) as connection:
@@ -124,7 +124,7 @@ def test_two_tables_of_one_database_are_two_stores(sqlite_url):
         ("batches_table = 1st", "'1st' is not a name for a table"),
         ("schema = a.b", "'a.b' is not a name for a table"),
         ("schema = other", "schema: is for PostgreSQL: another database is named in the url"),
-        ("lock_table = Jobs", "lock_table: Jobs is jobs_table, too: each table has its own name"),
+        ("lock_table = Jobs", "lock_table: Jobs is also jobs_table: each table needs its own name"),
     ],
 )
 def test_wrong_names_are_refused(tmp_path: Path, lines: str, problem: str):

@@ -161,7 +161,7 @@ def test_urls_of_sentinels_and_clusters_are_named(scheme, kind):
     done = queuepool("check", env={"QUEUEPOOL_CONNECTION_URL": f"{scheme.format(kind)}://h:26379/mymaster/0"})
 
     assert 78 == done.returncode
-    assert f"names a {kind}, for which there is no client here yet: name one server" in done.stdout
+    assert f"names a {kind}, which is not supported yet: name one server" in done.stdout
 
 
 @pytest.mark.parametrize("words", [["start"], ["work"], ["push", "do"], ["size"], ["check"]])

@@ -169,9 +169,9 @@ def test_what_a_dispatch_refuses_it_still_refuses(dispatch, error, queue):
 @pytest.mark.parametrize(
     ("outer", "inner", "words"),
     [
-        (fake, fake, "fake() within fake(), which is in force, perhaps by a fixture: use that"),
-        (fake, run_now, "run_now() within fake(), which is in force, perhaps by a fixture: use that"),
-        (run_now, fake, "fake() within run_now(), which is in force, perhaps by a fixture: use that"),
+        (fake, fake, "fake() within fake(), which a fixture may have put in force: use that one"),
+        (fake, run_now, "run_now() within fake(), which a fixture may have put in force: use that one"),
+        (run_now, fake, "fake() within run_now(), which a fixture may have put in force: use that one"),
     ],
 )
 @pytest.mark.bad_input("B117")
@@ -272,7 +272,7 @@ class TestAssertions:
     @pytest.mark.parametrize(
         ("check", "error", "words"),
         [
-            (lambda pushed: pushed.assert_pushed(len), TypeError, "is no job"),
+            (lambda pushed: pushed.assert_pushed(len), TypeError, "is not a job"),
             (
                 lambda pushed: pushed.assert_pushed(welcome, template="rich"),
                 TypeError,

@@ -88,7 +88,7 @@ def test_fake(queuepool_fake):
 def test_two_fixtures_of_one_test_are_refused(tmp_path):
     shown = outcome_of(tmp_path, "def test_both(queuepool_fake, queuepool_run_now): ...")
 
-    assert "run_now() within fake(), which is in force, perhaps by a fixture: use that" in shown
+    assert "run_now() within fake(), which a fixture may have put in force: use that one" in shown
 
 
 def test_one_who_uses_no_fixture_loads_nothing(tmp_path):

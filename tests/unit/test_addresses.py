@@ -42,7 +42,7 @@ def test_an_address_is_an_ip_address_and_a_port_or_a_path(raw, address):
         ("127.0.0.1:0", "has no port from 1 to 65535"),
         ("127.0.0.1:65536", "has no port from 1 to 65535"),
         ("127.0.0.1:٣", "has no port from 1 to 65535"),
-        ("unix:run/q.sock", "is no absolute path"),
+        ("unix:run/q.sock", "is not an absolute path"),
         ("unix:" + "/a" * 54, "is longer than the 107 bytes"),
     ],
 )
@@ -55,9 +55,8 @@ def test_anything_else_is_refused_in_a_line(write: Write, raw: str, words: str):
 def test_two_pools_cannot_share_an_address(write: Write):
     path = write("[pool]\nlisten = 127.0.0.1:9465\n[pool:a]\n[pool:b]\n[pool:c]\nlisten = 127.0.0.1:9466\n")
 
-    assert (
-        "pool.ini:2: [pool] listen: 127.0.0.1:9465 is the address of pool a, too: each pool needs one of its own"
-        == (refusal(path))
+    assert "pool.ini:2: [pool] listen: 127.0.0.1:9465 is also the address of pool a: each pool needs its own" == (
+        refusal(path)
     )
     assert ["", "unix:/a"] == [
         pool.listen for pool in load(write("[pool:a]\n[pool:b]\nlisten = unix:/a\n"), {}, {}).pools

@@ -399,11 +399,11 @@ def test_an_unknown_key_or_section_is_refused_with_what_was_meant(write, line, e
         ("[pool]\n[connection]\n[pool]\n", "pool.ini:3: [pool]: is already in line 1"),
         ("[pool:a]\n[pool:a]\n", "pool.ini:2: [pool:a]: is already in line 1"),
         ("workers = 1\n[pool]\n", "pool.ini:1: workers: stands before the first section"),
-        ("[pool]\nworkers\n", "pool.ini:2: is not `key = value` (a value cannot go on over several lines)"),
+        ("[pool]\nworkers\n", "pool.ini:2: is not `key = value` (a value cannot span several lines)"),
         ("[pool]\nmodules = a,\n  b\n", "pool.ini:3: is not `key = value`"),
         ("[pool\n", "pool.ini:1: a section is written [pool] or [pool:NAME], without spaces"),
         ("[pool: a]\n", "pool.ini:1: a section is written [pool] or [pool:NAME], without spaces"),
-        ("[pool] workers\n", "pool.ini:1: [pool]: nothing may follow the section"),
+        ("[pool] workers\n", "pool.ini:1: [pool]: nothing may follow a section's name"),
         ("[pool:]\n", "pool.ini:1: [pool:]: a name is up to 64"),
         ("[pool:..]\n", "pool.ini:1: [pool:..]: a name is up to 64"),
         ("[cache]\n", "pool.ini:1: [cache]: unknown section; there are [pool], [pool:NAME]"),
@@ -424,7 +424,7 @@ def test_a_malformed_file_is_refused_with_the_line(write, text, expected):
         (b"[connection]\nprefix = a\x07b\n", "pool.ini:2: [connection] prefix: contains a tab, a line break or"),
         (b"[pool]\nqueue = a,\tb\n", "pool.ini:2: [pool] queue: contains a tab, a line break or"),
         (b"[pool]\nworkers = 4\xc2\xa0\n", "pool.ini:2: [pool] workers: '4\\xa0' is neither a number"),
-        (b"[pool]\n" + b"; filler\n" * 120_000, "pool.ini: is larger than 1 MB, which no configuration is"),
+        (b"[pool]\n" + b"; filler\n" * 120_000, "pool.ini: is larger than 1 MB, the most that is read"),
     ],
 )
 def test_bytes_that_are_no_configuration_are_refused(write, data, expected):
@@ -566,7 +566,7 @@ def test_a_timeout_within_its_lease_or_with_a_renewed_one_is_taken(timeout, rene
 def test_a_pool_that_would_take_laravels_outcomes_is_refused(write):
     message = refusal(write("[pool]\nqueue = default,done\n[connection]\noutcomes = done\n"))
 
-    assert message == "pool.ini:2: [pool] queue: done is the queue of `outcomes`, which a worker of Laravel must serve"
+    assert message == "pool.ini:2: [pool] queue: done is the queue of `outcomes`, which a Laravel worker must serve"
 
 
 def test_an_unknown_connection_is_refused_with_those_there_are(write):
@@ -649,7 +649,7 @@ def test_a_variable_stands_for_what_it_holds(write, url, environ, expected):
 @each(
     ("url", "environ", "words"),
     [
-        ("redis://:${PW}@h", {}, "the environment variable PW is not set, or empty; write $${ for the characters ${"),
+        ("redis://:${PW}@h", {}, "the environment variable PW is not set, or empty; write $${ for a literal ${"),
         ("redis://:${PW}@h", {"PW": ""}, "the environment variable PW is not set, or empty"),
         ("redis://:${PW}@h", {"PW": f"{SECRET}\n"}, "the environment variable PW holds a line break"),
         (f"redis://:${{{SECRET}:-x}}@h", {}, "has a ${ that names no environment variable: write ${NAME}"),
@@ -750,7 +750,7 @@ def test_a_variable_sets_a_default_of_all_schedules(write):
 def test_the_defaults_of_schedules_hold_no_schedule(write):
     text = "[schedule]\njob = j\nlate = 5m\n[schedule:s]\nevery = 1s\n"
 
-    assert "pool.ini:2: [schedule] job: belongs in [schedule:NAME]; [schedule] has the defaults of all" == refusal(
+    assert "pool.ini:2: [schedule] job: belongs in [schedule:NAME]; [schedule] only holds defaults" == refusal(
         write(text)
     )
 
@@ -827,7 +827,7 @@ def test_a_variable_switches_alerts_on_and_sets_them(write):
         ("wait = -1", "'-1' is not a time"),
         ("wait = default:60,imports:1h", "no pool serves queue 'imports', only: default"),
         ("wait = 60,90", "has two times for all queues"),
-        ("wait = default:60,default:61", "'default' is there twice"),
+        ("wait = default:60,default:61", "'default' is given twice"),
         ("wait = default:", "'' is not a time"),
         ("wait =", "'' is not a time"),
         ("wait = a b:60", "'a b' is not a queue name"),
@@ -862,7 +862,7 @@ def test_a_wrong_value_of_alerts_is_refused_with_its_line(write, line, words):
 
 @pytest.mark.bad_input("B150")
 def test_there_is_one_section_of_alerts(write):
-    refused = "pool.ini:2: [alerts:mail]: there is one section of alerts for all pools: [alerts]"
+    refused = "pool.ini:2: [alerts:mail]: there is only one section of alerts, for all pools: [alerts]"
 
     assert refused == refusal(write("[pool]\n[alerts:mail]\n"))
 

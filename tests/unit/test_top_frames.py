@@ -63,7 +63,7 @@ def test_workers_and_the_first_queues_on_80_columns(reading):
         QUEUE      READY  DELAYED  RESERVED  OLDEST   CHANGE
         imports  10,000+        0         0   1h06m  +12.0/s  delayed jobs late: 1m01s
         default    1,234        5         2   1m05s   -4.0/s  paused
-        and 1 more: key 2
+        and 1 more: press 2
         PROCESS    PID  STATE    JOB         QUEUE    RUNNING  LIMIT  DONE  FAILED
         worker 1  4531  busy     app.mail    default    1h00m    25%     0       0
         worker 2  4532  busy     app.resize  high       2h00m    91%     0       0
@@ -219,7 +219,7 @@ def test_the_page_of_queues_opens_with_the_worst_and_says_how_many_follow(board)
     assert ["tenant-1999", "tenant-0700", "tenant-0000"] == [row.split()[0] for row in page[6:9]]
     assert "more rows: 1,984 below" == page[-2]
     assert "more rows: 992 above, 992 below" == shown(reading, View(page=Page.QUEUES, row=1000), 80, 24)[-2]
-    assert ["tenant-1999", "and 1,996 more: key 2"] == [workers[6].split()[0], workers[10]]
+    assert ["tenant-1999", "and 1,996 more: press 2"] == [workers[6].split()[0], workers[10]]
     assert "not measured" not in "".join(row.cells[-1] for row in table_of(reading, View(page=Page.QUEUES)).rows)
 
 

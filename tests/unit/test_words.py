@@ -59,8 +59,8 @@ def refusal(call: Callable[[], Any]) -> str:
         (lambda: send.using(countdown=5), "argument 'countdown'; here that is delay=SECONDS"),
         (lambda: send.using(priority=5), "here that is queue=NAME: a pool serves its queues in strict order"),
         (lambda: Mail("a").using(eta=5), "here that is delay=DATETIME"),
-        (lambda: send.dispatch("a", queue="mails"), "'queue'; that is chosen before: using(queue=...).dispatch(...)"),
-        (lambda: send.dispatch("a", countdown=5), "'countdown'; that is chosen before: using(delay=SECONDS).dispatch"),
+        (lambda: send.dispatch("a", queue="mails"), "'queue'; that is set first: using(queue=...).dispatch(...)"),
+        (lambda: send.dispatch("a", countdown=5), "'countdown'; that is set first: using(delay=SECONDS).dispatch"),
     ],
 )
 def test_a_word_of_another_queue_is_answered_with_ours(call, answer):

@@ -1,4 +1,4 @@
-"""The app: what it sets up when Django starts. It reads no settings before they are needed."""
+"""The app: what it sets up when Django starts, its checks, its tables. It reads no settings before they are needed."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from queuepool.contrib.django.dispatching import watched
 from queuepool.contrib.django.settings import databases
 from queuepool.errors import ConfigError
 from queuepool.stores.sql.ddl import statements_of
+
+_log = logging.getLogger("queuepool")
 
 
 class QueuepoolConfig(AppConfig):  # type: ignore[misc]
@@ -45,15 +47,12 @@ def _renew(*, setting: str, **_: Any) -> None:
         dispatching.renew()
 
 
-# System checks: ``manage.py check`` names what is wrong in ``QUEUEPOOL``.
-
-
 @register  # type: ignore[untyped-decorator]
 def check_mail(**_: Any) -> list[Any]:
     """An error for what is wrong in the options of the e-mail backend, if it is used."""
     if not settings.have_mail():
         return []
-    from queuepool.contrib.django.mail_options import mail_options  # imported here: most projects send mail themselves
+    from queuepool.contrib.django.mail_options import mail_options  # imported here: most projects do not use it
 
     try:
         mail_options()
@@ -78,16 +77,10 @@ def _problems() -> list[str]:
     return found
 
 
-# Laravel's tables in the databases of Django's that hold a queue, made by ``manage.py migrate``.
-#
 # After each ``migrate``, and not by a migration: a queue may move to another database later, tests may run without
 # migrations, and a table that Laravel has made stays as it is. Nothing is ever altered or dropped.
-
-_log = logging.getLogger("queuepool")
-
-
 def make_tables(*, using: str, **_: Any) -> None:
-    """Make the missing ones in the database ``using`` if a queue is there."""
+    """Create Laravel's tables that are missing in the database ``using``, if a queue is there."""
     connection = connections[using]
     if using not in databases() or connection.vendor not in ("sqlite", "postgresql", "mysql"):
         return
@@ -98,4 +91,4 @@ def make_tables(*, using: str, **_: Any) -> None:
             for statement in statements:
                 cursor.execute(statement)
     if missing:
-        _log.info("made the tables %s in the database %s", ", ".join(missing), using)
+        _log.info("created tables %s in database %s", ", ".join(missing), using)

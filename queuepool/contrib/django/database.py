@@ -18,13 +18,13 @@ _DJANGOS = frozenset((
     "client_encoding",
     "charset", "use_unicode", "init_command", "sql_mode", "conv", "autocommit", "cursor_factory",
 ))  # fmt: skip
-#: those of libpq that a URL takes alike
+#: options of libpq that a URL takes unchanged
 _LIBPQ = frozenset((
     "sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "ssl_min_protocol_version", "options", "application_name",
     "target_session_attrs", "channel_binding", "gssencmode", "krbsrvname", "keepalives", "keepalives_idle",
     "keepalives_interval", "keepalives_count", "tcp_user_timeout", "prepare_threshold",
 ))  # fmt: skip
-#: what a file's URI may say: it is opened so anyway
+#: what a file's URI may say: it is opened like this anyway
 _HARMLESS = frozenset(((b"mode", b"rw"), (b"mode", b"rwc")))
 _MYSQLS_SSL = {"ca": "ssl_ca", "cert": "ssl_cert", "key": "ssl_key"}
 _SOCKETS = {"postgresql": "/var/run/postgresql", "mysql": "/run/mysqld/mysqld.sock"}
@@ -49,7 +49,7 @@ def url_of(alias: str) -> str:
     translate = _TRANSLATIONS.get(connection.vendor)
     if translate is None:
         raise ValueError(
-            f"DATABASES[{alias!r}] is of {connection.vendor}, and a queue is in SQLite, PostgreSQL or MySQL"
+            f"DATABASES[{alias!r}] is of {connection.vendor}, but a queue needs SQLite, PostgreSQL or MySQL"
         )
     try:
         return translate(connection)
@@ -74,9 +74,9 @@ def _file_of(name: bytes) -> bytes:
     for key, value in parse_qsl(parts.query):
         if (key, value) not in _HARMLESS and key != b"cache":
             said = os.fsdecode(key + b"=" + value)
-            raise ValueError(f"has a NAME with {said!r}, which a URL cannot say")
+            raise ValueError(f"has a NAME with {said!r}, which a URL cannot express")
     if parts.netloc not in (b"", b"localhost"):
-        raise ValueError("has a NAME with a host, and the file is on this one")
+        raise ValueError("has a NAME with a host, but the file must be on this one")
     return unquote_to_bytes(parts.path)
 
 
@@ -94,9 +94,9 @@ def _mysql(connection: Any) -> str:
 
 
 def _known(options: _Options, known: frozenset[str]) -> dict[str, str]:
-    """The options for a URL. Raises ``ValueError`` for one that would lead elsewhere, or in with other rights."""
+    """The options for a URL. Raises ``ValueError`` for one that could lead elsewhere, or give other rights."""
     for key in options.keys() - known - _DJANGOS:
-        raise ValueError(f"has the option {key!r}, which a URL cannot say")
+        raise ValueError(f"has the option {key!r}, which a URL cannot express")
     return {key: _text_of(key, value) for key, value in options.items() if key in known and not _is_unset(key, value)}
 
 

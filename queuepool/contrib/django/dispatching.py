@@ -1,4 +1,9 @@
-"""The queue that ``dispatch`` uses in a Django project."""
+"""The queue that ``dispatch`` uses in a Django project.
+
+Inside of ``atomic()``, a dispatch pushes in the transaction itself if the queue is in that database, else at commit.
+Outside, and with ``"on_commit": False``, it pushes at once. The database is ``default``, or the one that ``on_commit``
+names. ``using(within=…)``, ``using(after_commit=…)`` and ``Queue.push`` are as always.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +17,8 @@ from queuepool.errors import ConfigError
 from queuepool.jobs import connecting
 from queuepool.jobs.client import Queue
 
-#: by what the settings said of their databases when it was opened: while tests run, these have other names
+_DEFAULT_DATABASE = "default"
+#: by connection and its databases' names when it was opened: those of a test differ
 _opened: dict[tuple[str | None, ...], Queue] = {}
 
 
@@ -43,14 +49,6 @@ def _queue(chosen: Queue | None) -> Queue:
     return in_transaction(chosen or queue_of(None))
 
 
-# A dispatch inside of ``atomic()``: in the transaction itself if the queue is in that database, else at its commit.
-#
-# Outside, and with ``"on_commit": False``, a dispatch pushes at once. The database is ``default``, or the one that
-# ``on_commit`` names. ``using(within=…)``, ``using(after_commit=…)`` and ``Queue.push`` are as always.
-
-_DEFAULT = "default"
-
-
 def in_transaction(queue: Queue) -> Queue:
     """The queue as a dispatch of this thread, now, must use it. Raises ``ConfigError``."""
     alias = watched()
@@ -64,10 +62,10 @@ def watched() -> str:
     """The database whose transactions matter; empty for none. Raises ``ConfigError``."""
     value = given().get(ON_COMMIT, True)
     if isinstance(value, bool):
-        return _DEFAULT if value else ""
+        return _DEFAULT_DATABASE if value else ""
     try:
         if not isinstance(value, str):
-            raise ValueError(f"is True, False or a name in DATABASES, and not {value!r}")
+            raise ValueError(f"must be True, False or a name in DATABASES, not {value!r}")
         connection_of(value)
         return value
     except ValueError as error:

@@ -25,7 +25,7 @@ def written(message: Any) -> dict[str, object]:
     """
     if not isinstance(message, EmailMessage) or type(message).message is not EmailMessage.message:
         kind = type(message).__qualname__
-        raise TypeError(f"a {kind} makes its own MIME message, which no payload holds: send it by a backend of its own")
+        raise TypeError(f"a {kind} makes its own MIME message, which a payload cannot hold: send it by another backend")
     message.message()
     about: dict[str, object] = {key: getattr(message, key) for key in _GIVEN}
     about["headers"] = message.extra_headers
@@ -68,7 +68,7 @@ def _read(about: Mapping[str, Any]) -> Any:
 def _bare(policy: Any = policy.compat32) -> Any:
     """A part without a header, for a parser to fill in: Django takes no other class than this."""
     part = MIMEBase("text", "plain", policy=policy)
-    for name in part.keys():  # noqa: SIM118 - a part is no dict
+    for name in part.keys():  # noqa: SIM118 - a part is not a dict
         del part[name]
     return part
 

@@ -28,14 +28,14 @@ class MailOptions:
 
     @classmethod
     def of(cls, given: object) -> MailOptions:
-        """Raises ``ConfigError`` for an option that is none, or has a wrong value."""
+        """Raises ``ConfigError`` for an unknown option, or a wrong value."""
         if not isinstance(given, Mapping):
-            raise ConfigError(f"settings.{NAME}", "is a dict: {'backend': ..., 'queue': ..., 'tries': ...}")
+            raise ConfigError(f"settings.{NAME}", "must be a dict: {'backend': ..., 'queue': ..., 'tries': ...}")
         job: Any = dict(given)
         backend = job.pop("backend", _SMTP)
         _check_backend(backend)
         for key in job.keys() & set(_NOT_HERE):
-            raise ConfigError(f"settings.{NAME}[{key!r}]", "is no option of a message")
+            raise ConfigError(f"settings.{NAME}[{key!r}]", "is not an option of a message")
         try:
             options_of(job)
         except ConfigError as error:

@@ -2,8 +2,8 @@
 
     QUEUEPOOL = {"connection": {"database": "default"}, "pool": {"workers": 4}, "pool:mail": {"queue": "mail"}}
 
-``database`` stands for the URL of one of ``DATABASES``; a project that says nothing has its queue in ``default``.
-``on_commit`` belongs to ``transactions``.
+``database`` stands for the URL of one of ``DATABASES``; without any, the queue is in ``default``.
+``on_commit`` is read in ``dispatching``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TASKS, _TASK_HANDLERS = "queuepool.contrib.django.tasks.", "queuepool.contrib.d
 #: the module with the job of messages
 MAIL_JOB = "queuepool.contrib.django.mail_job"
 _DEFAULT_DATABASE = "default"
-_IS_DICT = "is a dict of sections, {'connection': {...}, 'pool': {...}}"
+_IS_DICT = "must be a dict of sections, {'connection': {...}, 'pool': {...}}"
 _Line = Entry | Problem
 
 
@@ -48,7 +48,7 @@ def source() -> Source:
 
 
 def given() -> Mapping[str, Any]:
-    """``QUEUEPOOL`` as it stands; empty without."""
+    """``QUEUEPOOL`` as it is written; empty without."""
     found = getattr(settings, NAME, {})
     return found if isinstance(found, dict) else {"": found}
 
@@ -64,7 +64,7 @@ def have_mail() -> bool:
 
 
 def databases() -> set[str]:
-    """The databases of Django's that hold a queue. What is wrong in the settings is said elsewhere."""
+    """The databases of Django's that hold a queue. The checks report what is wrong in the settings."""
     sections = [values for title, values in _sections(given()) if _kind(title) == "connection"]
     named = {str(values["database"]) for values in sections if "database" in values}
     return named if _have_place(sections) else {_DEFAULT_DATABASE}
@@ -159,7 +159,7 @@ def _raw(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return ",".join(map(_raw, value))
     if not isinstance(value, (str, Path)):
-        raise ValueError(f"is a {type(value).__name__}, and not a text, a number, True or False, or a list of them")
+        raise ValueError(f"is a {type(value).__name__}, not a text, a number, True or False, or a list of them")
     return _literally(str(value))
 
 

@@ -41,7 +41,7 @@ def new_result(task: Any, job_id: str, alias: str, args: Sequence[Any], kwargs: 
 
 
 def task_of(state: JobState, alias: str) -> Any | None:
-    """The task whose job this is; ``None`` if it is none, or is none any more.
+    """The task whose job this is; ``None`` if it is not one, or no longer.
 
     Imports only what belongs to the project: a name comes from the store.
     """

@@ -32,6 +32,11 @@ from queuepool.jobs.door import terms_of
 from queuepool.jobs.job_options import Options, options_of
 from queuepool.jobs.registry import REGISTRY
 
+#: those of a job that a payload carries
+_JOBS = ("tries", "timeout", "backoff", "max_exceptions", "fail_on_timeout")
+_OWN = ("connection", "keep")
+_APP = "queuepool.contrib.django"
+
 
 class QueuepoolBackend(BaseTaskBackend):  # type: ignore[misc]
     """Enqueues tasks for the pools of ``QUEUEPOOL``. Inside of ``atomic()`` they are part of the transaction.
@@ -94,17 +99,9 @@ def _delay(task: Any) -> Delay:
     return moment if timezone.is_aware(moment) else timezone.make_aware(moment)  # type: ignore[no-any-return]
 
 
-# The ``OPTIONS`` of a backend of ``TASKS``: options of its jobs, the connection, how long results are kept.
-
-#: those of a job that a payload carries
-_JOBS = ("tries", "timeout", "backoff", "max_exceptions", "fail_on_timeout")
-_OWN = ("connection", "keep")
-_APP = "queuepool.contrib.django"
-
-
 @dataclass(frozen=True, slots=True)
 class TaskOptions:
-    """``keep``: seconds that a result can be had after the task's end."""
+    """The ``OPTIONS`` of a backend of ``TASKS``. ``keep``: seconds that a result can be had after the task's end."""
 
     job: Options
     connection: str | None = None
@@ -123,7 +120,7 @@ class TaskOptions:
         if job.jitter:
             raise ConfigError(_place(alias, "backoff"), "jitter is for @job: a task has plain delays")
         if not keep:
-            raise ConfigError(_place(alias, "keep"), "must be above 0 seconds, for Django asks for results")
+            raise ConfigError(_place(alias, "keep"), "must be above 0 seconds, as Django asks for results")
         return cls(job, given.get("connection"), keep)
 
 

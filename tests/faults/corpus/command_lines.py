@@ -23,11 +23,11 @@ REFUSED: dict[str, tuple[Words, str]] = {
     "B089 option": (["start", "--workrs", "3"], "'--workers'"),
     "B089 key of a connection": (
         ["start", "--retry-after", "10"],
-        "--retry-after is no flag but a key of [connection]: in the file, or as QUEUEPOOL_CONNECTION_RETRY_AFTER",
+        "--retry-after is not a flag but a key of [connection]: set it there, or as QUEUEPOOL_CONNECTION_RETRY_AFTER",
     ),
     "B089 key of a pool": (
         ["start", "--connection", "x"],
-        "queuepool start: --connection is no flag but a key of [pool]: in the file, or as QUEUEPOOL_POOL_CONNECTION;",
+        "start: --connection is not a flag but a key of [pool]: set it there, or as QUEUEPOOL_POOL_CONNECTION;",
     ),
     "B089 option of another verb": (["completion", "--url", "x"], "queuepool completion: there is no '--url'; see"),
     "B089 option like one": (["start", "--worker", "3"], "there is no '--worker'; did you mean '--workers'? See"),
@@ -57,8 +57,8 @@ REFUSED: dict[str, tuple[Words, str]] = {
     # There is no `kill`: workers are the master's to kill, jobs end by their timeouts.
     "B095 kill": (["kill", "1"], "there is no 'kill'"),
     "B095 kill all": (["kill", "all"], "there is no 'kill'"),
-    "B096 retry of nothing": (["retry"], "name failed jobs by ID, or say all, or --queue"),
-    "B096 retry of an id and a queue": (["retry", "some-id", "--queue", "high"], "name failed jobs by ID, or say all"),
+    "B096 retry of nothing": (["retry"], "name failed jobs by ID, or give all or --queue"),
+    "B096 retry of an id and a queue": (["retry", "some-id", "--queue", "high"], "name failed jobs by ID, or give all"),
     "B100 argument that is no text": (["start", "--queue", b"\xff"], "'--queue': contains a line break or another"),
     "B100 line break": (["start", "--queue", "a\nb"], "'--queue': contains a line break"),
     "B100 line break in a name": (["push", "a\nb"], "'NAME': contains a line break"),
@@ -70,8 +70,11 @@ REFUSED: dict[str, tuple[Words, str]] = {
     "B101 configuration twice": (["start", "-c", "a", "-c", "b"], "'--config': was given twice"),
     "B101 configuration from standard input": (["start", "-c", "-"], "'--config': must be a file"),
     "B101 configuration from a url": (["start", "-c", f"redis://:{SECRET}@h"], "'--config': must be a file"),
-    "B074 url": (["start", "--url", f"redis://:{SECRET}@@h"], "'--url': has an @ too many"),
+    "B074 url": (["start", "--url", f"redis://:{SECRET}@@h"], "'--url': has one @ too many"),
     "B066 workers": (["scale", "many"], "'many' is not a whole number"),
-    "peek at too many": (["check", "--peek", "10001"], "'--peek': '10001' is more than 10000, the most that is read"),
-    "drop of nothing": (["quarantine", "drop", "high"], "name one payload by ID, or say --all"),
+    "peek at too many": (
+        ["check", "--peek", "10001"],
+        "'--peek': '10001' is more than 10000, the most that can be read",
+    ),
+    "drop of nothing": (["quarantine", "drop", "high"], "name one payload by ID, or give --all"),
 }

@@ -18,7 +18,7 @@ from queuepool.contrib.django.handover import written
 from queuepool.contrib.django.settings import source
 
 _NO_MODULE = (
-    "DJANGO_SETTINGS_MODULE is not set: workers are processes of their own, and find the settings by that name alone"
+    "DJANGO_SETTINGS_MODULE is not set: workers are separate processes, and find the settings only by that name"
 )
 
 
