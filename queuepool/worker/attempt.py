@@ -121,6 +121,19 @@ class Runner:
             # until the next garbage collection.
             attempt.error = attempt.verdict = None
 
+    def call_deferred_hook(self, lease: Lease, error: BaseException) -> None:
+        """Call the ``after_failed`` hook of a job that failed when another worker died."""
+        with suppress(BadPayload):  # its signing keys may have changed since
+            payload, plan = self._preparer.prepare(lease)
+            self._call_after_failed(payload, lease.queue, plan, error)
+
+    def leave_if_broken(self) -> None:
+        """Exit if a job has closed the worker's files."""
+        # If a job has closed all files, a new connection may get the descriptors of the log and the trace. Not one
+        # more line may be written; the steward settles what the board shows.
+        if not self._slot_writer.is_intact():
+            os._exit(BROKEN)
+
     def _quarantine(self, lease: Lease, number: int, reason: str) -> None:
         self._step_outside()
         self._settler.quarantine(lease, reason)
@@ -237,12 +250,6 @@ class Runner:
         elif self._listeners.wants(JobProcessed):
             self._listeners.emit(attempt.processed)
 
-    def call_deferred_hook(self, lease: Lease, error: BaseException) -> None:
-        """Call the ``after_failed`` hook of a job that failed when another worker died."""
-        with suppress(BadPayload):  # its signing keys may have changed since
-            payload, plan = self._preparer.prepare(lease)
-            self._call_after_failed(payload, lease.queue, plan, error)
-
     def _call_after_failed(self, payload: Payload, queue: str, plan: Plan, error: BaseException) -> None:
         """Call ``after_failed``. The job is already over: a hook that hangs or raises cannot change that."""
         job = Current(payload, queue)
@@ -266,10 +273,3 @@ class Runner:
         """Stop the job's clock before something is written; exit if the worker's files are broken."""
         self._slot_writer.alive()
         self.leave_if_broken()
-
-    def leave_if_broken(self) -> None:
-        """Exit if a job has closed the worker's files."""
-        # If a job has closed all files, a new connection may get the descriptors of the log and the trace. Not one
-        # more line may be written; the steward settles what the board shows.
-        if not self._slot_writer.is_intact():
-            os._exit(BROKEN)

@@ -30,7 +30,7 @@ _SIGNAL = signal.SIGRTMIN
 _AGAIN = 0.001
 #: an exception out of these frames would lose a stop signal, be ignored around a fork, pass for the listener's own, or
 #: interrupt a command to a store: it would be unknown whether a push was stored, and a client with C code has crashed
-_SHIELDED = (signals.__file__, signals.__file__, at_fork.__file__, listeners.__file__, stores.__path__[0])
+_SHIELDED = (signals.__file__, at_fork.__file__, listeners.__file__, stores.__path__[0])
 #: seconds that cancelled tasks have to end, within the timeout of the job that left them
 _CANCEL_TIMEOUT = 5.0
 _Task = asyncio.Task[object]

@@ -262,7 +262,6 @@ class Reports:
         self._problems = problems
 
 
-
 class Membership:
     """One worker's tag, which sets it apart from all that serve its queues; its slot shows the tag to the steward.
 

@@ -68,7 +68,7 @@ class Preparer:
 
     def _given(self, payload: Payload, options: Options) -> Locks:
         """The lock's possible names by the handler's ``unique_id``; ``None`` if the payload names it itself."""
-        if not options.unique_id or self._endings.said_locks(payload):
+        if not options.unique_id or self._endings.named_locks(payload):
             return None
         args, kwargs = arguments_for(options.unique_id, self._endings.commands.data_of(payload))
         identity = str(options.unique_id(*args, **kwargs))

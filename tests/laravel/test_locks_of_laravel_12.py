@@ -65,7 +65,7 @@ def test_a_lock_that_is_elsewhere_is_said(site, locked, case):
     locked(case, "another name:7")
     log = work(site)
 
-    assert 1 == log.count("its unique lock was not there to be released")
+    assert 1 == log.count("its unique lock was not found at its release")
     assert "set restart_key with the prefix of Laravel's cache" in log
 
 

@@ -91,7 +91,7 @@ def test_a_lock_that_is_not_where_it_should_be_is_told_once_for_each_name(stores
 
     odd = [event for event in told if isinstance(event, PayloadOdd)]
     assert ["app.one", "app.two"] == [event.job.name for event in odd]
-    assert "whoever pushed it has another url, prefix or restart_key" in odd[0].oddity
+    assert "the pusher uses another url, prefix or restart_key" in odd[0].oddity
 
 
 def test_the_setting_is_named_where_laravel_has_the_lock_elsewhere(stores, told):
