@@ -173,7 +173,7 @@ class Prefetch:
 
     def _take_in(self, reservation: Reservation, turn: int, *, unsure: bool = False) -> None:
         """Report what this reply brought; give back what is held if the steward wants it back."""
-        # Written first, then checked, as in Batch.next_job: a slow reply may look like a stuck job.
+        # Written first, then checked, as in HeldBatch.next_job: a slow reply may look like a stuck job.
         self._overtaken = self._batch.was_wanted_back(turn)
         self.reports.emit(reservation, unsure=unsure or self._overtaken)
         if self._overtaken:
