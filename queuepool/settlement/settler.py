@@ -110,7 +110,7 @@ class Settler:
         for event in noted:
             self._listeners.emit(event)
 
-    def begun(self, lease: Lease) -> Verdict | None:
+    def unanswered_verdict(self, lease: Lease) -> Verdict | None:
         """The verdict whose call was not answered; it may have been carried out, so repeat it, do not replace it."""
         return self._unanswered.get(lease)
 
@@ -325,13 +325,13 @@ def fail(
         except StoreError as error:
             refusals.append(error)
         else:
-            for event in _told(lease.queue, refusals) if is_ours else ():
+            for event in _refusal_events(lease.queue, refusals) if is_ours else ():
                 note(event)
             return is_ours
     raise refusals[0]
 
 
-def _told(queue: str, refusals: list[StoreError]) -> Iterator[Event]:
+def _refusal_events(queue: str, refusals: list[StoreError]) -> Iterator[Event]:
     if refusals:
         yield StoreRefused(queue, str(refusals[0]))
     if len(refusals) > 1:

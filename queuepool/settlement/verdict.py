@@ -1,4 +1,4 @@
-"""The verdict on an attempt: a pure function of facts. ``Settler`` carries it out."""
+"""The verdict on an attempt, and the delay of a retry: pure functions of facts. ``Settler`` carries verdicts out."""
 
 from __future__ import annotations
 

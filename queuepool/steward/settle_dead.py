@@ -279,7 +279,7 @@ class SettleDead:
 
     def _rule(self, error: AttemptLost, attempt: OpenAttempt) -> Verdict:
         # After an unanswered call, keep the verdict: that call may have incremented the tallies used here.
-        return self._settler.begun(attempt.lease) or judge(
+        return self._settler.unanswered_verdict(attempt.lease) or judge(
             error,
             attempt.payload.attempts,
             attempt.policy,

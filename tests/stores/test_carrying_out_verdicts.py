@@ -275,9 +275,9 @@ def test_a_verdict_that_went_unanswered_is_known_until_it_is_answered(stores, lo
     with pytest.raises(StoreDown):
         writer.settle(Settlement(lease, found, Release(0.0), ERROR, "crashes"))
     # Executed: whoever judged anew would count a crash more, and might fail what has been released.
-    assert (Tallies(crashes=1), Release(0.0)) == (stores.queue.tallies("a"), writer.begun(lease))
+    assert (Tallies(crashes=1), Release(0.0)) == (stores.queue.tallies("a"), writer.unanswered_verdict(lease))
     assert writer.settle(Settlement(lease, found, Release(0.0), ERROR, "crashes"))
-    assert (Tallies(crashes=1), None) == (stores.queue.tallies("a"), writer.begun(lease))
+    assert (Tallies(crashes=1), None) == (stores.queue.tallies("a"), writer.unanswered_verdict(lease))
 
 
 def test_a_stop_ends_the_insisting_while_the_store_is_away(stores, lossy, told):
