@@ -28,7 +28,8 @@ _PAUSE = "pause of queue {}"
 _MOST_PAUSES = 10
 #: the stores that may be away, with the beginning of their field in the header
 _STORES = {"store": "store", "failed store": "failed_store", "control store": "control_store"}
-#: for looks for unserved queues: seconds between two; how many times as long as a slow one to wait; most queues of one
+#: for looks for unserved queues: seconds between two; pause after a slow one, in multiples of its time; most queues in
+#: one, the others take turns
 _PERIOD, _SHARE, _MOST_QUEUES = 60.0, 50.0, 50
 
 

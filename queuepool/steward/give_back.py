@@ -14,11 +14,11 @@ from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import UNDER_WAY, QueueStore
 from queuepool.unix.originals import sleep
 
-#: seconds: run time after which the jobs behind are given back; pause between rounds while a worker is busy, and else
+#: seconds: run time after which the jobs behind are given back; pause while a worker is busy; pause otherwise
 _SLOW, _TICK, _IDLE = 0.06, 0.03, 0.2
 #: seconds until what a worker has written is visible to every process
 _SETTLES = 0.002
-#: a slot's incarnation, the number of its hand, and the index of the job that its worker runs
+#: a slot's incarnation, the number of its batch, and the index of the job that its worker runs
 _Place = tuple[int, int, int]
 
 

@@ -205,10 +205,10 @@ def declared(pool: PoolSettings, found: Iterable[JobSchedule]) -> tuple[Schedule
     defaults, taken = pool.job_schedules, {one.name for one in pool.schedules}
     if defaults is None or defaults.connection != pool.connection:
         return ()
-    return tuple(made for one in found if one.job not in taken for made in _made(defaults, one))
+    return tuple(made for one in found if one.job not in taken for made in _settings_of(defaults, one))
 
 
-def _made(defaults: ScheduleSettings, one: JobSchedule) -> Iterator[ScheduleSettings]:
+def _settings_of(defaults: ScheduleSettings, one: JobSchedule) -> Iterator[ScheduleSettings]:
     with suppress(ValueError):  # checked where the job is defined, so a job has overwritten it
         cron, every = rule_of(one.rule)
         if cron or every:

@@ -136,7 +136,7 @@ class RecordFailures:
 
 
 class SideThread:
-    """A chore that runs others in a thread, where a silent store delays no more; emits their events in the main one."""
+    """Runs other chores in a thread, where a silent store delays only them; emits their events in the main thread."""
 
     def __init__(
         self,
