@@ -1,4 +1,4 @@
-"""The facts about a job that its events carry, and those about an attempt that its state keeps."""
+"""The facts about a job that its events carry."""
 
 from __future__ import annotations
 
@@ -38,18 +38,21 @@ def unknown_in(queue: str) -> JobFacts:
     return JobFacts("", "", "", queue, 0)
 
 
-class Run(NamedTuple):
-    """What is known of an attempt besides its verdict, for those that follow the job."""
+# What is known of an attempt beside its verdict, for those that follow the job.
 
-    #: Unix seconds; ``None`` = it has not begun
+
+class Run(NamedTuple):
+    """What is known of an attempt that has begun."""
+
+    #: Unix seconds
     began: float | None = None
     progress: float | None = None
     note: str = ""
     #: the value that the handler returned, as JSON; empty if there is none to keep
     result: str = ""
-    #: why the result is not kept
+    #: why it is not kept
     result_problem: str = ""
-    #: why the job was skipped
+    #: why the job was left out
     cancelled: str = ""
 
 
