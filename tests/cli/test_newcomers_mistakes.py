@@ -112,7 +112,7 @@ def typed(project: Path, *words: str, **env: str) -> Done:
         ("raises", "cannot import raises: KeyError: 'SHOP'"),
         ("syntax", "cannot import syntax: SyntaxError: invalid syntax (syntax.py, line 1)"),
         ("leaves", "what a module runs as a program belongs under if __name__ == '__main__'"),
-        ("empty", "no job is registered by empty ({here}/empty.py): is @job there"),
+        ("empty", "no job is registered by empty ({here}/empty.py): is @job missing"),
         ("nohandle", "no job is registered by nohandle ({here}/nohandle.py): nohandle.A has no handle()"),
     ],
 )  # fmt: skip
