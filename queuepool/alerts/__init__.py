@@ -1,1 +1,1 @@
-"""Alerts: what an operator is told of a pool, of its queues and of the pools beside it."""
+"""Alerts: what an operator is told about a pool, its queues and the other pools on its store."""

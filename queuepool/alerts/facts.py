@@ -1,4 +1,4 @@
-"""The facts that alerts are about, from the meters, the board, the notices of other pools and the queues of none."""
+"""The facts that alerts are about: from the meters, the board, other pools' notices and unserved queues."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from queuepool.errors import StoreDown, StoreError
 from queuepool.stores.control import newest_of, served_in
 from queuepool.stores.factory import Stores
 
-#: seconds after which a measurement says nothing of the present
+#: seconds after which a measurement is out of date
 _STALE = 300.0
-#: jobs of a lost pool that an alert names
+#: most jobs of a lost pool that an alert names
 _MOST_NAMED = 3
 _PAUSE = "pause of queue {}"
-#: pauses that are told one by one
+#: most pauses with an alert each; more get one together
 _MOST_PAUSES = 10
-#: the stores that may be away, by the header's field
+#: the stores that may be away, with the beginning of their field in the header
 _STORES = {"store": "store", "failed store": "failed_store", "control store": "control_store"}
-#: seconds between looks for unserved queues, so many times as long as a slow one took; and the most queues of one look:
-#: more take turns
+#: for looks for unserved queues: seconds between two; pause after a slow one, in multiples of its time; most queues in
+#: one, the others take turns
 _PERIOD, _SHARE, _MOST_QUEUES = 60.0, 50.0, 50
 
 
 class Lost(NamedTuple):
-    """For how many seconds each other pool (``HOST:POOL``) has published nothing, and what it ran then."""
+    """For how many seconds each other pool (``HOST:POOL``) has published nothing, and what it last ran."""
 
     silent: Mapping[str, float]
     ran: Mapping[str, str]
 
 
 class AlertFacts:
-    """One pool's facts at each look; ``read`` reads its meters. ``raised``: by the steward before this one."""
+    """One pool's facts at each look. ``read`` reads its meters; ``raised``: the alerts of the previous steward."""
 
     def __init__(
         self, pool: str, board: Board, read: Callable[[Board], PoolCounts], raised: Sequence[OpenAlert] = ()
@@ -53,7 +53,7 @@ class AlertFacts:
         self._unbooted, self._paused = Lasting("boot", raised), Lasting("paused", raised)
 
     def look(self, lost: Lost | None, unserved: Mapping[str, float] | None) -> tuple[LookFacts, frozenset[str]]:
-        """The facts, and the kinds of which nothing is known: ``None`` for other pools, and for queues of none."""
+        """The facts, and the kinds of alerts of which nothing is known; ``None`` = not known."""
         counts, header, now = self._read(self._board), self._board.header, time.time()
         recent = self._window.add(time.monotonic(), counts)
         stores = {name: getattr(header, f"{field}_lost") for name, field in _STORES.items()}
@@ -69,7 +69,7 @@ class AlertFacts:
             away=_ages(stores, now),
             full=_ages({"store": header.store_full}, now),
             unbooted=self._unbooted.note([self._pool] if health_of(shown).has("boot") else [], now),
-            paused=_few(self._paused.note(_pauses(shown), now) | _since_told(self._board, shown, now)),
+            paused=_few(self._paused.note(_pauses(shown), now) | _known_pauses(self._board, shown, now)),
             silent=silent,
             ran=ran,
             unserved=unserved or {},
@@ -81,14 +81,14 @@ class AlertFacts:
 class Lasting:
     """For how long each thing of a kind has lasted, as far as the looks go back.
 
-    What an earlier steward has ``raised`` an alert of goes on.
+    Alerts that an earlier steward has ``raised`` continue.
     """
 
     def __init__(self, kind: str, raised: Sequence[OpenAlert]) -> None:
         self._since = {one.subject: one.since - one.limit for one in raised if one.kind == kind}
 
     def note(self, present: Iterable[str], now: float) -> dict[str, float]:
-        """Take what is there at ``now`` (Unix seconds); returns for how many seconds each has been."""
+        """Take what is there at ``now`` (Unix seconds); returns for how many seconds each has lasted."""
         self._since = {name: self._since.get(name, now) for name in present}
         return _ages(self._since, now)
 
@@ -98,18 +98,18 @@ def _ages(since: Mapping[str, float], now: float) -> dict[str, float]:
 
 
 def _few(paused: dict[str, float]) -> dict[str, float]:
-    """As they are; of many pauses the longest, as one: a hundred alerts would keep back all others."""
+    """The pauses; if there are many, only the longest, for all: a hundred alerts would crowd out the others."""
     return paused if len(paused) <= _MOST_PAUSES else {"pause of many queues": max(paused.values())}
 
 
-def _since_told(board: Board, pool: PoolOverview, now: float) -> dict[str, float]:
-    """For how many seconds each queue has been paused of which that is known better than by looking."""
+def _known_pauses(board: Board, pool: PoolOverview, now: float) -> dict[str, float]:
+    """For how many seconds queues have been paused, where the board knows it better than the looks."""
     known = {queue: one.since for queue, one in pauses.read(board).items() if queue in pool.paused}
     return _ages({_PAUSE.format(queue): since for queue, since in known.items()}, now)
 
 
 def _pauses(pool: PoolOverview) -> Iterator[str]:
-    """What is paused at the moment, in words."""
+    """What is paused now, in words."""
     yield from map(_PAUSE.format, pool.paused)
     if pool.state == State.PAUSED.name.lower():
         yield f"pause of pool {pool.pool}"
@@ -131,16 +131,16 @@ def _running(board: Board, now: float) -> dict[str, float]:
 
 
 def lost_in(notices: list[dict[str, Any]], own: str, limit: float) -> Lost:
-    """Of the pools of these notices, but for our own; what they ran is of interest from ``limit`` seconds on."""
+    """How long other pools have been silent by these notices, and what those ran that reach ``limit`` seconds."""
     last = {f"{host}:{pool}": notice for (host, pool), notice in newest_of(notices).items()}
-    newest = max((notice["at"] for notice in last.values()), default=0.0)  # the clock by which they are judged
+    newest = max((notice["at"] for notice in last.values()), default=0.0)  # serves as the present time
     silent = {name: newest - notice["at"] for name, notice in last.items() if name != own}
     ran = {name: ran_in(last[name], _MOST_NAMED) for name, seconds in silent.items() if seconds >= limit}
     return Lost(silent, ran)
 
 
 class _Seen(NamedTuple):
-    """A queue's next job, when it was first seen there, and when last (monotonic)."""
+    """A queue's next job, and when it was first and last seen there (monotonic)."""
 
     digest: bytes
     since: float
@@ -148,11 +148,10 @@ class _Seen(NamedTuple):
 
 
 class UnservedQueues:
-    """For how long the next job of each queue that no pool serves has stayed where it is.
+    """For how long the next job of each queue that no pool serves has stayed in its place.
 
-    They are looked for in the whole store, but seldom. Whether a worker of Laravel serves a queue cannot be seen. But
-    whoever serves one takes its next job: so what counts is for how long that has been the same one, and not how old it
-    is.
+    The whole store is searched, but seldom. Whether a Laravel worker serves a queue cannot be seen, but a worker would
+    take the next job. So what counts is how long the same job has been the next one, not how old it is.
     """
 
     def __init__(self, queues: Sequence[str], stores: Stores) -> None:
@@ -163,7 +162,7 @@ class UnservedQueues:
         self._look_at = 0.0
 
     def look(self, now: float) -> Mapping[str, float] | None:
-        """Seconds by queue, as of the last look; ``None`` if that is not known. ``now`` is monotonic.
+        """Seconds by queue, as of the last look; ``None`` if unknown. ``now`` is monotonic.
 
         Raises ``StoreError``.
         """
@@ -176,7 +175,7 @@ class UnservedQueues:
         return self._found
 
     def _unserved(self) -> list[str] | None:
-        """The queues that are not empty, not paused, and served by no pool; ``None``: one does not say its own."""
+        """The queues with jobs, not paused, that no pool serves; ``None`` if a pool does not publish its own."""
         served = served_in(self._stores.control.pools())
         if served is None:
             return None
@@ -185,7 +184,7 @@ class UnservedQueues:
         return [name for name in names if name not in paused]
 
     def _waits(self, names: Sequence[str], now: float) -> dict[str, float]:
-        """For how long each has had the same next job, as of when it was last looked at."""
+        """For how long each queue had had the same next job when it was last looked at."""
         turn = sorted(names, key=lambda name: self._seen[name].at if name in self._seen else 0.0)[:_MOST_QUEUES]
         self._seen = {name: self._seen[name] for name in names if name in self._seen and name not in turn} | {
             name: _Seen(digest, self._since(name, digest, now), now) for name, digest in self._heads(turn)
@@ -203,7 +202,7 @@ class UnservedQueues:
                 first = self._stores.queue.first(name, 1)
             except StoreDown:
                 raise
-            except StoreError:  # a key of the wrong type: no queue
+            except StoreError:  # a key of the wrong type, so not a queue
                 continue
             if first:
                 yield name, blake2b(first[0], digest_size=16).digest()

@@ -1,7 +1,7 @@
-"""A process of its own that sends one notice of an alert: a program may do anything, and a server may never answer.
+"""The process that sends one notice of an alert: apart, as a program may do anything and a server may never answer.
 
-It reads a request, JSON, from standard input, and writes a ``Delivery``, as a list, to standard output.
-It imports nothing of a pool, and ends by a signal of the kernel's if all else fails.
+It reads a request (JSON) from standard input, and writes a ``Delivery`` (a JSON list) to standard output.
+It imports nothing of a pool. If all else fails, the kernel's alarm ends it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from queuepool.unix import fork, proc
 from queuepool.unix.escape import escaped
 from queuepool.unix.signals import Alarm, reset_inherited
 
-#: seconds that a program or a server has; and those that its end may take
+#: seconds that a program or a server may take; and that ending a program may take
 TIMEOUT, _TO_END = 10.0, 2.0
-#: most bytes that we write; most characters of what a program prints; most bytes that are read of a server's answer
+#: most bytes that we write; most characters kept of what a program prints; most bytes read of a server's answer
 MAX_ANSWER, _MAX_OUTPUT, _MAX_BODY = 65536, 2000, 65536
-#: seconds between two looks at a program, and how often its output is read at each
+#: seconds between two looks at a program, and most reads of its output at each
 _TICK, _READS = 0.05, 64
 Notice = Mapping[str, Any]
 
@@ -37,12 +37,12 @@ class Delivery(NamedTuple):
     problem: str
     #: the beginning of what the program printed
     output: str = ""
-    #: how many processes it had left behind; they were killed
+    #: how many processes the program left behind; they were killed
     left: int = 0
 
 
 def main() -> None:
-    """Carry out the request. Called by the process's first line."""
+    """Carry out the request; the entry point of the process."""
     reset_inherited()
     request = json.load(sys.stdin.buffer)
     proc.show(f"queuepool: notifier [{request['pool']}] running by={request['by']}")
@@ -61,7 +61,7 @@ def main() -> None:
 def _run(command: list[str], notice: Notice) -> Delivery:
     """Run a program with the notice as its input.
 
-    Whatever it has started ends with it: this process is the parent of all that lose theirs.
+    All that it has started ends with it: this process adopts its orphans.
     """
     proc.adopt_orphans()
     own = os.getpid()
@@ -78,7 +78,7 @@ def _run(command: list[str], notice: Notice) -> Delivery:
         return Delivery(f"{command[0]}: {error.strerror}")
     assert program.stdin
     assert program.stdout
-    with suppress(BrokenPipeError), program.stdin:  # it need not read it
+    with suppress(BrokenPipeError), program.stdin:  # the program need not read it
         program.stdin.write(json.dumps(notice).encode())
     problem, output = _watched(program.pid, program.stdout.fileno())
     return Delivery(problem, output.decode("utf-8", "replace").strip(), _end_all())
@@ -99,7 +99,7 @@ def _watched(pid: int, pipe: int) -> tuple[str, bytes]:
 
 
 def _printed(pipe: int) -> bytes:
-    """The beginning of what is in the pipe, which is emptied, unless something fills it all the time."""
+    """The first part of what is in the pipe. Empties the pipe, unless something keeps filling it."""
     found = b""
     with suppress(BlockingIOError):
         for _ in range(_READS):
@@ -110,7 +110,7 @@ def _printed(pipe: int) -> bytes:
 
 
 def _end_all() -> int:
-    """Kill what the program has left behind; returns how many processes that were."""
+    """Kill the processes that the program has left behind; returns how many."""
     killed, until = 0, time.monotonic() + _TO_END
     list(fork.reap(()))  # those that have ended by themselves
     while (left := proc.children()) and time.monotonic() < until:
@@ -130,7 +130,7 @@ def _post(url: str, form: str, notice: Notice) -> str:
 
     class NoRedirects(request.HTTPRedirectHandler):
         def redirect_request(self, *_: object, **__: object) -> None:
-            """Follow none: the notice is for the one address that the configuration names."""
+            """Follow no redirect: the notice is only for the address in the configuration."""
 
     body = {"text": _line_of(notice)} if form == "slack" else notice
     headers = {"Content-Type": "application/json", "User-Agent": "queuepool"}
@@ -139,13 +139,13 @@ def _post(url: str, form: str, notice: Notice) -> str:
         with request.build_opener(NoRedirects).open(asked, timeout=TIMEOUT) as answer:
             answer.read(_MAX_BODY)
     except HTTPError as error:
-        return f"the server answers {error.code} {error.reason}"
+        return f"the server answered {error.code} {error.reason}"
     except URLError as error:
         return f"the server cannot be reached: {error.reason}"
     except (OSError, HTTPException) as error:
-        return f"the server's answer is lost: {type(error).__name__}: {error}"
-    except ValueError as error:  # its text may hold a part of the URL
-        return f"the server's name or its answer has no valid form: {type(error).__name__}"
+        return f"the server's answer was lost: {type(error).__name__}: {error}"
+    except ValueError as error:  # its text may contain part of the URL
+        return f"the server's name or its answer is malformed: {type(error).__name__}"
     return ""
 
 

@@ -1,6 +1,6 @@
 """The rules of alerts, as functions of facts: which readings there are, and when they raise and clear an alert.
 
-A value that is at its limit in two looks raises one; below four fifths of the limit it is cleared.
+A value at its limit in two looks in a row raises an alert; below four fifths of the limit it is cleared.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from queuepool.unix.escape import escaped
 
 #: the kinds whose facts the steward measures in the store
 MEASURED = frozenset(("wait", "overdue", "failed", "quarantine"))
-#: those whose facts are counted over a window of time
+#: the kinds that are counted over a window of time
 COUNTED = frozenset(("failures", "crashes"))
-#: those that are not about one queue or one job of many
+#: the kinds that are not about one of many queues or jobs
 OF_ALL = frozenset(("failed", "crashes", "lost", "store", "store_full", "boot"))
-#: fewer attempts than these have no rate of failures
+#: fewest attempts that make a rate of failures
 _FEWEST = 20
 #: seconds within which attempts and deaths are counted
 WINDOW = 300.0
-#: why a worker leaves that has died
+#: the exits of workers that count as deaths
 _DEATHS = ("crash", "killed")
-#: the part of a limit below which an alert is cleared: a value that swings about the limit changes nothing
+#: the part of a limit below which an alert is cleared, so that a value that hovers around the limit changes nothing
 _CLEARED = 0.8
 _Key = tuple[str, str]
 
 
 class Recent(NamedTuple):
-    """What has come within the window."""
+    """What was counted within the window."""
 
-    #: by queue: attempts that ended with a verdict, and those among them that failed for good
+    #: by queue: attempts that ended with a verdict, and how many of them failed for good
     attempts: Mapping[str, tuple[int, int]] = {}
     #: workers that died by themselves or were killed from outside
     deaths: int = 0
-    #: whether the looks go back for as long as the window
+    #: whether the looks cover the whole window
     is_whole: bool = True
 
 
 class AlertReading(NamedTuple):
-    """A value and the limit from which on it is an alert."""
+    """A value, and the limit at which it becomes an alert."""
 
     kind: str
     subject: str
@@ -55,22 +55,22 @@ class AlertReading(NamedTuple):
 
 
 class LookFacts(NamedTuple):
-    """What one look has found; times in seconds."""
+    """What one look has found; times are in seconds."""
 
     pool: str
     counts: PoolCounts
     recent: Recent
     #: for how long the longest running job of each name has run
     running: Mapping[str, float]
-    #: for how long each store that is away has been so
+    #: for how long each missing store has been away
     away: Mapping[str, float]
     #: for how long each other pool has published nothing
     silent: Mapping[str, float]
-    #: what those were running when they last did, in words
+    #: what those pools were running when they last published, in words
     ran: Mapping[str, str] = MappingProxyType({})
-    #: for how long the next job of each queue that no pool serves has stayed where it is
+    #: for how long the next job of each queue that no pool serves has stayed in its place
     unserved: Mapping[str, float] = MappingProxyType({})
-    #: whether queues are served: neither is the pool paused, nor is there maintenance
+    #: whether queues are served: neither a pause of the pool nor maintenance
     is_served: bool = True
     #: for how long the store has been full, the newest code has not become ready, and each pause has lasted
     full: Mapping[str, float] = MappingProxyType({})
@@ -122,14 +122,14 @@ def _failures(recent: Recent) -> Iterator[tuple[str, float]]:
 
 
 class AlertWindow:
-    """Keeps the counters of each look of the last five minutes; before that has passed, of the time since the first."""
+    """Keeps the counters of the looks of the last five minutes, or since the first look if that was later."""
 
     def __init__(self) -> None:
         self._looks: deque[tuple[float, Recent]] = deque()
         self._is_whole = False
 
     def add(self, now: float, counts: PoolCounts) -> Recent:
-        """Add a look at ``now`` (monotonic seconds); returns what has come since the oldest one that is kept."""
+        """Add a look at ``now`` (monotonic seconds); returns what was counted since the oldest kept look."""
         present = _summed(counts)
         self._looks.append((now, present))
         while self._looks[0][0] < now - WINDOW:
@@ -150,12 +150,12 @@ def _summed(counts: PoolCounts) -> Recent:
 
 
 def _minus(totals: tuple[int, int], first: tuple[int, int]) -> tuple[int, int]:
-    # Never below 0: a file that a job has overwritten may make a counter smaller.
+    # Never below 0: a job that overwrites the file may make a counter smaller.
     return max(totals[0] - first[0], 0), max(totals[1] - first[1], 0)
 
 
 class Changes(NamedTuple):
-    """What a look has changed; ``kept_back``: alerts for which there is no room."""
+    """What a look has changed; ``kept_back``: how many alerts there is no room for."""
 
     raised: Sequence[OpenAlert]
     cleared: Sequence[OpenAlert]
@@ -163,30 +163,30 @@ class Changes(NamedTuple):
 
 
 class AlertStates:
-    """The alerts that are raised, ``alerts`` by an earlier steward, and what was at its limit in the last look."""
+    """The raised alerts, at first those of an earlier steward, and what was at its limit in the last look."""
 
     def __init__(self, alerts: Iterable[OpenAlert] = ()) -> None:
         self._open = {(one.kind, one.subject): one for one in alerts}
         self._inherited = set(self._open)
-        #: since when, in Unix seconds
+        #: since when each has been at its limit, in Unix seconds
         self._suspects: dict[_Key, float] = {}
 
     @property
     def alerts(self) -> list[OpenAlert]:
-        """Those that are raised, by kind and subject."""
+        """The raised alerts, in order of kind and subject."""
         return [self._open[key] for key in sorted(self._open)]
 
     def put(self, alert: OpenAlert) -> None:
-        """Replace an alert that is raised."""
+        """Replace a raised alert."""
         self._open[alert.kind, alert.subject] = alert
 
     def update(
         self, readings: Iterable[AlertReading], unknown: Collection[str], now: float, incomplete: Collection[str] = ()
     ) -> Changes:
-        """Take the readings of a look at ``now`` (Unix seconds); of ``unknown`` kinds nothing changes.
+        """Take the readings of a look at ``now`` (Unix seconds). Alerts of ``unknown`` kinds do not change.
 
-        Of ``incomplete`` kinds, what an earlier steward has raised stays: that one had counted for longer. What has no
-        reading any more is at 0.
+        Alerts of ``incomplete`` kinds that an earlier steward has raised stay, as it had counted for longer. An alert
+        without a reading counts as 0.
         """
         found = {(one.kind, one.subject): one for one in readings if one.kind not in unknown}
         kept = {key for key in self._inherited if key[0] in incomplete}
@@ -202,7 +202,7 @@ class AlertStates:
     def _clear(
         self, found: Mapping[_Key, AlertReading], unknown: Collection[str], kept: Collection[_Key]
     ) -> list[OpenAlert]:
-        """Those that are over, with their last value; the others get their present one."""
+        """Update the alerts' values; remove and return the alerts that are over."""
         cleared = []
         for key, alert in list(self._open.items()):
             if alert.kind in unknown or key in kept:
@@ -214,7 +214,7 @@ class AlertStates:
         return cleared
 
     def _has_room(self, one: AlertReading) -> bool:
-        """However many queues there are trouble with, that the store is away must be said."""
+        """Whether there is room: queues and jobs may not take it all, as a lost store must still be reported."""
         return len(self._open) < (MAX_ALERTS if one.kind in OF_ALL else MAX_OF_ONE)
 
     def _raise(self, one: AlertReading) -> OpenAlert:

@@ -1,6 +1,6 @@
-"""Send notices of alerts: one for an alert in all pools on the store, and again after a time while it is raised.
+"""Send notices of alerts: one per alert for all pools on the store, repeated after a time while it is raised.
 
-They go by programs of the operator's and by HTTP: each in a process of its own, one at a time.
+They go through the operator's program and a webhook: one at a time, each sent by its own process.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from queuepool.stores.values import AlertClaim, Values
 from queuepool.unix import fork, proc
 from queuepool.unix.stray_processes import COOKIE
 
-#: seconds after which a pool asks again whether it may send the notices of an alert that another pool has
+#: seconds after which a pool asks again whether it may take over an alert's notices from another pool
 _ASK_AGAIN = 60.0
 #: most notices that wait
 _MOST = 100
-#: seconds between two looks at the process; and after which it is killed, if its own alarm has not ended it
+#: seconds between two looks at the process; and after which it is killed if its own alarm has not ended it
 _TICK, _LATEST = 0.25, TIMEOUT + 10.0
-#: run with our ``sys.path``: the same code, wherever it was found, and nothing of the working directory before it
+#: run with our ``sys.path``: the same code wherever it was found, and nothing from the working directory before it
 _PROGRAM = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from queuepool.alerts.notifier import main; main()"
 _log = logging.getLogger("queuepool")
 Notice = Mapping[str, Any]
@@ -41,14 +41,14 @@ _Key = tuple[str, str, str]
 
 
 class Refusals:
-    """What the store refuses and keeps refusing: logged once. That it is away is reported by others."""
+    """Logs once what the store keeps refusing. Outages are reported elsewhere."""
 
     def __init__(self, words: str) -> None:
         self._words = words
         self._last = ""
 
     def note(self, error: StoreError) -> None:
-        """Log the error, unless it is an outage or the last one again."""
+        """Log the error, unless it is an outage or the same as the last one."""
         is_outage = isinstance(error, StoreDown) and not isinstance(error, StoreDenied)
         if not is_outage and str(error) != self._last:
             self._last = str(error)
@@ -56,7 +56,7 @@ class Refusals:
 
 
 class Notices:
-    """Asks the store whose turn it is. Without the store, every pool sends its own notices.
+    """Asks the store which pool sends a notice. Without the store, every pool sends its own.
 
     ``repeat``: seconds after which the notice of an alert that is still raised is sent again.
     """
@@ -68,14 +68,14 @@ class Notices:
         self._host = host
         self._repeat = repeat
         self._is_away = False
-        self._refused = Refusals("pools do not agree who sends a notice, so each sends its own")
+        self._refused = Refusals("pools cannot agree on who sends a notice, so each sends its own")
 
     def begin(self, *, is_away: bool) -> None:
         """Begin a look; ``is_away``: the store is known to be away, so it is not asked."""
         self._is_away = is_away
 
     def send_if_due(self, alert: OpenAlert, now: float) -> OpenAlert:
-        """Send the notice of a raised alert, if it is time and ours to send; returns what is to be remembered of it."""
+        """Send the notice of a raised alert if it is due and ours to send; returns the alert with what to remember."""
         if now < alert.ask_at:
             return alert
         claim = self._claim(alert)
@@ -86,12 +86,12 @@ class Notices:
         return alert._replace(is_ours=claim is not AlertClaim.OTHERS, is_alone=claim is None, ask_at=now + pause)
 
     def send_cleared(self, alert: OpenAlert, now: float) -> None:
-        """Send the notice of the end of an alert, if its key is ours, or was until it ended by itself."""
+        """Send the notice that an alert has ended, if its key is ours, or was ours until it expired."""
         if alert.is_ours and (alert.is_alone or self._release(alert) or now >= alert.ask_at):
             self._add(alert, "cleared")
 
     def _claim(self, alert: OpenAlert) -> AlertClaim | None:
-        """Whose turn it is; ``None`` if the store does not say."""
+        """Which pool sends the notices; ``None`` if the store does not answer."""
         if not self._is_away:
             try:
                 return self._values.claim_alert(_key_of(alert), self._owner, self._repeat)
@@ -100,7 +100,7 @@ class Notices:
         return None
 
     def _release(self, alert: OpenAlert) -> bool:
-        """Whether the key was ours; ``True`` if the store does not say."""
+        """Whether the key was ours; ``True`` if the store does not answer."""
         if not self._is_away:
             try:
                 return self._values.release_alert(_key_of(alert), self._owner)
@@ -109,12 +109,12 @@ class Notices:
         return True
 
     def _note(self, error: StoreError) -> None:
-        self._is_away = True  # the next alerts of this look do not wait for it too
+        self._is_away = True  # the other alerts of this look need not wait for it too
         self._refused.note(error)
 
     @property
     def _owner(self) -> str:
-        # The same after a restart: the pool then goes on with what it had begun.
+        # The same after a restart, so that the pool continues what it had begun.
         return f"{self._host}:{self._pool}"
 
     def _add(self, alert: OpenAlert, state: str) -> None:
@@ -128,7 +128,7 @@ def _key_of(alert: OpenAlert) -> str:
 
 
 class _Sending(NamedTuple):
-    """A notice on its way, and the process that sends it."""
+    """A notice that is being sent, and the process that sends it."""
 
     by: str
     notice: Notice
@@ -137,7 +137,7 @@ class _Sending(NamedTuple):
 
 
 class Outbox:
-    """Notices that wait, the latest for each alert and way; ``cookie`` marks the processes that send them."""
+    """Notices waiting to be sent, the latest for each alert and way; ``cookie`` marks the processes that send them."""
 
     def __init__(self, settings: AlertSettings, pool: str, cookie: str, emitter: Emitter) -> None:
         self._ways: dict[str, Mapping[str, Any]] = {}
@@ -155,7 +155,7 @@ class Outbox:
 
     @property
     def is_used(self) -> bool:
-        """Whether there is any way to send a notice."""
+        """Whether a way to send notices is configured."""
         return bool(self._ways)
 
     def add(self, notice: Notice) -> None:
@@ -165,11 +165,11 @@ class Outbox:
             self._waiting.pop(key, None)
             if len(self._waiting) >= _MOST:
                 dropped = next(iter(self._waiting))
-                self._report(dropped[0], self._waiting.pop(dropped), f"more than {_MOST} notices wait")
+                self._report(dropped[0], self._waiting.pop(dropped), f"more than {_MOST} notices are waiting")
             self._waiting[key] = notice
 
     def step(self) -> float | None:
-        """Look at the process that sends, and start the next; returns the seconds until the next step, if any."""
+        """Look at the process that sends, or start the next one; returns the seconds until the next step, if any."""
         if self._sending and not self._has_ended(self._sending):
             return _TICK
         self._sending = None
@@ -194,8 +194,8 @@ class Outbox:
             self._report(by, notice, str(error))
             return
         assert process.stdin
-        with suppress(BrokenPipeError), process.stdin:  # what has died at once is found so by the next step
-            process.stdin.write(request.encode())  # less than a pipe holds: it never waits
+        with suppress(BrokenPipeError), process.stdin:  # if the process died at once, the next step finds out
+            process.stdin.write(request.encode())  # less than a pipe holds, so it never blocks
         self._sending = _Sending(by, notice, process, time.monotonic() + _LATEST)
 
     def _has_ended(self, sending: _Sending) -> bool:
@@ -224,7 +224,7 @@ class Outbox:
 
 
 def _read(answer: bytes, code: int) -> Delivery:
-    """What became of the notice: as the process says, else by its exit code."""
+    """What became of the notice: by the process's answer, else by its exit code."""
     with suppress(ValueError, TypeError):
         return Delivery(*json.loads(answer))
     if code == -signal.SIGALRM:

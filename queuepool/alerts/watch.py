@@ -1,4 +1,4 @@
-"""The chore that raises and clears alerts. It looks in a thread of its own, which a silent store may delay."""
+"""The chore that raises and clears alerts. It has its own thread, which a silent store may delay."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _log = logging.getLogger("queuepool")
 
 
 class Alerts:
-    """The alerts of one pool, for the steward's main thread; the watch has a thread and connections of its own.
+    """The alerts of one pool, for the steward's main thread; the watch has its own thread and connections.
 
     ``cookie`` marks the processes that send notices.
     """
@@ -62,7 +62,7 @@ class Alerts:
 
 
 class AlertWatch:
-    """Looks, and lets the board, the listeners and the operator know what has changed."""
+    """Takes a look at intervals, and tells the board, the listeners and the operator what has changed."""
 
     def __init__(
         self,
@@ -84,17 +84,17 @@ class AlertWatch:
         self._outbox = outbox
         self._emitter = emitter
         self._notices = Notices(stores.values, outbox, pool, host, limits.repeat)
-        # What the steward before this one had raised.
+        # The alerts of the previous steward.
         self._states = AlertStates(open_alerts.read(board))
         self._shown = self._states.alerts
         self._kept_back = 0
-        self._refused = Refusals("pools that are lost go unnoticed")
+        self._refused = Refusals("lost pools go unnoticed")
         self._unserved = UnservedQueues(queues, stores)
         self._not_searched = Refusals("queues that no pool serves go unnoticed")
         self._look_at = 0.0
 
     def run(self, now: float) -> float:
-        """Look if it is time, and go on with the notices; returns the seconds until the next run."""
+        """Look if it is time, and continue sending notices; returns the seconds until the next run."""
         if now >= self._look_at:
             self._look_at = now + _PERIOD
             self._look(time.time(), now)
@@ -102,7 +102,7 @@ class AlertWatch:
         return max(self._look_at - now, 0.0) if pause is None else pause
 
     def _look(self, now: float, clock: float) -> None:
-        """``now`` in Unix seconds, ``clock`` monotonic."""
+        """Take one look; ``now`` is in Unix seconds, ``clock`` monotonic."""
         facts, unknown = self._facts.look(self._lost(), self._unserved_queues(clock))
         incomplete = () if facts.recent.is_whole else COUNTED
         changes = self._states.update(readings(facts, self._limits), unknown, now, incomplete)
@@ -111,7 +111,7 @@ class AlertWatch:
         for alert in changes.cleared:
             self._emitter.emit(AlertCleared(*_facts_of(alert)))
         if changes.kept_back > self._kept_back:
-            _log.error("%d more alerts are not raised: there are %d", changes.kept_back, len(self._states.alerts))
+            _log.error("%d more alerts are not raised: %d already are", changes.kept_back, len(self._states.alerts))
         self._kept_back = changes.kept_back
         if self._outbox.is_used:
             self._notices.begin(is_away=bool(self._board.header.store_lost))
@@ -123,12 +123,12 @@ class AlertWatch:
 
     def _show(self) -> None:
         if self._states.alerts != self._shown:
-            with suppress(OSError):  # no room: the next look tries again
+            with suppress(OSError):  # no room on the disk: the next look tries again
                 open_alerts.write(self._board, self._states.alerts)
                 self._shown = self._states.alerts
 
     def _lost(self) -> Lost | None:
-        """For how long other pools have published nothing; ``None`` if that is of no interest, or unknown."""
+        """For how long other pools have published nothing; ``None`` if that is unknown, or not watched."""
         if not self._limits.lost or self._board.header.store_lost:
             return None
         try:
@@ -138,7 +138,7 @@ class AlertWatch:
             return None
 
     def _unserved_queues(self, clock: float) -> Mapping[str, float] | None:
-        """For how long nobody has taken the next job of queues that no pool serves; ``None`` as above."""
+        """For how long unserved queues have had the same next job; ``None`` as above."""
         if not self._limits.unserved or self._board.header.store_lost:
             return None
         try:

@@ -1,1 +1,1 @@
-"""What pools have done over a time: kept in the store bucket by bucket, and read again."""
+"""What pools did over time: written to the store bucket by bucket, and read back."""

@@ -1,4 +1,4 @@
-"""What pools have done over a time, from the rollups in their store."""
+"""What pools did over a span of time, read from the rollups in their store."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from operator import add
 from queuepool.history.rollup import EVENTS, GRAINS, NO_EVENTS, Grain, KeptSizes, Rollup, Tally
 from queuepool.stores.values import Kept
 
-#: most buckets of one answer
+#: most buckets in one answer
 _MAX_BUCKETS = 850
 Names = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class HistorySpan:
-    """A range of whole buckets: Unix seconds at which each begins."""
+    """A range of whole buckets, each named by its beginning in Unix seconds."""
 
     grain: Grain
     buckets: range
-    #: when it was asked for, in Unix seconds: the last bucket is not over
+    #: when it was asked for, in Unix seconds; the last bucket is not over yet
     now: float
 
     @classmethod
     def until(cls, now: float, seconds: float) -> HistorySpan:
-        """The last ``seconds`` before now, in the finest buckets that are kept for so long."""
+        """The last ``seconds`` before now, in the finest buckets that are kept for that long."""
         grain = next((one for one in GRAINS if seconds <= one.kept), GRAINS[-1])
         count = min(max(round(seconds / grain.seconds), 1), _MAX_BUCKETS)
         last = int(now // grain.seconds) * grain.seconds
@@ -34,43 +34,43 @@ class HistorySpan:
 
     @property
     def with_the_one_before(self) -> range:
-        """The buckets, and the one whose end is their beginning."""
+        """The buckets and the one before them."""
         return range(self.buckets[0] - self.grain.seconds, self.buckets[-1] + 1, self.grain.seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What was gained in each bucket, by (queue, job), and how many texts made no sense."""
+    """What was gained in each bucket, by (queue, job), and how many texts could not be read."""
 
     gained: Mapping[int, Mapping[Names, Tally]]
     ignored: int
-    #: what was gained in each bucket of ``EVENTS``, all pools together
+    #: the gains of ``EVENTS`` in each bucket, for all pools together
     events: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     #: the queues as they were at the end of each bucket
     queues: Mapping[int, Mapping[str, KeptSizes]] = field(default_factory=dict)
-    #: queues that had no place in the text of their pool: the most that one pool left out
+    #: how many queues had no place in their pool's text: the most of any pool
     left_out: int = 0
     #: when the first of the pools began, in Unix seconds
     since: float = 0.0
 
     def minutes(self, begin: float, end: float) -> float:
-        """For how many minutes between these Unix seconds there was a pool; at least one, for a rate by the minute."""
+        """For how many minutes between these Unix seconds there was a pool; at least 1, for rates per minute."""
         return max(end - max(begin, self.since), 60.0) / 60.0
 
     def totals(self) -> dict[Names, Tally]:
-        """Over all buckets."""
+        """The gains of all buckets together."""
         found: dict[Names, Tally] = {}
         for bucket in self.gained.values():
             _add_to(found, bucket)
         return found
 
     def event_totals(self) -> dict[str, int]:
-        """Over all buckets, without those that did not happen."""
+        """The events of all buckets together, without those that did not happen."""
         totals = zip(EVENTS, map(sum, zip(NO_EVENTS, *self.events.values(), strict=True)), strict=True)
         return {event: count for event, count in totals if count}
 
     def by_queue(self) -> dict[str, list[KeptSizes]]:
-        """What is known of each queue, oldest first."""
+        """The sizes of each queue, oldest first."""
         found: dict[str, list[KeptSizes]] = defaultdict(list)
         for bucket in self.queues.values():
             for queue, sizes in bucket.items():
@@ -79,7 +79,7 @@ class Past:
 
 
 def past_of(span: HistorySpan, texts: Iterable[Kept]) -> Past:
-    """From the texts of the span and of the bucket before it."""
+    """What the texts of the span, and of the bucket before it, say."""
     gathered = _Gathered(span)
     writers: dict[str, list[Kept]] = defaultdict(list)
     for one in sorted(texts):
@@ -103,7 +103,7 @@ class _Gathered:
         self.begun: list[float] = []
 
     def add(self, kept: Iterable[Kept]) -> None:
-        """Add what one pool has gained from text to text, oldest first, and count those that make no sense."""
+        """Add what one pool gained from text to text, oldest first; count texts that cannot be read."""
         before = None
         for one in kept:
             try:
@@ -118,7 +118,7 @@ class _Gathered:
                 self._add(one.bucket, gained)
 
     def _gained(self, now: Rollup, before: Rollup | None) -> Rollup:
-        # A pool that began before the span, of which nothing older is known: its gain cannot be told.
+        # The pool began before the span and has no older text, so its gain is unknown.
         if before is None and now.since < self._first:
             return Rollup(now.since, {}, queues=now.queues, left_out=now.left_out)
         return now.minus(before or Rollup(now.since, {}))

@@ -1,7 +1,7 @@
-"""What a pool keeps of its counters at the end of a bucket of time, as a text in its store; and the chore that does so.
+"""A pool's counters at the end of a bucket of time, as a text in its store; and the chore that writes it.
 
-The counters are totals since the pool's start, not gains: a text that is written twice, or by the next steward, is the
-same, and a bucket that was missed is in the next.
+The counters are totals since the pool's start, not gains: it does no harm if a text is written twice, or by the next
+steward, and the next bucket makes up for a missed one.
 """
 
 from __future__ import annotations
@@ -22,25 +22,30 @@ from queuepool.board.counts import NO_RUNS, NO_WAITS, Histogram, JobCounts, Pool
 from queuepool.board.meters import EXITS, LOSSES, OTHER, OUTCOMES, Shape
 from queuepool.stores.values import MAX_KEPT, Values
 
-#: bytes from which on a text is compressed, and most bytes of one that is read
+#: bytes from which a text is compressed, and most bytes of a text that is read
 _COMPRESSED_FROM, _MAX_BYTES = 1024, 1 << 20
 _COMPRESSED = b"z"
-#: pairs of queue and job that have a place in a pool's text, and queues, if their names are not too long
+#: most pairs of queue and job in a pool's text, and most queues if their names are not too long
 MAX_SERIES, MAX_QUEUES = 72, 500
-#: pairs of a text that is read
+#: most pairs in a text that is read
 _MOST_SERIES = 256
 _OTHERS = (OTHER, OTHER)
 #: most characters of a name, and the largest count, in a text that is read
 _MAX_NAME, _MAX_COUNT = 200, 2**53
-#: seconds, and minutes
+#: seconds of a minute, and minutes of an hour
 _MINUTE, _HOUR = 60.0, 60
-#: seconds after the end of a minute at which it is written
+#: seconds after the end of a minute until it is written
 _AFTER = 0.5
 _DAY = 86400.0
+#: what is counted: how attempts ended, and how many of all these their worker could not end itself
+COUNTED = (*OUTCOMES, "lost")
+#: of the pool: the exits of its workers by reason, and how often it lost its store
+EVENTS = (*EXITS, "store_lost")
+NO_EVENTS = (0,) * len(EVENTS)
 
 
 class Grain(NamedTuple):
-    """A length of buckets, and for how long they are kept; both in seconds."""
+    """A size of buckets: their length, and how long they are kept, both in seconds."""
 
     name: str
     seconds: int
@@ -52,15 +57,8 @@ GRAINS = (Grain("1m", 60, 7200.0), Grain("10m", 600, 2 * _DAY), Grain("1h", 3600
 LONGEST = GRAINS[-1].kept
 
 
-#: what is counted: how attempts ended, and of all these, those that their worker could not end
-COUNTED = (*OUTCOMES, "lost")
-#: of the pool: the exits of its workers by reason, and how often it lost its store
-EVENTS = (*EXITS, "store_lost")
-NO_EVENTS = (0,) * len(EVENTS)
-
-
 class Tally(NamedTuple):
-    """What has become of the attempts at the jobs of one name from one queue; ``counts`` are those of ``COUNTED``."""
+    """What became of the attempts at the jobs of one name from one queue; ``counts`` is in the order of ``COUNTED``."""
 
     counts: tuple[int, ...] = (0,) * len(COUNTED)
     run: Histogram = NO_RUNS
@@ -78,16 +76,16 @@ class Tally(NamedTuple):
         return sum(self.counts[: len(OUTCOMES)])
 
     def plus(self, other: Tally) -> Tally:
-        """Both together."""
+        """The sum of both."""
         counts = tuple(map(add, self.counts, other.counts))
         return Tally(counts, self.run.plus(other.run), self.wait.plus(other.wait))
 
     def minus(self, earlier: Tally) -> Tally:
-        """What has come since. Raises ``ValueError`` if that is less than nothing."""
+        """What was counted since. Raises ``ValueError`` if a counter has fallen."""
         counts = tuple(map(sub, self.counts, earlier.counts))
         gained = Tally(counts, self.run.minus(earlier.run), self.wait.minus(earlier.wait))
         if min(*counts, *gained.run.counts, *gained.wait.counts) < 0:
-            raise ValueError("a counter that has fallen")
+            raise ValueError("a counter has fallen")
         return gained
 
 
@@ -118,32 +116,32 @@ class KeptSizes(NamedTuple):
         )
 
     def most(self, other: KeptSizes) -> KeptSizes:
-        """The larger of each: several pools measure one queue, and not at the same moment."""
+        """The larger value of each: several pools measure one queue, but not at the same moment."""
         return KeptSizes._make(map(max, self, other))
 
 
 @dataclass(frozen=True, slots=True)
 class Rollup:
-    """One pool's counters since its start at ``since``: by (queue, job), and those of ``EVENTS``; and its queues."""
+    """One pool's counters since its start at ``since``, by (queue, job) and of ``EVENTS``; and its queues."""
 
     since: float
     tallies: Mapping[tuple[str, str], Tally]
     events: tuple[int, ...] = NO_EVENTS
     queues: Mapping[str, KeptSizes] = field(default_factory=dict)
-    #: queues that have no place in the text
+    #: how many queues have no place in the text
     left_out: int = 0
 
     def minus(self, earlier: Rollup) -> Rollup:
-        """What has come since, with the queues as they are now. Raises ``ValueError`` if a counter has fallen."""
+        """What was counted since, with the queues as they are now. Raises ``ValueError`` if a counter has fallen."""
         events = tuple(map(sub, self.events, earlier.events))
         if min(events) < 0:
-            raise ValueError("a counter that has fallen")
+            raise ValueError("a counter has fallen")
         known, none = earlier.tallies, Tally()
         gained = {names: tally.minus(known.get(names, none)) for names, tally in self.tallies.items()}
         return Rollup(self.since, gained, events, self.queues, self.left_out)
 
     def fitting(self, size: int) -> str:
-        """The text in at most ``size`` bytes: with fewer queues if need be, the fullest."""
+        """The text in at most ``size`` bytes: if need be with fewer queues, the fullest ones."""
         text, rollup = self.text(), self
         while len(text) > size and rollup.queues:
             rollup = rollup.with_queues(len(rollup.queues) // 2)
@@ -151,12 +149,12 @@ class Rollup:
         return text
 
     def with_queues(self, count: int) -> Rollup:
-        """With the first so many of the queues."""
+        """The rollup with only the first ``count`` queues."""
         kept = dict(list(self.queues.items())[:count])
         return replace(self, queues=kept, left_out=self.left_out + len(self.queues) - len(kept))
 
     def text(self) -> str:
-        """As the store keeps it, in ASCII."""
+        """The text for the store, in ASCII."""
         series = [
             [*names, *tally.counts, *_packed(tally.run), *_packed(tally.wait)] for names, tally in self.tallies.items()
         ]
@@ -170,7 +168,7 @@ class Rollup:
 
     @classmethod
     def read(cls, text: bytes) -> Rollup:
-        """From a store, where anything may be. Raises ``ValueError``."""
+        """From a text in the store, which may be anything. Raises ``ValueError``."""
         try:
             found = json.loads(_plain(text))
             series, events, queues = found["series"], tuple(map(_count_in, found["events"])), found["queues"]
@@ -186,7 +184,7 @@ class Rollup:
 class KeepHistory:
     """Keeps the pool's counters at the end of each minute.
 
-    ``clock`` is the store's; nothing is kept for longer than ``lasts`` seconds.
+    ``clock`` is the store's; no text is kept for longer than ``lasts`` seconds.
     """
 
     def __init__(self, pool: str, board: Board, values: Values, clock: Callable[[], float], lasts: float) -> None:
@@ -201,18 +199,18 @@ class KeepHistory:
         at = self._clock()
         minute = int((at - _AFTER) // _MINUTE)
         if self._minute and minute > self._minute:
-            self.write(at - 1.0)  # to the buckets that have just ended
+            self.write(at - 1.0)  # into the buckets that have just ended
             if minute % _HOUR == 0:
                 self._values.sweep_history()
         self._minute = minute
         return _MINUTE - (at - _AFTER) % _MINUTE
 
     def write(self, at: float | None = None) -> None:
-        """Write the counters as they are to the buckets of this time, by default now."""
+        """Write the present counters into the buckets of this time, by default now."""
         at = self._clock() if at is None else at
         since = self._board.header.since
         text = rollup_of(since, counts_of(self._board)).fitting(MAX_KEPT)
-        # A pool that starts again counts from 0, so it is another writer, also within the same second.
+        # A restarted pool counts from 0, so it is another writer, even within the same second.
         writer = f"{socket.gethostname()[:64]}:{self._pool}:{since:.3f}"
         for grain in GRAINS:
             bucket = int(at // grain.seconds) * grain.seconds
@@ -220,7 +218,7 @@ class KeepHistory:
 
 
 def rollup_of(since: float, counts: PoolCounts) -> Rollup:
-    """What the meters of a pool that started at ``since`` say; the fullest queues come first."""
+    """The meters of a pool that started at ``since``; the fullest queues come first."""
     measured = {queue: KeptSizes.of(facts) for queue, facts in counts.queues.items() if facts.measured_at}
     fullest = sorted(measured, key=lambda queue: (sum(measured[queue][:-1]), measured[queue].oldest), reverse=True)
     return Rollup(
@@ -232,9 +230,9 @@ def rollup_of(since: float, counts: PoolCounts) -> Rollup:
 
 
 def _tallies(counts: PoolCounts) -> dict[tuple[str, str], Tally]:
-    """By queue and job. Of a pool with many queues, all but those used first are together.
+    """The tallies by queue and job. If a pool has many queues, all but the first used pairs are summed up.
 
-    Its number of queues decides it, which never changes: else a series would lose to another what it had.
+    Only the number of queues decides, which never changes: otherwise a series might lose its counts to another.
     """
     tallies = {names: Tally.of(one) for names, one in counts.jobs.items()}
     if Shape(0, len(counts.queues)).job_rows <= MAX_SERIES:
@@ -246,7 +244,7 @@ def _tallies(counts: PoolCounts) -> dict[tuple[str, str], Tally]:
 
 
 def _packed(histogram: Histogram) -> list[Any]:
-    """The total, and the buckets that are not empty: number, count, number, count ..."""
+    """The total, and the buckets that are not empty as a list: number, count, number, count, ..."""
     return [histogram.total, [word for pair in enumerate(histogram.counts) if pair[1] for word in pair]]
 
 

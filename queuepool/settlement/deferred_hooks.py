@@ -1,7 +1,7 @@
-"""Deferred hooks: ``after_failed`` of jobs that failed with their worker. It is user code, so a living worker calls it.
+"""Deferred hooks: ``after_failed`` of jobs whose worker died. As it is user code, a living worker calls it.
 
-The steward leaves a note in the pool's directory, and the first worker to rename it takes it. So a hook runs at most
-once, and one that kills its worker is not called again.
+The steward leaves a note in the pool's directory, and the first worker to rename the note takes it. So a hook runs at
+most once, and one that kills its worker is not called again.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _ERRORS = {kind.__name__: kind for kind in (errors.JobTimedOut, errors.WorkerDie
 
 @dataclass(frozen=True, slots=True)
 class DeferredHook:
-    """A job that is recorded as failed, and the error that it failed with."""
+    """A job that was recorded as failed, and its error."""
 
     lease: Lease
     error: errors.AttemptLost
 
 
 def leave(directory: Path, store: str, lease: Lease, error: errors.AttemptLost) -> None:
-    """By the steward: leave a note for workers on the same store, completely or not at all.
+    """Leave a note for workers on the same store, completely or not at all. Called by the steward.
 
-    If it cannot be written, the hook is not called, and that is logged.
+    If it cannot be written, the hook is not called, which is logged.
     """
     note = {
         "queue": lease.queue,
@@ -66,7 +66,7 @@ def take(directory: Path, store: str) -> DeferredHook | None:
 
 
 def _read(path: Path) -> DeferredHook | None:
-    """What the steward wrote; ``None`` for anything else in its place. The file is removed in either case."""
+    """What the steward wrote; ``None`` if the file is anything else. Removes the file in either case."""
     try:
         about = path.lstat()
         if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid():

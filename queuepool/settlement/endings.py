@@ -1,9 +1,9 @@
-"""What must be written when a job ends besides its removal: computed from its payload and the settings alone.
+"""What must be written when a job ends, besides its removal: computed from its payload and the settings alone.
 
-So the steward, which has no handlers, comes to the same result as the worker that died.
+So the steward, which has no handlers, reaches the same result as the worker that died.
 
-Laravel is told by a job, the outcome, how one of its jobs ended here, so that it goes on with the chain and counts the
-batch. Only Laravel can: the next job's tries and timeout, its lock and its encryption are in PHP classes, and callbacks
+The outcome is a job that tells Laravel how one of its jobs ended here, so that it continues the chain and counts the
+batch. Only Laravel can do that: the next job's tries, timeout, lock and encryption are in PHP classes, and callbacks
 are PHP closures. It resolves ``CLASS@METHOD`` and calls it with the payload's data (docs/laravel.md has the class).
 """
 
@@ -27,23 +27,23 @@ from queuepool.payload.unique_locks import is_own, names_of, said_in, without_lo
 from queuepool.payload.wrappers import CLAIMANTS, Claim
 from queuepool.settlement.verdict import Locks
 
-#: the middleware that a worker here carries out
+#: the only middleware that our workers carry out
 SKIP_IF_CANCELLED = "Illuminate\\Queue\\Middleware\\SkipIfBatchCancelled"
-#: what a receipt holds from which anything may follow
+#: a receipt has one of these if anything may follow from its job
 _OBJECT_JOB, _CONTEXT = OBJECT_JOB.rpartition("\\")[2].encode(), CONTEXT.encode()
-#: what the job's payload has that is about that job alone: Horizon's keys, and what Laravel does without a model
+#: keys of a payload that concern its own job alone: Horizon's, and what Laravel does if a model is missing
 _OF_THE_JOB = frozenset(("type", "tags", "silenced", "retry_of", "deleteWhenMissingModels"))
-#: a worker of Laravel that dies must not lose the rest of a chain
+#: a Laravel worker that dies must not lose the rest of a chain
 _OPTIONS = MappingProxyType({"maxTries": 5, "backoff": "1,5,30"})
-#: bytes: the largest job has an outcome too, which only Laravel reads
+#: most bytes of an outcome: even the largest job has one, and only Laravel reads it
 _LIMIT = 4 * MAX_BYTES
-#: characters of an error that PHP is given
+#: most characters of an error in an outcome
 _MOST = 4000
-_UNSAID = "its unique lock has an id that only PHP knows: it stays held, set outcomes"
+_UNKNOWN_ID = "only PHP knows the id of its unique lock, so the lock stays held: set outcomes"
 
 
 class Endings:
-    """Those of one connection's jobs."""
+    """What follows from the ends of one connection's jobs."""
 
     def __init__(self, connection: ConnectionSettings, commands: Commands) -> None:
         self._connection = connection
@@ -54,11 +54,11 @@ class Endings:
 
     @staticmethod
     def may_follow(receipt: bytes) -> bool:
-        """Whether more than nothing may follow, by a glance at a job's bytes."""
+        """Whether anything may follow, by a glance at a job's bytes."""
         return _OBJECT_JOB in receipt or _CONTEXT in receipt
 
     def refusal(self, payload: Payload) -> NeedsLaravel | None:
-        """Why a worker must not begin an object job, although it has a handler. Raises ``BadArguments``."""
+        """Why a worker must not begin an object job although it has a handler. Raises ``BadArguments``."""
         always, lacking = self._lacking(payload) if self._connection.foreign != "ignore" else ([], [])
         return NeedsLaravel(payload.name, lacking, by_outcome=not always) if lacking else None
 
@@ -71,7 +71,7 @@ class Endings:
         return f"it {' and '.join(lacking)}: dropped by foreign = ignore" if lacking else ""
 
     def _lacking(self, payload: Payload) -> tuple[list[str], list[str]]:
-        """What an outcome does not help with, and all that cannot be carried out. Raises ``BadArguments``."""
+        """What cannot be carried out even with an outcome, and all that cannot now. Raises ``BadArguments``."""
         if payload.options.job != OBJECT_JOB or (command := self.commands.of(payload)).is_alone:
             return [], []
         always = _always_lacking(command)
@@ -80,7 +80,7 @@ class Endings:
     def batch_of(self, payload: Payload, *, if_skipped: bool = False) -> str:
         """The id of an object job's batch; empty if it has none. Raises ``BadArguments``.
 
-        ``if_skipped``: only if the job was dispatched to be left out once its batch is cancelled.
+        ``if_skipped``: only if the job asks to be skipped once its batch is cancelled.
         """
         if payload.options.job != OBJECT_JOB:
             return ""
@@ -94,7 +94,7 @@ class Endings:
             return ""
         lock = self._lock(payload)
         if lock is None:
-            return _UNSAID if _is_unsaid(self.claim(payload)) else ""
+            return _UNKNOWN_ID if _is_id_unknown(self.claim(payload)) else ""
         if lock.store in self._reachable:
             return ""
         return (
@@ -102,7 +102,7 @@ class Endings:
         )
 
     def after(self, payload: Payload, error: BaseException | None = None, locks: Locks = None) -> Ending:
-        """What goes with the end of this job: it has succeeded, or failed for good with ``error``.
+        """What to write with the end of this job, which succeeded, or failed for good with ``error``.
 
         ``locks`` is from its policy.
         """
@@ -110,24 +110,24 @@ class Endings:
             return NOTHING
         held = self.held_locks(payload, locks)
         within_reach = tuple(lock for lock in held if not lock.store or lock.store in self._reachable)
-        stays = len(within_reach) < len(held) or (locks is None and _is_unsaid(self.claim(payload)))
+        stays = len(within_reach) < len(held) or (locks is None and _is_id_unknown(self.claim(payload)))
         if not held and not stays and locks is None and not self._must_tell(payload, error):
-            return NOTHING  # as for nearly all object jobs
+            return NOTHING  # the case of nearly all object jobs
         # Before 11.39 a payload does not say whether it has a lock, and only Laravel can tell.
-        unlocked = not stays and (locks is not None or bool(self.said_locks(payload)))
+        unlocked = not stays and (locks is not None or bool(self.named_locks(payload)))
         return Ending(self._outcome(payload, error, unlocked=unlocked, must=stays), within_reach)
 
     def held_locks(self, payload: Payload, locks: Locks = None) -> tuple[Unlock, ...]:
-        """The unique locks to release: those that the policy names, else those that the payload tells of.
+        """The unique locks to release: those that the policy names, else those that the payload does.
 
-        Where there are several, they are the names that one lock may have.
+        Several are the names that one lock may have.
         """
         if locks is not None:
             return tuple(map(Unlock, locks))
-        return self.said_locks(payload) or self._supposed(payload)
+        return self.named_locks(payload) or self._guessed(payload)
 
-    def said_locks(self, payload: Payload) -> tuple[Unlock, ...]:
-        """The lock that the context names, or by one of these names that of a job which carries another object."""
+    def named_locks(self, payload: Payload) -> tuple[Unlock, ...]:
+        """The lock that the context names; of a job that carries another object, the names its lock may have."""
         lock = self._lock(payload)
         if lock:
             return (lock,)
@@ -149,21 +149,21 @@ class Endings:
         return Outcome(queue, raw)
 
     def _must_tell(self, payload: Payload, error: BaseException | None) -> bool:
-        """Whether Laravel has anything left to do for an object job that has ended, and can learn of it."""
+        """Whether Laravel has anything left to do for an ended object job, and can be told."""
         if not self._connection.outcomes:
             return False
         try:
             command = self.commands.of(payload)
         except BadArguments:
-            return True  # only Laravel may be able to read it, or the worker that has run it
+            return True  # perhaps only Laravel can read it, or the worker that ran it
         if error is None:
             return bool(command.chained or command.batch)
         return bool(command.catches or command.batch or self._connection.php_failed)
 
-    def _supposed(self, payload: Payload) -> tuple[Unlock, ...]:
-        """The names of the lock whose owner alone is said, of a class without a ``uniqueId()`` of its own.
+    def _guessed(self, payload: Payload) -> tuple[Unlock, ...]:
+        """The likely names of a lock of which the payload gives only the owner, as ``Schedule::job()`` does.
 
-        ``Schedule::job()`` names no lock in the context. The owner keeps the locks of others.
+        The class is taken to have no ``uniqueId()``. The owner protects other jobs' locks from a wrong guess.
         """
         command = self._read(payload) if may_have_owner(payload.data) else None
         if command is None or not command.owner or command.claim:
@@ -171,12 +171,12 @@ class Endings:
         return self._locks(payload, str(command.arguments.get("uniqueId", "")))
 
     def _locks(self, payload: Payload, identity: str) -> tuple[Unlock, ...]:
-        """The lock by each name that it may have."""
+        """The lock, under each name that it may have."""
         names = names_of(_class_in(payload), payload.options.display_name, identity)
         return tuple(Unlock(name, self._owner(payload)) for name in names)
 
     def _lock(self, payload: Payload) -> Unlock | None:
-        """The job's own lock, not one that it inherited from the job that dispatched it."""
+        """The job's own lock in its context, not one inherited from the job that dispatched it."""
         lock = said_in(payload.context)
         if lock is None:
             return None
@@ -196,18 +196,18 @@ class Endings:
 
 
 def _class_in(payload: Payload) -> str:
-    """The class of an object job, also where its name is that of what it carries; empty for any other job."""
+    """The class of an object job, even if the job is named after what it carries; empty for any other job."""
     found = payload.data.get("commandName") if isinstance(payload.data, dict) else None
     return found if isinstance(found, str) else ""
 
 
-def _is_unsaid(claim: Claim | None) -> bool:
-    """Whether the payload says that it holds a lock, and not by which id."""
+def _is_id_unknown(claim: Claim | None) -> bool:
+    """Whether the payload says that the job holds a lock, but not under which id."""
     return claim is not None and claim.identity is None
 
 
 def _may_say_more(payload: Payload) -> bool:
-    """Whether the payload can name a chain, a batch or a lock: for most jobs this is all that is asked."""
+    """Whether the payload can name a chain, a batch or a lock; for most jobs no more needs to be checked."""
     return payload.context is not None or payload.options.job == OBJECT_JOB
 
 
@@ -229,7 +229,7 @@ def _class_of(value: PhpValue) -> str:
 
 
 def commands_of(connection: ConnectionSettings) -> Commands:
-    """The reader of object jobs: it decrypts with the connection's keys, if it has any."""
+    """The reader of object jobs; it decrypts with the connection's keys, if there are any."""
     return Commands(encrypter_of(connection.cipher, connection.app_keys))
 
 
@@ -238,7 +238,7 @@ def outcome_of(
 ) -> bytes:
     """The payload to push to ``queue``: the job succeeded, or was lost if there is an ``error``.
 
-    It has the job's own uuid, under which Laravel counts the job in its batch. ``unlocked``: its unique lock has been
+    It has the job's own uuid, by which Laravel counts the job in its batch. ``unlocked``: the job's unique lock was
     released.
     """
     data = dict(payload.data) if isinstance(payload.data, dict) else {}
@@ -249,7 +249,7 @@ def outcome_of(
         time.time(),
         options=_OPTIONS,
         display_name=f"{payload.options.display_name} (outcome)",
-        extra=_surroundings(payload),
+        extra=_inherited(payload),
         sign=partial(signer.sign, queue, limit=_LIMIT) if signer else None,
         limit=_LIMIT,
     )
@@ -257,11 +257,11 @@ def outcome_of(
     return encode(name, data, envelope, uuid=payload.uuid or payload.id)[1]
 
 
-def _surroundings(payload: Payload) -> dict[str, object]:
-    """What surrounds the job, and so what Laravel does and dispatches next: its context, its trace, its tenant, and
-    whatever else an application's ``Queue::createPayloadUsing`` has put into the payload.
+def _inherited(payload: Payload) -> dict[str, object]:
+    """What Laravel's next steps inherit from the job: its context, trace and tenant, and whatever else the application
+    has put into the payload with ``Queue::createPayloadUsing``.
 
-    The outcome does not hold the job's unique lock, and its children must not take it for theirs.
+    Without the job's unique lock: the outcome does not hold it, and its children must not take it for theirs.
     """
     found = {key: value for key, value in payload.extra.items() if key not in _OF_THE_JOB}
     context = without_lock(payload.context)

@@ -1,6 +1,6 @@
-"""The unique locks of jobs that no worker has: of those that are dropped, and of those that go back to their queue.
+"""The unique locks of jobs that no worker has: of jobs that are dropped, and of jobs put back on their queue.
 
-Both are found in the payloads alone, by the rules by which a worker finds them (``endings``).
+They are found in the payloads alone, by the same rules as a worker's (``endings``).
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from queuepool.stores.factory import Stores
 from queuepool.stores.locks import Finder
 from queuepool.stores.records import Returned
 
-#: one of these is in each payload that tells of a lock: in its context, or in the command of an object job
+#: every payload that mentions a lock has one of these, in its context or in the command of an object job
 _MARKS = (NAME.encode(), b"uniqueLockOwner", b"shouldBeUnique", b"UniqueBroadcastEvent")
 
 
 class HeldLocks:
-    """Those of one connection's jobs.
+    """The locks of one connection's jobs.
 
-    ``waiting`` finds the locks of jobs in a queue. ``set_aside`` finds those of failed jobs and of the quarantine, only
-    by their owners: a failed job's own has ended, and a lock that another job holds by now stays.
+    ``waiting`` finds the locks of jobs in a queue. ``set_aside`` finds those of failed and quarantined jobs, by owner
+    only: a failed job's own lock has been released, and one that another job holds by now must stay.
     """
 
     def __init__(self, settings: ConnectionSettings) -> None:
@@ -39,10 +39,10 @@ class HeldLocks:
         self.set_aside = Finder(_MARKS, self._of_set_aside)
 
     def put_back(self, stores: Stores, raw: bytes, back: Callable[[Lock | None], Returned], *, ended: bool) -> Returned:
-        """Call ``back``, which puts the job with these bytes on its queue, with the lock to take in the same step.
+        """Call ``back``, which puts the job with these bytes on its queue and takes the given lock in the same step.
 
-        ``ended``: the job had ended, and its lock with it; else a lock without an owner is its own still. A lock in
-        another store is taken before, and released again if the job is not put back.
+        ``ended``: the job had ended and its lock was released; otherwise a lock without an owner is still its own. A
+        lock in another store is taken first, and released again if the job is not put back.
         """
         found = self._to_take(raw, ended)
         if found is None:
@@ -70,9 +70,9 @@ class HeldLocks:
         return tuple(lock for lock in self._endings.held_locks(payload) if lock.owner) if payload else ()
 
     def _to_take(self, raw: bytes, ended: bool) -> tuple[Lock, str, bool] | None:
-        """The lock that the payload names, the kind of store that has it, and whether it may be with Laravel's.
+        """The lock that the payload names, the kind of store that has it, and whether it may be among Laravel's locks.
 
-        ``None`` for one of several names.
+        ``None`` if there is no lock, or if it may have one of several names.
         """
         payload = _read(raw) if self.waiting.may_hold(raw) else None
         locks = self._endings.held_locks(payload) if payload else ()
@@ -86,7 +86,7 @@ class HeldLocks:
 
 
 def _read(raw: bytes) -> Payload | None:
-    """The payload, also of bytes that cannot be a job, as far as they are JSON and may tell of a lock."""
+    """The payload; of bytes that cannot be a job, what in their JSON may name a lock."""
     try:
         return decode(raw, 0)
     except BadPayload:

@@ -1,4 +1,4 @@
-"""Surviving an outage of a store: events when it begins, when the reason changes and when it ends."""
+"""Wait through an outage of the store; emit events when it begins, when the reason changes and when it ends."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from queuepool.unix.originals import sleep
 from queuepool.unix.signals import WorkerSignals
 
 T = TypeVar("T")
+#: seconds of the first pause between two tries, and of the longest
 _MIN_PAUSE, _MAX_PAUSE = 0.05, 2.0
 #: seconds after which a lasting refusal, or a reason that came back, is reported again
 _REMINDER = 60.0
 
 
 class Reasons:
-    """The reasons for an outage of one store that are already in the log.
+    """The reasons for one store's outage that are already in the log.
 
-    A reason that comes back within a minute is not logged again, nor one that differs only in its numbers (a port, a
+    A reason that returns within a minute is not logged again, nor is one that differs only in its numbers (a port, a
     number of seconds): otherwise there might be a line for each try.
     """
 
@@ -46,7 +47,7 @@ class Reasons:
 class Outage:
     """One process's view of its store.
 
-    ``announces``: this process emits the events of an outage, as the steward and a lone worker do, and no other does.
+    ``announces``: this process emits the events of an outage; only the steward and a lone worker do.
     ``retries``: wait through an outage. ``max_pause``: seconds of the longest pause between two tries. ``meanwhile`` is
     called before each pause.
     """
@@ -75,8 +76,8 @@ class Outage:
     def insist(self, verb: Callable[[], T]) -> tuple[T, bool]:
         """Call ``verb`` until the store answers; returns the answer, and whether the first call got it.
 
-        If it did not, an earlier, unanswered call may have done the work, so use this only for verbs that may be
-        repeated. Raises ``StoreDown`` when a stop is requested in the meantime, or at once when not patient. Raises
+        If not, an earlier, unanswered call may have done the work, so use this only for verbs that may be repeated.
+        Raises ``StoreDown`` when a stop is requested in the meantime, or at once if ``retries`` is off. Raises
         ``StoreError`` when the store refuses.
         """
         first = True
@@ -104,11 +105,11 @@ class Outage:
             if self._announces:
                 self._listeners.emit(StoreLost(str(error)))
         elif self._announces and self._reasons.has_changed(str(error)):
-            # An outage may begin with a cut connection, and last because the password is wrong.
+            # An outage may begin with a lost connection, and last because the password is wrong.
             self._listeners.emit(StoreStillLost("", str(error)))
 
     def forbidden(self, problem: str) -> None:
-        """Emit a refusal once a minute, not at every try; in every process, since others may need other rights."""
+        """Emit a refusal once a minute, not at every try; every process does, as each may need other permissions."""
         now = time.monotonic()
         if now >= self._reported.get(problem, -math.inf) + _REMINDER:
             self._reported[problem] = now
@@ -122,9 +123,9 @@ class Outage:
                 self._listeners.emit(StoreRegained(outage))
 
     def rest(self) -> None:
-        """Pause before the next try: longer each time, and randomly, so that processes do not retry all at once."""
+        """Pause before the next try: longer each time, and by chance, so that processes do not retry all at once."""
         if self._meanwhile:
-            self._meanwhile()  # a process that waits for a store must not be taken for stuck
+            self._meanwhile()  # a process that waits for the store must not look stuck
         pause = random.uniform(self._pause / 2, self._pause)
         self._pause = min(self._pause * 2, self._max_pause)
         self._signals.begin_round()  # one signal ends one pause, not all that follow

@@ -1,4 +1,4 @@
-"""Settling jobs: the one place that carries out a verdict, for a living worker and for the steward of a dead one."""
+"""Settle jobs: the only place that carries out verdicts, for living workers and for the steward of dead ones."""
 
 from __future__ import annotations
 
@@ -40,32 +40,34 @@ from queuepool.stores.elsewhere import plainer
 from queuepool.stores.locks import LocksOf
 
 T = TypeVar("T")
-#: deaths of those who read it after which a payload is set aside, and the reason that the quarantine records
-_DEADLY, DEADLY = 2, "deadly"
-_MISSED = "its unique lock was not there to be released: unless its time was over, or the job was retried by hand, "
-_OURS = "whoever pushed it has another url, prefix or restart_key than this pool, and it stays held"
-_LARAVELS = "Laravel holds it elsewhere and drops later dispatches: set {}; check --peek looks for it"
+#: how many readers a payload must have killed to be quarantined, and the reason that the quarantine then records
+_MAX_DEATHS, DEADLY = 2, "deadly"
+#: the reason for a payload whose failure no record could hold
+UNRECORDED = "unrecorded"
+_MISSED = "its unique lock was not found at its release: unless it expired, or the job was retried by hand, "
+_OURS = "the pusher uses another url, prefix or restart_key than this pool, and the lock stays held"
+_LARAVELS = "Laravel holds the lock elsewhere and drops later dispatches: set {}; check --peek looks for it"
 _WITHOUT_PREFIX, _WITH_PREFIX = (
     "restart_key with the prefix of Laravel's cache",
-    "lock_url, or mend that prefix in restart_key",
+    "lock_url, or correct the prefix in restart_key",
 )
 
 
 class Settlement(NamedTuple):
-    """What becomes of an attempt, by the verdict of its worker, or of the steward if its worker has died."""
+    """What becomes of an attempt, by the verdict of its worker, or of the steward if the worker has died."""
 
     lease: Lease
     payload: Payload
     verdict: Verdict
     #: why the job is released
     error: BaseException | None = None
-    #: the tally that a release raises
+    #: the tally that a release increments
     tally: str = ""
     #: the event that led to the verdict; it is emitted first
     cause: Event | None = None
     #: from the job's policy
     locks: Locks = None
-    #: for those that follow the job
+    #: what those that follow the job see of the attempt
     run: Run = NOT_RUN
 
 
@@ -91,12 +93,12 @@ class Settler:
         self.states = States(track)
         self.endings = Endings(connection, commands_of(connection))
         self._missed_locks = MissedLocks(connection, store.locks_of)
-        # Leases whose call was not answered, so that it may have been carried out, and the verdict if there was one.
+        # Leases whose last call was not answered, so that it may have been carried out; with the verdict, if any.
         self._unanswered: dict[Lease, Verdict | None] = {}
         self._noted: list[Event] = []
 
     def may_follow(self, receipt: bytes) -> bool:
-        """Whether more than its removal may follow from the end of a job, by a glance at its bytes."""
+        """Whether the end of a job may need more than its removal, by a glance at its bytes."""
         return self.states.tracks_all or TRACK.encode() in receipt or self.endings.may_follow(receipt)
 
     def note(self, event: Event) -> None:
@@ -109,12 +111,12 @@ class Settler:
         for event in noted:
             self._listeners.emit(event)
 
-    def begun(self, lease: Lease) -> Verdict | None:
-        """The verdict that was not answered and may have been carried out: it must be repeated, not replaced."""
+    def unanswered_verdict(self, lease: Lease) -> Verdict | None:
+        """The verdict whose call was not answered; it may have been carried out, so repeat it, do not replace it."""
         return self._unanswered.get(lease)
 
     def settle(self, settlement: Settlement) -> bool:
-        """Carry it out. ``False``: the lease was lost or the store refuses, and nothing was written."""
+        """Carry it out. ``False``: the lease was lost or the store refused, and nothing was written."""
         lease, payload, verdict = settlement.lease, settlement.payload, settlement.verdict
         facts = facts_of(payload, lease.queue)
         verb, outcome = self._act(facts, settlement)
@@ -173,16 +175,16 @@ class Settler:
         if self._carry_out(unknown_in(lease.queue), lease, lambda: self._store.quarantine(lease, reason)):
             self.note(JobQuarantined(lease.queue, reason))
             if reason == DEADLY:
-                self.acquit(lease)  # its deaths are settled: who puts it back wants it to be read as if it was new
+                self.acquit(lease)  # a person who puts it back wants it read as if it were new
 
     def blame(self, lease: Lease) -> None:
-        """Settle a payload that a worker has died of reading: it goes back, and the second time to the quarantine.
+        """Settle a payload that its worker died reading: give it back, and the second time quarantine it.
 
-        Nothing of it is read here, so the store counts by its bytes.
+        It is not parsed here, so the store counts its deaths by its bytes.
         """
         mark = _mark_of(lease)
         known = self._ask(lease.queue, lambda: self._store.tallies(mark))
-        if known and known[0].crashes + 1 >= _DEADLY:
+        if known and known[0].crashes + 1 >= _MAX_DEATHS:
             self.quarantine(lease, DEADLY)
             return
         answer = self._ask(lease.queue, lambda: self._store.give_back([lease], mark)) if known else None
@@ -190,16 +192,16 @@ class Settler:
             self.note(JobGivenBack(unknown_in(lease.queue)))
 
     def suspect(self, lease: Lease) -> bool:
-        """Count that a payload is about to be read that has come before; whether that has killed a reader.
+        """Count that a payload which came before is about to be read; whether it has killed its earlier readers.
 
-        For a lone worker, whose death nobody else counts. ``acquit`` follows once the payload has been read.
+        For a lone worker, whose death no steward counts. ``acquit`` follows once the payload has been read.
         """
         answer = self._ask(lease.queue, lambda: self._store.count_crash(_mark_of(lease)))
         # After an unanswered call it may have been counted twice: then the next reader decides.
-        return answer is not None and answer[0] >= _DEADLY and answer[1]
+        return answer is not None and answer[0] >= _MAX_DEATHS and answer[1]
 
     def acquit(self, lease: Lease) -> None:
-        """Forget the deaths of those who read the payload: it has been read, or set aside."""
+        """Forget the deaths that the payload caused: it has been read, or quarantined."""
         self._ask(lease.queue, lambda: self._store.forget_tallies(_mark_of(lease)))
 
     def unlock(self, facts: JobFacts, payload: Payload, unlocks: Sequence[Unlock]) -> None:
@@ -232,7 +234,7 @@ class Settler:
         is_ours, certain = answer[0], answer[1] and not unsure
         if not is_ours and certain:
             self.note(LeaseLost(facts))
-        # A refusal after an unanswered call means that that call has done it.
+        # "Not ours" after an unanswered call means that that call did the work.
         return is_ours or not certain
 
     def _ask(self, queue: str, verb: Callable[[], T]) -> tuple[T, bool] | None:
@@ -247,14 +249,14 @@ class Settler:
 
 
 def _mark_of(lease: Lease) -> str:
-    """What the deaths of those who read a payload are counted by: its bytes, since nothing of it is read for that."""
+    """The name under which the deaths that a payload causes are counted: by its bytes, as it is not parsed."""
     return f"reading:{digest_of(lease.receipt)}"
 
 
 class MissedLocks:
-    """Unique locks that were not where they should be: Laravel drops each later dispatch while it holds one elsewhere.
+    """Unique locks that were not where they should be: while Laravel holds one elsewhere, it drops later dispatches.
 
-    Said once in this process for each name of a job. ``locks_of`` knows of the last release of locks.
+    Reported once per process and name of a job. ``locks_of`` knows what the last release found.
     """
 
     def __init__(self, connection: ConnectionSettings, locks_of: LocksOf) -> None:
@@ -263,11 +265,11 @@ class MissedLocks:
         self._names: set[str] = set()
 
     def at_start(self, facts: JobFacts, payload: Payload) -> PayloadOdd | None:
-        """The event for a job whose locks were to be released before it begins; an earlier attempt did that."""
+        """The event for a job whose locks were to be released before its first attempt."""
         return self._event(facts, payload) if payload.attempts <= 1 else None
 
     def at_end(self, facts: JobFacts, payload: Payload, verdict: Verdict) -> PayloadOdd | None:
-        """The event for a job whose end was to release its locks; ``None`` if there is nothing more to say."""
+        """The event for a job whose end was to release its locks; ``None`` if there is nothing to report."""
         return None if isinstance(verdict, Release) else self._event(facts, payload)
 
     def _event(self, facts: JobFacts, payload: Payload) -> PayloadOdd | None:
@@ -277,17 +279,8 @@ class MissedLocks:
         return PayloadOdd(facts, _MISSED + (self._laravels if payload.options.job == OBJECT_JOB else _OURS))
 
 
-# What the failed store keeps of a job that has failed for good; it ends whatever its record holds.
-#
-# A refused record must not leave the job in its queue: it would run again, more often than its tries allow, and what is
-# recorded in the end would be those runs and not its error.
-
-#: why a payload is in the quarantine whose failure no record could hold
-UNRECORDED = "unrecorded"
-
-
 def record(payload: Payload, lease: Lease, connection: str, error: BaseException) -> dict[str, Any]:
-    """A row of the failed store. As in Laravel, its id is the uuid, so that it is written once."""
+    """A row of the failed store. As in Laravel, its id is the job's uuid, so that it is written only once."""
     return {
         "id": payload.uuid or (payload.id if payload.identified else f"{payload.id}-{os.urandom(4).hex()}"),
         "name": payload.name,
@@ -300,7 +293,7 @@ def record(payload: Payload, lease: Lease, connection: str, error: BaseException
 
 
 def _counted(lease: Lease) -> bytes:
-    """The payload with its attempts, which a table of jobs has in a column, and one of failed jobs has nowhere else."""
+    """The payload with its attempts: a table of jobs has them in a column, one of failed jobs has no such column."""
     return lease.receipt if lease.attempts is None else counted(lease.receipt, lease.attempts)
 
 
@@ -312,15 +305,17 @@ def fail(
     ending: Ending,
     note: Callable[[Event], None],
 ) -> bool:
-    """As ``QueueStore.fail``; a refused record is replaced by a plainer one, and that by an entry of the quarantine.
+    """Like ``QueueStore.fail``, but a refused record is replaced by a plainer one, and that by a quarantine entry.
 
-    A refusal is noted. Raises it if all three are refused, as where the refused part is not the record.
+    A refused record must not leave the job in its queue: it would run again, more often than its tries allow, and the
+    record in the end would be about those runs. Refusals are noted. Raises the first one if all three ways are refused,
+    as happens when the record is not the cause.
     """
     ways: list[Callable[[], bool]] = [
         lambda: store.fail(lease, job_id, record, ending),
         lambda: store.fail(lease, job_id, plainer(record), ending),
     ]
-    if not ending.outcome:  # of which Laravel must learn: such a job fails again
+    if not ending.outcome:  # Laravel must learn of an outcome: such a job stays, and fails again
         ways.append(lambda: store.quarantine(lease, UNRECORDED))
     refusals: list[StoreError] = []
     for way in ways:
@@ -331,13 +326,13 @@ def fail(
         except StoreError as error:
             refusals.append(error)
         else:
-            for event in _told(lease.queue, refusals) if is_ours else ():
+            for event in _refusal_events(lease.queue, refusals) if is_ours else ():
                 note(event)
             return is_ours
     raise refusals[0]
 
 
-def _told(queue: str, refusals: list[StoreError]) -> Iterator[Event]:
+def _refusal_events(queue: str, refusals: list[StoreError]) -> Iterator[Event]:
     if refusals:
         yield StoreRefused(queue, str(refusals[0]))
     if len(refusals) > 1:

@@ -1,9 +1,9 @@
-"""The states of tracked jobs, as JSON: written in the same step as what becomes of the job.
+"""The states of tracked jobs, as JSON: written in the same step in which a job is settled.
 
     {"state": …, "name": …, "queue": …, "attempts": …, "since": SECONDS, …}
 
 ``state`` is ``queued``, ``delayed``, ``running``, ``released``, ``done``, ``failed`` or ``cancelled``. What is unknown
-is left out. Times are Unix seconds. The result of an encrypted job is not kept: it would be in clear.
+is left out. Times are Unix seconds. The result of an encrypted job is not kept, as it would not be encrypted.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from queuepool.payload.to_json import as_json
 from queuepool.settlement.run import NOT_RUN, Run
 from queuepool.stores.records import FailedJob
 
-#: seconds that the state of an unfinished job is kept: one that is dropped with its queue never ends
+#: seconds that the state of an unfinished job is kept: a job that is dropped with its queue never ends
 UNFINISHED_LASTS = 30 * 86400.0
-#: bytes of a result as JSON
+#: most bytes of a result as JSON
 MAX_RESULT = 64 * 1024
-#: characters of a name, and of an error
+#: most characters of a name, and of an error
 _MOST = 2000
 
 
 class States:
-    """Writes the states of a pool's jobs. ``default``: seconds for jobs that say nothing themselves; 0 = none."""
+    """Makes the states of a pool's jobs. ``default``: seconds to keep those of jobs that set none; 0 = not tracked."""
 
     def __init__(self, default: float = 0.0) -> None:
         self._default = default
@@ -47,11 +47,11 @@ class States:
 
     @property
     def tracks_all(self) -> bool:
-        """Whether also jobs are tracked whose payload does not say so."""
+        """Whether jobs are tracked even if their payload does not ask for it."""
         return self._default > 0
 
     def done(self, payload: Payload, queue: str, run: Run) -> StateRecord | None:
-        """For a job that has succeeded, or was left out."""
+        """For a job that has succeeded or was skipped."""
         if run.cancelled:
             return self._ended(payload, queue, "cancelled", run, error=run.cancelled)
         return self._ended(payload, queue, "done", run, progress=None if run.progress is None else 1.0)
@@ -68,11 +68,11 @@ class States:
         return self._record(payload, queue, "released", run, UNFINISHED_LASTS + delay, **due)
 
     def running(self, payload: Payload, queue: str, run: Run, *, until: float, **worker: object) -> StateRecord | None:
-        """For a job that a worker runs; out of date if it is not written again ``until`` this Unix second."""
+        """For a job that a worker runs; out of date unless it is written again before ``until`` (Unix seconds)."""
         return self._record(payload, queue, "running", run, UNFINISHED_LASTS, since=run.began, until=until, **worker)
 
     def given_back(self, payload: Payload, queue: str) -> StateRecord | None:
-        """For a job whose worker was stopped: it waits again, with the attempts that it had before."""
+        """For a job whose worker was stopped: it waits again, with as many attempts as before."""
         attempts = max(payload.attempts - 1, 0)
         return self._record(payload, queue, "queued", NOT_RUN, UNFINISHED_LASTS, attempts=attempts)
 
@@ -98,7 +98,7 @@ def pushed(job_id: str, name: str, queue: str, delay: float) -> StateRecord:
 
 
 def retried(failed: FailedJob, get: Callable[[str], bytes | None]) -> StateRecord | None:
-    """The state of a failed job that goes back to its queue; ``None`` if it was not tracked. ``get`` reads one."""
+    """The state of a failed job that is put back on its queue; ``None`` if untracked. ``get`` reads a stored state."""
     try:
         payload = decode(failed.payload.encode("utf-8", "replace"))
     except BadPayload:
@@ -109,18 +109,18 @@ def retried(failed: FailedJob, get: Callable[[str], bytes | None]) -> StateRecor
 
 
 def _recorded(job_id: str, seconds: float, **facts: Any) -> StateRecord:
-    """The record of these facts, kept for ``seconds``; those that are ``None`` are left out."""
+    """The record of these facts, kept for ``seconds``; facts that are ``None`` are left out."""
     found = {key: _plain(value) for key, value in {"since": time.time(), **facts}.items() if value is not None}
     return StateRecord(job_id, json.dumps(found).encode(), seconds)
 
 
 def result_of(value: object) -> tuple[str, str]:
-    """The value that a handler returned as JSON, and why it is not kept if it cannot be; each may be empty."""
+    """The value that a handler returned, as JSON, and why it is not kept if it cannot be; either may be empty."""
     if value is None:
         return "", ""
     try:
         text = json.dumps(value, allow_nan=False, default=as_json, separators=(",", ":"))
-    except Exception as error:  # noqa: BLE001 - the application's types may write themselves
+    except Exception as error:  # noqa: BLE001 - the application's types may have their own encoders
         return "", summary(error)
     if len(text) > MAX_RESULT:
         return "", f"{len(text)} bytes of JSON, at most {MAX_RESULT} are kept"
@@ -139,5 +139,5 @@ def _is_encrypted(payload: Payload) -> bool:
 
 
 def _plain(value: object) -> object:
-    """An error in words, whatever its own code does; anything else as it is."""
+    """An error as text, even if its own ``str`` fails; anything else as it is."""
     return summary(value)[:_MOST] if isinstance(value, BaseException) else value

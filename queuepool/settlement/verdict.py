@@ -1,4 +1,4 @@
-"""The verdict on an attempt: a pure function of facts. ``Settler`` carries it out."""
+"""The verdict on an attempt, and the delay of a retry: pure functions of facts. ``Settler`` carries verdicts out."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ from queuepool.errors import (
 )
 from queuepool.payload.lease import Tallies
 
+#: for a job that the worker's code does not know: most seconds between two tries, and most tries if it has no limit
+_LONGEST_WAIT, _MOST_TRIES = 3600.0, 10
+
 
 @dataclass(frozen=True, slots=True)
 class Delete:
@@ -42,9 +45,7 @@ class Fail:
 
 
 Verdict = Delete | Release | Fail
-#: of a job that the worker's code does not know: most seconds between two tries, and most tries if there is no limit
-_LONGEST_WAIT, _MOST_TRIES = 3600.0, 10
-#: names of the unique locks that a worker knows its job to hold; ``None`` = the payload says which
+#: names of the unique locks that a worker knows its job to hold; ``None`` = as the payload says
 Locks = tuple[str, ...] | None
 
 
@@ -58,24 +59,24 @@ class Policy:
     tries: int = 1
     max_exceptions: int | None = None
     backoff: tuple[float, ...] = (0.0,)
-    #: whether each delay is shortened by chance
+    #: whether each delay is shortened at random
     jitter: bool = False
     retry_until: float | None = None
     fail_on_timeout: bool = False
     max_crashes: int = 3
-    #: as in Laravel: every attempt uses up a try, even if its worker or host died
+    #: whether every attempt uses up a try, even if its worker or host died, as in Laravel
     counts_deaths: bool = False
     locks: Locks = None
 
     @property
     def max_attempts(self) -> float:
-        """How often the job may begin: all its tries fail, with all forgiven deaths in between; infinity = no limit."""
+        """How often the job may begin, counting all its tries and all forgiven deaths; infinity = no limit."""
         if self.tries == 0 or self.counts_deaths:
             return self.tries or inf
         return self.tries + self.max_crashes - 1 if self.max_crashes else inf
 
     def to_text(self) -> str:
-        """JSON for the board, by which the steward rules on a dead worker's job. A backoff is cut to 100 delays."""
+        """JSON for the board, by which the steward rules on a dead worker's job. Only the first 100 delays are kept."""
         return json.dumps({**asdict(self), "backoff": [round(delay, 3) for delay in self.backoff[:100]]})
 
     @classmethod
@@ -91,14 +92,14 @@ class Policy:
 class Retryable(NamedTuple):
     """The exceptions of a handler after which its job may be retried; ``fail_on`` wins.
 
-    Known to workers alone: a steward, which rules on deaths, need not import the application's classes.
+    Only workers know them: the steward, which rules on deaths, need not import the application's classes.
     """
 
     retry_on: tuple[type[BaseException], ...] = (BaseException,)
     fail_on: tuple[type[BaseException], ...] = ()
 
     def excludes(self, error: BaseException) -> bool:
-        """Whether the job fails now, whatever tries are left."""
+        """Whether the job fails now, even if it has tries left."""
         return isinstance(error, self.fail_on) or not isinstance(error, self.retry_on)
 
 
@@ -109,8 +110,8 @@ def may_start(name: str, attempts: int, policy: Policy, now: float) -> Fail | No
     """Rule on an attempt that has not begun; ``None`` lets it begin.
 
     ``attempts`` counts this one; ``now`` is the server's clock in Unix seconds.
-    An attempt that failed by itself was ruled on when it ended. So an attempt after the last try follows attempts that
-    were never settled, since their host was lost with its steward, or that were settled as deaths.
+    An attempt that ended was ruled on then. So an attempt after the last try follows attempts that were settled as
+    deaths, or never settled because their host and its steward were lost.
     Source: Worker.php, markJobAsFailedIfAlreadyExceedsMaxAttempts (13.x).
     """
     if policy.retry_until is not None:
@@ -135,9 +136,9 @@ def judge(
 ) -> Verdict:
     """Rule on an attempt that has ended; the tallies do not yet count this one, and ``now`` is as for ``may_start``.
 
-    ``is_final``: the job must not be retried after this error. ``after``: the seconds until the next try that this
-    error has of its own. ``job_id`` decides on the jitter. ``unknown_retry``: seconds after which newer code may know
-    what this worker's does not, doubled with each attempt; 0 = that is not waited for.
+    ``is_final``: the job must not be retried after this error. ``after``: the seconds until the next try, if this
+    error sets them. ``job_id`` decides on the jitter. ``unknown_retry``: seconds to wait for code that knows the job if
+    this worker's does not, doubled with each attempt; 0 = do not wait.
     Source: Worker.php, markJobAsFailedIfWillExceedMaxAttempts and ...MaxExceptions (13.x).
     """
     if error is None:
@@ -157,7 +158,7 @@ def may_be_newer(error: BaseException) -> bool:
 
 
 def _may_wait(error: JobError, attempts: int, policy: Policy) -> bool:
-    """Whether newer code is waited for; a job without a limit of its own gets one."""
+    """Whether to wait for newer code; a job without any limit gets one."""
     has_limit = policy.tries or policy.retry_until is not None
     return not error.began and may_be_newer(error) and bool(has_limit or attempts < _MOST_TRIES)
 
@@ -169,7 +170,7 @@ def _wait_after(attempts: int, first: float) -> float:
 def judge_release(
     requested: Release, name: str, attempts: int, policy: Policy, tallies: Tallies, now: float
 ) -> Verdict:
-    """Rule on a release that the handler asked for: a job that could not begin again fails now, not after its delay."""
+    """Rule on a release that the handler asked for: a job that may not begin again fails now, not after its delay."""
     if policy.retry_until is not None:
         return Fail(JobExpired(name)) if now + requested.delay > policy.retry_until else requested
     if _is_last_try(attempts, policy, tallies):
@@ -178,7 +179,7 @@ def judge_release(
 
 
 def needs_tallies(attempts: int, policy: Policy) -> bool:
-    """Whether a verdict on a failed attempt depends on how the earlier ones ended, which costs a round trip."""
+    """Whether the verdict on a failed attempt depends on how earlier ones ended; to know costs a round trip."""
     return policy.max_exceptions is not None or (not policy.counts_deaths and 1 < policy.tries <= attempts)
 
 
@@ -204,21 +205,18 @@ def _is_last_try(attempts: int, policy: Policy, tallies: Tallies) -> bool:
 
 
 def _deaths_before(attempts: int, policy: Policy, tallies: Tallies) -> int:
-    """The deaths that were settled, or at least those that explain so many attempts beyond the tries."""
+    """The deaths that were settled, or more if only they explain so many attempts beyond the tries."""
     if policy.tries == 0 or policy.counts_deaths:
         return tallies.crashes
     return max(tallies.crashes, attempts - policy.tries)
 
 
-# How long a job waits before its next try: plain delays, and the jitter that spreads jobs that failed together.
-
-
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Delays in seconds: the n-th one after the n-th attempt, then the last one."""
+    """Delays before the next try, in seconds: the n-th one after the n-th attempt, then always the last one."""
 
     delays: tuple[float, ...] = ()
-    #: whether each is shortened by chance, to no less than its half
+    #: whether each is shortened, to no less than its half, so that jobs that failed together do not return together
     jitter: bool = False
 
     def after(self, attempts: int, job_id: str) -> float:
@@ -240,8 +238,8 @@ def delay_after(attempts: int, backoff: tuple[float, ...]) -> float:
 def shortened(delay: float, job_id: str, attempts: int) -> float:
     """Between half of the delay and the whole, to the millisecond.
 
-    The job's id decides and no random number: a verdict that is repeated is the same one, in whichever process, and no
-    ``random.seed`` of a job's makes all jobs wait alike.
+    The job's id decides, not a random number: a repeated verdict is the same in any process, and a job that calls
+    ``random.seed`` cannot make all jobs wait equally long.
     """
     share = zlib.crc32(f"{job_id}:{attempts}".encode("utf-8", "replace")) / 2**32
     return round(delay * (1 + share) / 2, 3)

@@ -1,4 +1,4 @@
-"""Give back the jobs that a worker cannot run: those behind a slow or stuck one, and those whose reply it never got."""
+"""Give back jobs that a worker cannot run: those behind a slow or stuck job, and those whose reply it never got."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import UNDER_WAY, QueueStore
 from queuepool.unix.originals import sleep
 
-#: seconds: run time after which the jobs behind are given back; pause while a worker is busy; pause while none is
+#: seconds: run time after which the jobs behind are given back; pause while a worker is busy; pause otherwise
 _SLOW, _TICK, _IDLE = 0.06, 0.03, 0.2
-#: seconds until what a worker has written before is visible to every process
+#: seconds until what a worker has written is visible to every process
 _SETTLES = 0.002
-#: a slot's incarnation, the number of its hand, and the index of the job that its worker runs
+#: a slot's incarnation, the number of its batch, and the index of the job that its worker runs
 _Place = tuple[int, int, int]
 
 
 class _Stuck(NamedTuple):
-    """A worker that has run one job for long, all that it holds, and when it sent a reserve that has no reply."""
+    """A worker that has run one job for long: all that it holds, and when it sent a reserve that has no reply yet."""
 
     slot: Slot
     place: _Place
@@ -44,10 +44,10 @@ class _Stuck(NamedTuple):
 class GiveBack:
     """Gives back what a worker holds behind a slow or stuck job: other workers may be idle.
 
-    Marks on the board what it wants back, waits a moment, and takes it unless the worker has moved on meanwhile.
+    It marks on the board what it wants back, waits a moment, and takes it unless the worker has moved on meanwhile.
 
-    A worker first writes which job it starts, then checks for the mark (``HeldBatch.next_job``). So either it sees
-    the mark and gives back the rest itself, or the steward sees that it has moved on. No lock is needed, which a dead
+    A worker first writes which job it starts, then checks for the mark (``HeldBatch.next_job``). So either it sees the
+    mark and gives back the rest itself, or the steward sees that it has moved on. This needs no lock, which a dead
     process could keep.
     """
 
@@ -80,7 +80,7 @@ class GiveBack:
             self._running_since[slot] = place, now
         if now - self._running_since[slot][1] < _SLOW:
             return None
-        # Read all of it before setting the mark: a later read may see the worker's next hand.
+        # Read everything before setting the mark: a later read may see the worker's next batch.
         found = _Stuck(slot, place, slot.tag, _held_at_a_job(slot), slot.reserve_sent_at)
         return found if found.holds_more and _place(slot) == place else None
 
@@ -97,7 +97,7 @@ def _place(slot: Slot) -> _Place:
 
 
 def _held_at_a_job(slot: Slot) -> list[HeldJob]:
-    """All that the slot's worker holds, if it is running one of them; else nothing."""
+    """All jobs that the slot's worker holds, if it is running one of them; else none."""
     try:
         held = slot.hand.held()
     except (ValueError, OSError):
@@ -105,16 +105,16 @@ def _held_at_a_job(slot: Slot) -> list[HeldJob]:
     index = slot.current_index
     if not 0 <= index < len(held):
         return []
-    # A done job may still run its hook or tasks that it left; until they end, the slot shows a lease.
+    # A done job may still run its hook or leftover tasks; until they end, the slot shows a lease.
     stage = held[index].stage
     is_running = stage in (Stage.RESERVED, Stage.READING, Stage.RUNNING) or (stage == Stage.DONE and slot.lease_end)
-    return held if is_running else []  # otherwise the job is over, and its worker waits for the store
+    return held if is_running else []  # else the job is over and its worker waits for the store
 
 
 class LostReplies:
-    """Gives back jobs that a worker reserved without receiving the reply, because it died or hung.
+    """Gives back jobs that a worker reserved without reading the reply, because it died or hung.
 
-    Only its tag identifies them.
+    Only the worker's tag identifies them.
     """
 
     def __init__(self, store: QueueStore, settler: Settler, queues: Sequence[str], retry_after: float) -> None:
@@ -127,8 +127,8 @@ class LostReplies:
     def take(self, tag: int, reserve_sent_at: float, known: Sequence[Lease]) -> None:
         """Give back what this tag reserved since ``reserve_sent_at`` (monotonic), except the leases that are ``known``.
 
-        The caller must emit the noted events. After a lease's duration this does nothing: nothing is left to give
-        back, and the tag may soon be another worker's. Raises ``StoreDown``.
+        The caller must emit the noted events. Does nothing once the leases have ended: nothing is left to give back,
+        and the tag may soon be another worker's. Raises ``StoreDown``.
         """
         now = time.monotonic()
         if not 0.0 <= now - reserve_sent_at < self._lasts:
@@ -139,7 +139,7 @@ class LostReplies:
             self._due.append((now + self._store.commits_late, tag, reserve_sent_at, known))
 
     def look_again(self, now: float) -> None:
-        """Repeat the search where a late transaction may have been committed by now. Raises ``StoreDown``."""
+        """Search again for jobs of transactions that were committed late. Raises ``StoreDown``."""
         for due in [due for due in self._due if now >= due[0]]:
             self._reclaim(now, *due[1:])
             self._due.remove(due)

@@ -1,6 +1,4 @@
-"""Look after leases: renew those of running jobs, so that a job may run longer than ``retry_after``; and make jobs
-ready whose delay or lease has ended.
-"""
+"""Keep the pool's jobs on time: renew leases, so that jobs may outlast ``retry_after``, and stage jobs that are due."""
 
 from __future__ import annotations
 
@@ -13,10 +11,12 @@ from queuepool.payload.lease import Lease
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import QueueStore
 
-#: seconds until a missing lease is looked for once more
+#: seconds until a missing lease is checked once more
 _RECHECK = 0.05
-#: what the steward does not give back while its worker lives
+#: stages of jobs that the steward does not give back while their worker lives
 _BEGUN = (Stage.READING, Stage.RUNNING)
+#: seconds after the server's whole second, when Laravel's delays end; Laravel announces no new delayed jobs
+_AFTER_THE_SECOND = 0.002
 
 
 class Renew:
@@ -66,14 +66,8 @@ def _renew_on_board(slot: Slot, hand_number: int, end: float) -> None:
     slot.renewed_hand = hand_number
 
 
-# Make delayed and expired jobs ready on time.
-
-#: seconds after the server's whole second, on which Laravel's delays end; Laravel announces no new ones
-_AFTER_THE_SECOND = 0.002
-
-
 class StageDue:
-    """Runs at every whole second of the store's clock, and whenever a job is due in between."""
+    """Makes delayed and expired jobs ready: at every whole second of the store's clock, and when one is due between."""
 
     def __init__(self, store: QueueStore, queues: Sequence[str]) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""The steward's loop: it runs the chores that look after the pool's jobs in the store."""
+"""The steward's loop, and the interface of its chores, which look after the pool's jobs in the store."""
 
 from __future__ import annotations
 
@@ -17,15 +17,25 @@ from queuepool.unix.signals import WorkerSignals
 
 #: seconds that one round of chores may take before the master replaces the steward
 _STALL_TIMEOUT = 30.0
+#: seconds of the longest pause between rounds
 _MAX_PAUSE = 1.0
+#: seconds for which a steward skips a chore that kept crashing earlier stewards
+SKIP_TIME = 60.0
 _log = logging.getLogger("queuepool")
+
+
+class Chore(Protocol):
+    """One periodic duty of the steward. If it raises ``StoreDown``, it is retried once the store is back."""
+
+    def run(self, now: float) -> float:
+        """Do what is due at ``now`` (monotonic seconds); returns the seconds until the next run."""
 
 
 class Steward:
     """Runs each chore when it is due, and the urgent ones at every wake-up.
 
     The master wakes it for a death record; a push wakes it for a job that is due sooner. ``wait`` blocks for up to the
-    given seconds and returns whether a push ended it.
+    given seconds and returns whether a push ended the wait.
     """
 
     def __init__(
@@ -67,13 +77,13 @@ class Steward:
         self._round(woken=True)
 
     def drop(self, chores: Sequence[Chore]) -> None:
-        """Run these chores no more."""
+        """Stop running these chores."""
         for chore in chores:
             del self._due[chore]
         self._urgent = [chore for chore in self._urgent if chore not in chores]
 
     def _show(self) -> None:
-        """Show the state after a round: it is running."""
+        """After a round, show that the steward is running."""
         if self._slot.state != State.RUNNING:
             self._slot.state = State.RUNNING
             proc.show(f"queuepool: steward [{self._name}] running")
@@ -87,7 +97,7 @@ class Steward:
             now = time.monotonic()
             pause = self._attempt(chore, now) if now >= due else due - now
             if pause is None:
-                return  # the others would wait for the same silent store
+                return  # the other chores would wait for the same silent store
             self._due[chore] = now + pause
 
     def _attempt(self, chore: Chore, now: float) -> float | None:
@@ -155,29 +165,16 @@ class Steward:
             sleep(pause)
 
 
-def _is_outage(error: StoreError) -> TypeGuard[StoreDown]:
-    """Whether nothing can be done without the store, as also when a database is full; a full Redis goes on."""
-    return isinstance(error, StoreDown) and not isinstance(error, RefusesNew)
-
-
-# The interface of the steward's chores.
-
-#: seconds for which a steward skips a chore that earlier stewards have died of
-SKIP_TIME = 60.0
-
-
-class Chore(Protocol):
-    """One periodic duty of the steward. If it raises ``StoreDown``, it is retried once the store is back."""
-
-    def run(self, now: float) -> float:
-        """Do what is due at ``now`` (monotonic seconds); returns the seconds until the next run."""
-
-
 def name_of(chore: Chore) -> str:
-    """By which it is blamed."""
+    """The name by which a chore is blamed for a steward's death."""
     return type(chore).__name__
 
 
 def report_skipped(chore: Chore) -> None:
-    """Log that it is skipped."""
-    _log.error("%s is set aside for %gs: stewards have died of it", name_of(chore), SKIP_TIME)
+    """Log that this chore is skipped."""
+    _log.error("skipping %s for %gs: it kept crashing the steward", name_of(chore), SKIP_TIME)
+
+
+def _is_outage(error: StoreError) -> TypeGuard[StoreDown]:
+    """Whether nothing can be done without the store: it is away, or a full database. A full Redis still works."""
+    return isinstance(error, StoreDown) and not isinstance(error, RefusesNew)

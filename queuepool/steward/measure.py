@@ -1,4 +1,4 @@
-"""Measure the pool's queues: how many jobs they hold, and for how long the next one has been ready."""
+"""Measure the pool's queues (how many jobs they hold, how long the next one has been ready), and publish the meters."""
 
 from __future__ import annotations
 
@@ -19,16 +19,20 @@ from queuepool.errors import StoreDown, StoreError
 from queuepool.payload.envelope import ready_for
 from queuepool.stores.contract import Measured, QueueStore
 
-#: seconds between two rounds; the steward rests so many times as long as it has measured
+#: seconds between two rounds; after a turn, the steward rests this many times as long as the turn took
 _PERIOD, _SHARE = 5.0, 20.0
-#: seconds for which it measures at once: its other chores wait for so long, however many queues there are
+#: seconds of one turn: the other chores wait no longer, however many queues there are
 _TURN = 0.25
+#: seconds between two copies of the meters
+_PUBLISH_PERIOD = 1.0
+_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_log = logging.getLogger("queuepool")
 
 
 class Measure:
-    """What cannot be measured stays as it was, with the time of its last measurement.
+    """Measures the queues in rounds. What cannot be measured stays as it was, with the time of its last measurement.
 
-    ``count_failed`` returns how many records of failed jobs are kept. A round is taken in turns of ``turn`` seconds.
+    ``count_failed`` returns how many records of failed jobs are kept. A round is split into turns of ``turn`` seconds.
     """
 
     def __init__(
@@ -52,7 +56,7 @@ class Measure:
         return max(_PERIOD if is_round_over else 0.0, _SHARE * (time.monotonic() - began))
 
     def _turn(self, until: float) -> StoreError | None:
-        """Measure the next queues, one at least; returns the last one's refusal."""
+        """Measure the next queues, at least one; returns the last refusal, if any."""
         queues, refused = self._meters.queues, None
         for index in range(self._first, len(queues)):
             try:
@@ -72,7 +76,7 @@ class Measure:
         return QueueFacts(*counts, oldest, found.overdue, time.time(), is_at_least=found.is_at_least)
 
     def _age(self, index: int, found: Measured) -> float:
-        """By its payload; else since it was first seen at this place, which is less than it has waited."""
+        """The next job's age by its payload; else since it was first seen as the next, so less than it has waited."""
         payload = found.payload or b""
         age = ready_for(payload, found.now)
         if age is not None:
@@ -81,9 +85,9 @@ class Measure:
 
 
 class PoolMeters:
-    """The part of the meters that the steward writes: the measured queues, and what it counts itself.
+    """The part of the meters that the steward writes: the measured queues, and its own counts.
 
-    The next steward goes on with it.
+    The next steward continues it.
     """
 
     def __init__(self, memory: MeterMemory, queues: Sequence[str]) -> None:
@@ -95,7 +99,7 @@ class PoolMeters:
         self._words[layout.QUEUES] = len(self.queues)
 
     def note(self, index: int, facts: QueueFacts) -> None:
-        """This queue was measured."""
+        """Write what was measured of this queue."""
         counts = facts.ready, facts.delayed, facts.reserved, facts.quarantined, facts.is_at_least
         self._write(index, 0, layout.QUEUE_STRUCT.pack(*counts, facts.oldest, facts.overdue, facts.measured_at))
 
@@ -109,11 +113,11 @@ class PoolMeters:
         return max(now - float(since), 0.0)
 
     def note_failed_jobs(self, count: int) -> None:
-        """So many records of failed jobs are kept."""
+        """Write how many records of failed jobs are kept."""
         self._words[layout.FAILED_JOBS] = count
 
     def note_outage(self) -> None:
-        """The store has been lost."""
+        """Count one more loss of the store."""
         self._words[layout.OUTAGES] += 1
 
     def _at(self, index: int, word: int) -> int:
@@ -124,15 +128,11 @@ class PoolMeters:
         self._memory[place : place + len(raw)] = raw
 
 
-# Copy the meters to the file beside the board, where every process of this host can read them without the pool.
-
-_COPY_PERIOD = 1.0
-_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_log = logging.getLogger("queuepool")
-
-
 class PublishMeters:
-    """Needs no store, so that the meters are read while it is away. ``memory`` has those of the board's pool."""
+    """Copies the meters in ``memory`` to the file beside the board, where any process of this host can read them.
+
+    Needs no store, so the meters can be read while it is away.
+    """
 
     def __init__(self, board: Board, memory: MeterMemory) -> None:
         self._board = board
@@ -142,31 +142,31 @@ class PublishMeters:
 
     def run(self, now: float) -> float:
         if now >= self._due and self._is_there():
-            self._due = now + _COPY_PERIOD
+            self._due = now + _PUBLISH_PERIOD
             self._write()
-        return max(self._due - now, 0.0) or _COPY_PERIOD
+        return max(self._due - now, 0.0) or _PUBLISH_PERIOD
 
     def _is_there(self) -> bool:
-        """Whether the board is: without it, and without a master that removes all, the file would stay."""
+        """Whether the board still exists, or a master that will remove everything; otherwise the file would stay."""
         return self._board.path.exists() or self._board.has_master
 
     def _write(self) -> None:
         problem = ""
         try:
             if not self._file.write():
-                _log.error("%s was damaged or gone, and is made anew", file_of(self._board.path))
+                _log.error("%s was damaged or removed; created again", file_of(self._board.path))
         except OSError as error:
             problem = f"{error.strerror}"
         if problem and problem != self._problem:
-            _log.error("cannot write %s: %s; next try in %gs", file_of(self._board.path), problem, _COPY_PERIOD)
+            _log.error("cannot write %s: %s; next try in %gs", file_of(self._board.path), problem, _PUBLISH_PERIOD)
         self._problem = problem
 
 
 class MetersFile:
     """The file with a pool's meters at ``path``: an image of their ``memory``, written by the steward alone.
 
-    It is written by system calls: a mapping would end the steward with SIGBUS if somebody cut the file short. The
-    memory has everything, so a damaged file is made anew from it at once.
+    It is written by system calls: with a mapping, a truncated file would kill the steward with SIGBUS. A damaged file
+    is created again at once from the memory, which has everything.
     """
 
     def __init__(self, path: Path, memory: MeterMemory) -> None:
@@ -174,11 +174,11 @@ class MetersFile:
         self._memory = memory
         self._shape = memory.shape
         self._file: SharedFile | None = None
-        #: what was written, by its first byte
+        #: what was written, by the position of its first byte
         self._written: dict[int, bytes] = {}
 
     def write(self) -> bool:
-        """Write what has changed. ``False``: the file was damaged or gone, and is made anew. Raises ``OSError``."""
+        """Write what has changed. ``False``: the file was damaged or gone and was created again. Raises ``OSError``."""
         was_published = self._take_published()
         if is_new := not self._is_intact():
             self._make()
@@ -190,14 +190,14 @@ class MetersFile:
         return not (is_new and was_published)
 
     def _parts(self) -> list[tuple[int, bytes]]:
-        """In the order in which they are written: the numbers of rows come after the rows."""
+        """The parts in writing order: the counts of rows come after the rows."""
         parts = [(0, self._memory[0 : self._shape.area_at(0)])]
         for index in range(self._shape.capacity):
             parts += parts_in_use(self._memory, self._shape, index)
         return [(first, raw) for first, raw in reversed(parts) if raw]
 
     def _is_intact(self) -> bool:
-        """Whether the file is in its place, whole and ours; an earlier steward may have made it."""
+        """Whether the file is in place, whole and ours; an earlier steward may have created it."""
         try:
             if self._file is None:
                 self._file = SharedFile(os.open(self._path, _FLAGS), self._shape.size)
@@ -208,7 +208,7 @@ class MetersFile:
             return False
 
     def _make(self) -> None:
-        """A new file in its place: complete or absent."""
+        """Put a new file in its place, completely or not at all."""
         self.close()
         draft = self._path.with_name(f"{self._path.name}.new")
         draft.unlink(missing_ok=True)
@@ -220,7 +220,7 @@ class MetersFile:
         draft.replace(self._path)
 
     def _take_published(self) -> bool:
-        """Whether a steward of this pool has made the file before."""
+        """Whether a steward of this pool has created the file before; from now on, yes."""
         words = memoryview(self._memory)[: layout.FIRST_QUEUE * layout.WORD].cast("q")
         was, words[layout.PUBLISHED] = bool(words[layout.PUBLISHED]), 1
         return was

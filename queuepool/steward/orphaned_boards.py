@@ -4,9 +4,8 @@ So a killed master's workers finish their jobs with their leases renewed and the
 leave is settled, whether or not a new master comes. On a board of another store, deadlines are enforced but nothing
 is settled: its receipts are invalid in our store, so its jobs wait for their leases or for that store's next pool.
 
-A runtime directory may outlive its system (a volume, a reboot). The numbers on a board of another boot, or of another
-container, belong to others here: nobody is signalled by them, and its jobs go back unless somebody there looks after
-them.
+A runtime directory may outlive its system (a volume, a reboot). The pids on a board of another boot or container belong
+to other processes here: none of them is signalled, and the board's jobs go back unless they are looked after there.
 """
 
 from __future__ import annotations
@@ -24,11 +23,13 @@ from queuepool.board.board import Board, Killed, Role, Slot, State, overdue, rem
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.unix import fork, proc
 
+#: seconds between the guard's rounds while there are orphans, and while there are none
+_TICK, _IDLE = 0.25, 1.0
 _log = logging.getLogger("queuepool")
 
 
 class OrphanedBoards:
-    """As one steward sees them; ``own`` is the board of its pool."""
+    """The orphaned boards as one steward sees them; ``own`` is the board of its pool."""
 
     def __init__(self, own: Board, runtime: RuntimeDir, blame: Blame) -> None:
         self.own = own
@@ -42,7 +43,7 @@ class OrphanedBoards:
         return [board for board in self.orphaned() if board is self.own or self._is_of_our_store(board)]
 
     def orphaned(self) -> list[Board]:
-        """The boards that no master and no other steward looks after, of any store."""
+        """The boards, of any store, that neither a master nor another steward looks after."""
         paths = [path for path in self._runtime.board_paths() if path != self.own.path]
         self._others = {path: self._others.get(path) or self._open(path) for path in paths}  # type: ignore[misc]
         known, is_orphaned = [board for board in self._others.values() if board], self.is_orphaned()
@@ -50,7 +51,7 @@ class OrphanedBoards:
         return [*([self.own] if is_orphaned else []), *others]
 
     def all(self) -> list[Board]:
-        """Our own board, and those whose jobs this steward looks after; each once."""
+        """Our own board and the orphaned ones whose jobs this steward looks after; each once."""
         return [self.own, *(board for board in self.boards() if board is not self.own)]
 
     def is_orphaned(self) -> bool:
@@ -58,7 +59,7 @@ class OrphanedBoards:
         return not self.own.has_master
 
     def _is_in_charge(self, others: Sequence[Board], is_orphaned: bool) -> bool:
-        """Whether boards that are left alone are this steward's: else a living master's, or an earlier board's."""
+        """Whether this steward takes boards left alone: any with a living master does, else that of the first board."""
         return not is_orphaned or not any(
             board.has_master or (board.has_steward and board.path < self.own.path) for board in others
         )
@@ -66,7 +67,7 @@ class OrphanedBoards:
     def _is_alone(self, board: Board) -> bool:
         if self._blame.is_deadly(board.path.name):
             _log.error(
-                "%s is removed: stewards have died of it; its jobs wait for their leases to end", board.path.name
+                "removing %s: it kept crashing the steward; its jobs wait for their leases to end", board.path.name
             )
             board.unlink()
             return False
@@ -87,20 +88,20 @@ class OrphanedBoards:
                 raise ValueError(f"{path} is not ours")  # it could make us delete or fail any job
             return Board.open(path, write=True)
         except (OSError, ValueError):
-            with suppress(OSError):  # half written, or another version's: its leases end by themselves
+            with suppress(OSError):  # half written, or of another version: its leases end by themselves
                 remove(path)
             return None
 
 
 def left_by_others(runtime: RuntimeDir) -> list[str]:
-    """The names of the boards in this directory left by killed pools on other stores."""
+    """The names of the boards in this directory that killed pools on other stores have left."""
     return [path.name for path in runtime.board_paths() if _is_left_by_another(path, runtime.store)]
 
 
 def words_for(name: str) -> str:
     """The warning about such a board."""
-    until = "for their leases to end, or for that pool's next start"
-    return f"{name} was left by a pool on another store than the configured one: its jobs wait {until}"
+    until = "until their leases end or that pool starts again"
+    return f"{name} was left by a pool on a store other than the configured one: its jobs wait {until}"
 
 
 def _is_left_by_another(path: Path, store: str) -> bool:
@@ -111,14 +112,8 @@ def _is_left_by_another(path: Path, store: str) -> bool:
     return board.header.store != store and not board.has_master
 
 
-# Kill overdue orphaned workers, which have no master to do it; all of them when a stop waits no longer.
-
-#: seconds between rounds while there are orphans, and while there are none
-_TICK, _IDLE = 0.25, 1.0
-
-
 class OrphanGuard:
-    """Enforces the deadlines and leases of orphans.
+    """Kills orphans past their deadline or lease, as they have no master; all of them once a stop waits no longer.
 
     ``grace``: seconds that a worker may be past its deadline. ``margin``: seconds before a lease's end at which its
     worker is killed, since the store may keep the steward waiting.
@@ -140,9 +135,9 @@ class OrphanGuard:
         return _TICK if orphans else _IDLE
 
     def _end_overwritten(self) -> None:
-        """Kill workers of our own, dead master that their slots no longer describe: a job has written over the board.
+        """Kill workers of our own dead master that no slot describes any more: a job has overwritten the board.
 
-        Their leases can no longer be renewed. A living master notices by itself.
+        Their leases can no longer be renewed. A living master notices this itself.
         """
         if not self._orphaned_boards.is_orphaned():
             return
@@ -154,7 +149,7 @@ class OrphanGuard:
         self._described = described
 
     def _is_unwanted(self, now: float) -> Killed | None:
-        """The master decides when a stop has waited for long enough; no steward would look after them after it."""
+        """The reason once a stop has waited long enough, as its master decides: no steward would look after them."""
         header = self._orphaned_boards.own.header
         return Killed.STOP if header.state == State.DRAINING and 0.0 < header.end_orphans_at <= now else None
 

@@ -1,4 +1,4 @@
-"""Publish the pool's status in the store, where any host can read it."""
+"""Publish in the store, for any host to read, the pool's status and which tracked jobs are running."""
 
 from __future__ import annotations
 
@@ -24,6 +24,10 @@ from queuepool.stores.values import Values
 
 #: seconds between notices; the first interval is short, as workers are still starting
 _PERIOD, _FIRST = 5.0, 1.0
+#: seconds between rounds; after which an unchanged state is written again; and until a state counts as out of date
+_REPORT_PERIOD, _REFRESH, STALE = 0.5, 10.0, 30.0
+#: seconds between removals of expired states, while there are any, and otherwise
+_PRUNE, _SEEK = 60.0, 3600.0
 
 
 class Publisher(Protocol):
@@ -37,13 +41,13 @@ class Publisher(Protocol):
 
 
 class Publish:
-    """Publishes what ``status`` shows here, for ``status --all`` on other hosts; ``folder``: the runtime directory."""
+    """Publishes what ``status`` shows, for ``status --all`` on other hosts; ``folder`` is the runtime directory."""
 
     def __init__(self, name: str, board: Board, folder: Path, store: Publisher, queues: Sequence[str]) -> None:
         self._name = name
         self._board = board
         self._store = store
-        #: two pools of one place are the same pool, before and after its master's death
+        #: notices from one place are of the same pool, before and after its master's death
         self._place = {"host": socket.gethostname(), "pool": name, "runtime_directory": str(folder)}
         self._queues = list(queues)
         self._master = os.getppid()
@@ -62,7 +66,7 @@ class Publish:
         self._store.withdraw(self._key(self._master))
 
     def _withdraw_predecessors(self) -> None:
-        """Remove the notices that killed masters have left: their pool runs again."""
+        """Remove the notices that killed masters of this pool have left."""
         with suppress(StoreDenied):  # a user who may not read them leaves them until they expire
             for notice in self._store.pools(NOTICE_KEPT):
                 if notice.items() >= self._place.items() and notice.get("master") != self._master:
@@ -70,14 +74,6 @@ class Publish:
 
     def _key(self, master: object) -> str:
         return f"{self._place['host']}:{self._name}:{master}"
-
-
-# Write to the store which tracked jobs run and how far they are, for all workers at once: no job waits for it.
-
-#: seconds between rounds; after which an unchanged state is written again; and until a state counts as out of date
-_REPORTED_EACH, _REFRESH, STALE = 0.5, 10.0, 30.0
-#: seconds between removals of states whose time is over, while there are any, and otherwise
-_PRUNE, _SEEK = 60.0, 3600.0
 
 
 class _Reported(NamedTuple):
@@ -91,14 +87,17 @@ class _Reported(NamedTuple):
 
 
 class ReportRunning:
-    """Jobs that end within a round are not reported as running."""
+    """Writes which tracked jobs run and how far they are, for all workers at once, so that no job waits for it.
+
+    Jobs that end within a round are not reported as running.
+    """
 
     def __init__(self, orphaned_boards: OrphanedBoards, store: QueueStore, values: Values, records: States) -> None:
         self._orphaned_boards = orphaned_boards
         self._store = store
         self._values = values
         self._records = records
-        #: by slot, and when it was written (monotonic)
+        #: by slot, each with the time of its writing (monotonic)
         self._reported: dict[Slot, tuple[_Reported, float]] = {}
         self._prune_at = 0.0
 
@@ -110,9 +109,9 @@ class ReportRunning:
             self._report(new)
         self._reported = {slot: (seen, now if slot in new else self._reported[slot][1]) for slot, seen in found.items()}
         if now >= self._prune_at:
-            # Jobs that end within a round leave states, too, so what runs does not tell whether there are any.
+            # Jobs that end within a round leave states too, so running jobs do not show whether there are any.
             self._prune_at = now + (_PRUNE if self._values.prune_states() or found else _SEEK)
-        return _REPORTED_EACH
+        return _REPORT_PERIOD
 
     def _is_news(self, slot: Slot, seen: _Reported, now: float) -> bool:
         known, at = self._reported.get(slot, (None, 0.0))

@@ -1,4 +1,4 @@
-"""Reload the pool when a file of the application's changes, for development."""
+"""Reload the pool when one of the application's files changes, for development."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from queuepool.board.module_files import published
 from queuepool.unix import fork
 from queuepool.unix.escape import first_of
 
-#: seconds between looks; what is still being written is looked at once more
+#: seconds between looks
 _PERIOD = 0.5
+#: most files named in the log
 _SHOWN = 3
 _log = logging.getLogger("queuepool")
 
 
 class ReloadOnChange:
-    """Asks the files that the workers have imported for their times. It needs no store, and no module.
+    """Watches the times of the files that the workers have imported; it needs neither the store nor the modules.
 
-    A file that is gone is no change: editors replace files, and a worker without it would not boot.
+    A file that is gone is not a change: editors replace files, and a worker without it would not boot.
     """
 
     def __init__(self, board: Board) -> None:
@@ -39,7 +40,7 @@ class ReloadOnChange:
 
     def _look(self) -> None:
         changed = {path for path, began in published(self._board).items() if self._has_changed(path, began)}
-        if self._changed and not changed:  # all of a checkout has been written
+        if self._changed and not changed:  # nothing is still being written, as during a checkout
             self._reload(self._changed)
         self._changed = self._changed | changed if changed else set()
 
@@ -50,7 +51,7 @@ class ReloadOnChange:
             return False
         stamp = found.st_mtime_ns, found.st_size
         known, self._known[path] = self._known.get(path), stamp
-        # One that is new to us may have been written while it was imported.
+        # A file that is new to us may have been written while it was imported.
         return stamp != known if known else began <= found.st_mtime <= time.time()
 
     def _reload(self, files: Collection[str]) -> None:

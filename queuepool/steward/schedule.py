@@ -1,4 +1,7 @@
-"""Push the jobs of schedules when they are due. Every steward tries; the store lets each time be pushed once."""
+"""Push the jobs of schedules when they are due. Every steward tries; the store lets each due time be pushed once.
+
+Schedules come from the configuration and from the jobs that declare one; the command line pushes them by hand.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,13 @@ from queuepool.stores.contract import Control
 from queuepool.stores.control import PERIOD
 from queuepool.stores.values import Due, Fired, Result, Values
 
-#: seconds after which a due time counts as missed, and needs ``late`` to be made good
+#: seconds after which a due time counts as missed, unless ``late`` allows more
 ON_TIME = 10.0
 #: seconds until the store's clock is read again, as it may have been set
 _LONGEST = 5.0
+#: seconds between looks for the schedules of jobs; and until the control keys of new ones are known
+_PERIOD, _SOON = 2.0, 0.1
+_log = logging.getLogger("queuepool")
 
 
 class FireSchedules:
@@ -54,7 +60,7 @@ class FireSchedules:
         self._clock = clock
         self._control = control
         self._listeners = listeners
-        #: by name: all due times up to this second are settled; and the next one
+        #: by name: the second up to which all due times are settled; and the next due time
         self._settled: dict[str, int] = {}
         self._next: dict[str, int] = {}
 
@@ -78,7 +84,7 @@ class FireSchedules:
         self._next[name] = self._jobs[name].timetable.next_after(settled)
 
     def _settle_all(self, names: Sequence[str]) -> None:
-        """Settle what is due. What the store refuses of one schedule is raised after the others have been served."""
+        """Settle what is due. If the store refuses one schedule, that is raised once the others have been served."""
         refused: StoreError | None = None
         for name in names:
             try:
@@ -98,7 +104,7 @@ class FireSchedules:
             return
         is_late = now - at > max(job.settings.late, ON_TIME)
         fired = self._store.fire(job.missed(at) if is_late else job.due(at, now))
-        if fired is None:  # the marks are gone: all schedules begin anew
+        if fired is None:  # the marks are gone: all schedules start over
             self._begin(int(now))
             return
         if fired.result is Result.FULL:
@@ -107,7 +113,7 @@ class FireSchedules:
         self._report(job, at, now, fired)
 
     def _report(self, job: ScheduledJob, at: int, now: float, fired: Fired) -> None:
-        """Emit what has become of this time and of those before it, if it was this steward who settled them."""
+        """Emit what became of this due time and those before it, if this steward has settled them."""
         settings, local = job.settings, job.timetable.local
         if fired.result is Result.SETTLED:
             return
@@ -122,19 +128,14 @@ class FireSchedules:
             self._listeners.emit(SchedulePushed(*facts, late=now - at))
 
     def _pause(self, waiting: Collection[str]) -> float:
-        """Seconds until the next due time; until the control keys are read again if some are not to be pushed now."""
+        """Seconds until the next due time, or until the control keys are read again if some must wait for that."""
         now = self._clock()
         until = [PERIOD if name in waiting else max(at - now, 0.0) for name, at in self._next.items()]
         return min([_LONGEST, *until])
 
 
-# One schedule: when it is due, and the job to push then. Also for the command line, which pushes it by hand.
-
-_log = logging.getLogger("queuepool")
-
-
 class ScheduledJob:
-    """A schedule of the configuration. Raises ``ConfigError`` if its data cannot be a job's."""
+    """One schedule: when it is due, and the job to push then. Raises ``ConfigError`` if its data cannot be a job's."""
 
     def __init__(self, settings: ScheduleSettings) -> None:
         self.settings = settings
@@ -151,7 +152,7 @@ class ScheduledJob:
             self.due(0, 0.0)
         except (BadPayload, PhpDataRefused) as error:
             raise ConfigError(f"[schedule:{settings.name}] data", str(error)) from error
-        if stamp := stamper(settings.queue):  # only now: what was made above is not pushed
+        if stamp := stamper(settings.queue):  # only now: the job made above is not pushed
             self._template = self._template._replace(stamp=partial(_stamped, settings.name, stamp))
 
     @property
@@ -169,11 +170,11 @@ class ScheduledJob:
         return identity_of(self.settings.name, self.timetable.local(at))
 
     def due(self, at: int, now: float) -> Due:
-        """The due time with its job, which is made ``now`` (Unix seconds)."""
+        """The due time with its job, created ``now`` (Unix seconds)."""
         return self._made(at, now, self.id_at(at))[1]
 
     def by_hand(self, now: float) -> tuple[str, Due]:
-        """A job for a time that is none of the schedule's, ``now``: its id, which is random, and the job."""
+        """A job for ``now``, which need not be a due time: its id, which is random, and the job."""
         return self._made(int(now), now)
 
     def missed(self, at: int) -> Due:
@@ -187,7 +188,7 @@ class ScheduledJob:
 
 
 def _stamped(schedule: str, stamp: Stamp, fields: Mapping[str, object]) -> Mapping[str, object]:
-    """What ``@on_push`` gives. If it raises, nothing: no dispatch could raise it, and the job must not be missed."""
+    """What ``@on_push`` adds; nothing if it raises, as the job must not be missed and no dispatch can raise it."""
     try:
         return stamp(fields)
     except BaseException as error:  # noqa: BLE001 - whatever a hook raises
@@ -195,33 +196,27 @@ def _stamped(schedule: str, stamp: Stamp, fields: Mapping[str, object]) -> Mappi
         return {}
 
 
-# All schedules that a steward pushes: those of the configuration, and those that the jobs of its workers declare.
-
-#: seconds between looks for the schedules of jobs; and until the control keys of new ones are known
-_PERIOD, _SOON = 2.0, 0.1
-
-
 def declared(pool: PoolSettings, found: Iterable[JobSchedule]) -> tuple[ScheduleSettings, ...]:
     """The schedules of these jobs, with the defaults of ``[schedule]``.
 
-    One of the configuration with the same name wins. The jobs are pushed where a dispatch of theirs goes to: pools on
-    other connections, which may import the same modules, leave them alone.
+    A schedule of the configuration with the same name wins. Jobs are pushed where a dispatch of theirs would go, so
+    pools on other connections, which may import the same modules, leave them alone.
     """
     defaults, taken = pool.job_schedules, {one.name for one in pool.schedules}
     if defaults is None or defaults.connection != pool.connection:
         return ()
-    return tuple(made for one in found if one.job not in taken for made in _made(defaults, one))
+    return tuple(made for one in found if one.job not in taken for made in _settings_of(defaults, one))
 
 
-def _made(defaults: ScheduleSettings, one: JobSchedule) -> Iterator[ScheduleSettings]:
-    with suppress(ValueError):  # checked where the job is defined; a job has overwritten it
+def _settings_of(defaults: ScheduleSettings, one: JobSchedule) -> Iterator[ScheduleSettings]:
+    with suppress(ValueError):  # checked where the job is defined, so a job has overwritten it
         cron, every = rule_of(one.rule)
         if cron or every:
             yield replace(defaults, name=one.job, job=one.job, cron=cron, every=every, queue=one.queue)
 
 
 class SchedulesOfPool:
-    """Keeps the chore ``fire`` for the present schedules; without any, nothing of it is imported."""
+    """Runs the chore that ``fire`` makes for all present schedules; without any, it is not even imported."""
 
     def __init__(
         self, pool: PoolSettings, board: Board, watch: WatchControl, fire: Callable[[PoolSettings], Chore]

@@ -1,4 +1,4 @@
-"""Settle at once every job that a dead worker held, also on boards that a killed master left."""
+"""Settle at once all jobs that a dead worker held, also on boards that a killed master left."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ from queuepool.stores.contract import QueueStore
 from queuepool.unix import proc, stray_processes
 from queuepool.unix.exit_codes import BOOT
 
+#: seconds between rounds without a wake-up
 _PERIOD = 1.0
-#: for the meters: how an attempt ends without a verdict, why it was lost, and why its worker left
+#: for the meters: how an attempt without a verdict ends, why it was lost, and why its worker left
 _LOST = AS_LOST + GIVEN_BACK
 _LOSSES = {Killed.OVERDUE: "timeout", Killed.STALLED: "timeout", Killed.LEASE: "lease", Killed.MEMORY: "memory"}
 _EXITS = {**_LOSSES, Killed.STOP: "stop", Killed.OVERWRITTEN: "crash"}
@@ -45,9 +46,9 @@ _log = logging.getLogger("queuepool")
 
 
 class Death:
-    """The end of one process: what it held, why it ended, and what that means for its jobs and for its meters.
+    """The end of one process: what it held, why it ended, and what that means for its jobs and its meters.
 
-    Each fact is found once. What the process has written is read when it is first needed: stewards may die of it.
+    What the process wrote may crash the steward, so it is read only when needed, and once.
     """
 
     def __init__(self, board: Board, slot: Slot, incarnation: int) -> None:
@@ -57,7 +58,7 @@ class Death:
         #: the wait status; ``None`` if no master saw the death
         self.status = proc.plausible(slot.status) if slot.dead else None
         self.code = 0 if self.status is None else os.waitstatus_to_exitcode(self.status)
-        # Those of another pool's board cannot be reached: nothing is counted there.
+        # On another pool's board the meters are out of reach: nothing is counted there.
         self._meters = SlotMeters(board.meters, slot)
         self._meters.note_death()
 
@@ -66,7 +67,7 @@ class Death:
 
     @cached_property
     def held(self) -> list[HeldJob] | None:
-        """All that it held; ``None`` if a job has overwritten it: then nothing is settled, and its leases end."""
+        """All jobs that it held; ``None`` if a job has overwritten them: they are not settled, and their leases end."""
         slot = self.slot
         if slot.killed == Killed.OVERWRITTEN or not slot.is_plausible(inf, inf):
             return None
@@ -75,25 +76,25 @@ class Death:
             held = slot.hand.held()
         except (ValueError, TypeError, OSError):
             return None
-        if slot.killed == Killed.STOP:  # it has not died of what it read
+        if slot.killed == Killed.STOP:  # not killed by what it read
             return [replace(one, stage=Stage.RESERVED) if one.stage == Stage.READING else one for one in held]
         return held
 
     def attempt(self, one: HeldJob) -> OpenAttempt:
-        """The attempt at a held job that had begun; of the one begun last the slot says more than its payload does."""
+        """The attempt at a held job that had begun; the slot knows more of the last one than the payload does."""
         slot, lease = self.slot, one.lease
         payload = decode(lease.receipt, lease.attempts)
         if one.stage != Stage.RUNNING and payload.id != slot.job_id:
             return OpenAttempt(lease, payload)
-        # A result was lost with its worker.
-        problem = "its worker died before it was kept" if one.stage == Stage.DONE else ""
+        # The result was lost with the worker.
+        problem = "the worker died before the result was stored" if one.stage == Stage.DONE else ""
         run = Run(began=slot.since or None, progress=slot.fraction, note=slot.note, result_problem=problem)
         # It may be one that the store refused to settle, with another begun after it: tracked as its payload says.
         tracked = payload.tracked_for(slot.track) if payload.id == slot.job_id else payload
         return OpenAttempt(lease, tracked, Policy.from_text(slot.policy or "{}"), run)
 
     def settlement(self, attempt: OpenAttempt, verdict: Verdict) -> Settlement:
-        """How an attempt ends that the process was at."""
+        """How to settle an attempt that the process's death interrupted."""
         error, payload = self.error, attempt.payload
         facts = facts_of(payload, attempt.lease.queue)
         killed = events.KilledAttempt(attempt.run.began, time.time(), payload.extra)
@@ -105,11 +106,11 @@ class Death:
 
     @cached_property
     def error(self) -> AttemptLost:
-        """The error of the job that it ran."""
+        """The error of the job that the process ran."""
         name = f"{self.slot.job} (attempt {self.slot.attempt})"
         if self.code == -signal.SIGALRM or self.slot.killed == Killed.OVERDUE:
             return JobTimedOut(f"{name} ran past its deadline: {self.cause}", self._trace)
-        if self.slot.killed == Killed.STALLED:  # it has ended, and its end was not settled in time
+        if self.slot.killed == Killed.STALLED:  # the job had ended, but was not settled in time
             return JobTimedOut(f"{name} had ended when its worker stalled: {self.cause}", self._trace)
         return WorkerDied(f"{name}: its worker died: {self.cause}", self._trace)
 
@@ -118,11 +119,11 @@ class Death:
         """Why the process died, in words."""
         if reason := Killed(self.slot.killed).reason:
             return f"killed by the master: {reason}"
-        return "unseen, its master was gone" if self.status is None else proc.cause_of(self.status)
+        return "unknown, its master was gone" if self.status is None else proc.cause_of(self.status)
 
     @property
     def report(self) -> BootReport:
-        """Why the process did not become ready. Stacks, unlike a traceback, have all frames: ours go here."""
+        """Why the process did not become ready. Unlike a traceback, stacks have all frames; ours are removed here."""
         text = self._trace if self.code == BOOT else imports_part(self._trace)
         return boot_report.of_text(text, self.status or 0, self.slot.note)
 
@@ -131,11 +132,11 @@ class Death:
         return boot_report.text_in(self.board.trace(self.slot))
 
     def intends(self, way: int) -> None:
-        """Its attempt ends this way; the board does not show it yet."""
+        """Note that its attempt ends this way, before the board shows it."""
         self._meters.intend(way, self._loss)
 
     def count(self, held: Sequence[HeldJob]) -> None:
-        """Count, in the meters, its exit, and the attempt that it could not count itself. Repeatable.
+        """Count its exit in the meters, and the attempt that it could not count itself. May be repeated.
 
         ``held``: what it held when it died.
         """
@@ -146,12 +147,12 @@ class Death:
     def _count_attempt(self, meters: SlotMeters, held: Sequence[HeldJob]) -> None:
         index = self.slot.current_index
         stage = held[index].stage if 0 <= index < len(held) else None
-        if stage in (Stage.RESERVED, Stage.READING):  # it died before the board showed the attempt: it has not begun
+        if stage in (Stage.RESERVED, Stage.READING):  # it died before the attempt began on the board
             meters.forget()
             return
         if stage == Stage.DONE:
             meters.intend(DONE)
-        elif meters.intended is None:  # the store refused its verdict, or the board was overwritten
+        elif meters.intended is None:  # the store refused the verdict, or the board was overwritten
             meters.intend(_LOST, self._loss)
         meters.end(meters.run_time(self.slot.since))
 
@@ -176,7 +177,7 @@ class OpenAttempt(NamedTuple):
 
 
 class SettleDead:
-    """Reads the death records. The master wakes the steward for each; the period covers a lost wake-up."""
+    """Settles dead workers. The master wakes the steward for each death; the period covers a lost wake-up."""
 
     def __init__(
         self,
@@ -200,7 +201,7 @@ class SettleDead:
         board = self._orphaned_boards.own
         # The incarnation is read first: the master may free the slot and reuse it.
         workers = [(slot.incarnation, slot) for slot in board.of(Role.WORKER, Role.TEMPLATE)]
-        # Each notes when it was found; all before the first is settled, as the store may not answer for long.
+        # Each notes when it was found, so make all before settling the first: the store may be away for long.
         deaths = [Death(board, slot, life) for life, slot in workers if _is_unsettled(life, slot)]
         for death in deaths:
             self._try(death)
@@ -211,7 +212,7 @@ class SettleDead:
         return _PERIOD
 
     def _settle_orphaned(self, board: Board) -> None:
-        """Settle an orphaned board's dead workers. Living ones finish their jobs; a settled board is removed."""
+        """Settle an orphaned board's dead workers; living ones finish their jobs. Remove the board once settled."""
         for slot in board.of(Role.WORKER, Role.TEMPLATE):
             if slot.settled_incarnation != slot.incarnation and not board.has_living(slot):
                 if board.name.is_of_this_system:
@@ -221,9 +222,9 @@ class SettleDead:
             board.unlink()
 
     def _try(self, death: Death) -> None:
-        """Settle what the process held, unless stewards have died of it."""
+        """Settle what the process held, unless that kept crashing the steward."""
         if self._blame.is_deadly(str(death)):
-            _log.error("%s is set aside: stewards have died of it; its jobs wait for their leases to end", death)
+            _log.error("skipping %s: it kept crashing the steward; its jobs wait for their leases to end", death)
             death.count([])
             death.slot.settled_incarnation = death.incarnation
             return
@@ -231,10 +232,10 @@ class SettleDead:
             self._settle(death)
 
     def _settle(self, death: Death) -> None:
-        """Marks the slot as settled before it emits events."""
+        """Settle what the process held; mark the slot as settled before emitting events."""
         slot, held = death.slot, death.held or []
         try:
-            # A time of another boot says nothing now, and its tag may be a living worker's.
+            # A time from another boot means nothing now, and the tag may be a living worker's.
             if slot.reserve_sent_at and death.held is not None and death.board.name.is_of_this_boot:
                 self._lost_replies.take(slot.tag, slot.reserve_sent_at, still_held(held))
             for number, one in enumerate(held):
@@ -245,7 +246,7 @@ class SettleDead:
         except StoreDown:
             raise
         except StoreError as error:
-            # One broken key must not delay the other dead workers; this one's leases end by themselves.
+            # One broken key must not delay settling other dead workers; this one's leases end by themselves.
             self._settler.note(events.StoreRefused(slot.queue, str(error)))
         self._note(death, held)
         death.count(held)
@@ -253,9 +254,9 @@ class SettleDead:
         self._settler.emit_noted()
 
     def _settle_running(self, death: Death, one: HeldJob) -> int:
-        """Settle an attempt that was interrupted; returns the way in which it ended, for the meters."""
+        """Settle an interrupted attempt; returns how it ended, for the meters."""
         slot = death.slot
-        if slot.killed == Killed.LEASE:  # another worker may have the job, or the lease's end stages it
+        if slot.killed == Killed.LEASE:  # another worker may have the job, or it is staged when the lease ends
             return _LOST
         attempt = death.attempt(one)
         if slot.killed == Killed.STOP:
@@ -271,7 +272,7 @@ class SettleDead:
         return AS_LOST + RELEASED
 
     def _give_back(self, slot: Slot, attempt: OpenAttempt) -> None:
-        """Return a job that had begun. Its state first: once it is back, another worker may have it."""
+        """Give back a job that had begun, but write its state first: afterwards another worker may have the job."""
         lease = attempt.lease
         if (slot.track or self._settler.may_follow(lease.receipt)) and (
             state := self._settler.states.given_back(attempt.payload, lease.queue)
@@ -280,8 +281,8 @@ class SettleDead:
         self._settler.give_back(lease)
 
     def _rule(self, error: AttemptLost, attempt: OpenAttempt) -> Verdict:
-        # After an unanswered call the verdict stays: that call may have raised the tallies that a new one would use.
-        return self._settler.begun(attempt.lease) or judge(
+        # After an unanswered call, keep the verdict: that call may have incremented the tallies used here.
+        return self._settler.unanswered_verdict(attempt.lease) or judge(
             error,
             attempt.payload.attempts,
             attempt.policy,
@@ -291,9 +292,9 @@ class SettleDead:
         )
 
     def _settle_the_rest(self, death: Death, held: Sequence[HeldJob]) -> None:
-        """Delete done jobs and give back those not started, in order: one call per queue, as one may be broken."""
+        """Delete done jobs and give back those not started, in order: one call per queue, as a key may be broken."""
         alike: dict[tuple[Stage, str], list[int]] = {}
-        # The one that was being read comes before those not started, so it goes back to the head after them.
+        # The job being read precedes those not started: given back last, it is at the head again.
         for number, one in sorted(enumerate(held), key=lambda each: each[1].stage == Stage.READING):
             alike.setdefault((one.stage, one.lease.queue), []).append(number)
         for (stage, _), numbers in alike.items():
@@ -310,7 +311,7 @@ class SettleDead:
                 death.slot.hand.mark(number, Stage.SETTLED)
 
     def _finish(self, death: Death, jobs: Sequence[HeldJob]) -> None:
-        """Delete done jobs. Those from which something follows were not to wait for it, so there is one at most."""
+        """Delete done jobs. At most one of them has something that follows: a worker settles such a job at once."""
         slot = death.slot
         plain = [one.lease for one in jobs if not (slot.track or self._settler.may_follow(one.lease.receipt))]
         self._settler.delete(plain)
@@ -332,14 +333,14 @@ class SettleDead:
         self._settler.note(event)
 
     def _boot_failed(self, slot: Slot, report: BootReport) -> events.BootFailed:
-        """The event for a boot that the modules failed; with the traceback only if it differs from the last one."""
+        """The event for a boot that the modules made fail; with a traceback only if it differs from the last one."""
         is_new, self._last_boot = report != self._last_boot, report
         problem, trace = report if is_new else BootReport("")
         return events.BootFailed(slot.number, trace, problem)
 
 
 def _forget_boot(board: Board) -> None:
-    """Once all workers have become ready, what kept one before them from it says nothing any more."""
+    """Forget an earlier boot problem once all workers have become ready."""
     if boot_problem(board.header) and not present_boot_problem(board):
         board.header.note_failed_boot(0, "")
 

@@ -1,4 +1,4 @@
-"""The failed store and the control store, when they are not in the jobs' store. Jobs go on while one is away."""
+"""The failed store and the control store, if they are apart from the jobs' store: jobs go on while one is away."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ from queuepool.unix.signals import leave_signals_to_the_main_thread
 PERIOD = 1.0
 #: after waiting for a silent store, the jobs get this many times that time
 _PAUSES = 10.0
+#: seconds between checks of the board for failed jobs
+_BOARD_TICK = 0.05
+#: seconds between checks for the thread's events
+_EVENTS_TICK = 0.1
 
 
 class Emitter(Protocol):
@@ -47,15 +51,15 @@ class EventQueue:
 
 
 class SideStores:
-    """One process's view of them: emits an event when one goes away, when the reason changes, and when it is back.
+    """One process's view of these stores: emits events when one goes away, when the reason changes, when it is back.
 
-    ``header``: where it shows them on the board.
+    ``header``: where the board shows them.
     """
 
     def __init__(self, emitter: Emitter, header: Header | None = None) -> None:
         self._emitter = emitter
         self._header = header
-        #: the stores that are away, and since when (monotonic)
+        #: since when each store that is away has been so (monotonic)
         self._lost: dict[str, float] = {}
         self._reasons: dict[str, Reasons] = {}
 
@@ -81,7 +85,7 @@ class SideStores:
 
 
 class FailureRecorder:
-    """Moves failures to the failed store, for the steward or for a lone worker, which has no steward."""
+    """Moves failures from the outbox beside the jobs to the failed store, for the steward or a lone worker."""
 
     def __init__(self, forwarder: Forwarder, emitter: Emitter, stores: SideStores) -> None:
         self._forwarder = forwarder
@@ -91,7 +95,7 @@ class FailureRecorder:
         self._refused = ""
 
     def run(self) -> None:
-        """``record``, at most once a second."""
+        """Call ``record``, but at most once a second."""
         began = time.monotonic()
         if began >= self._next_run:
             self.record()
@@ -114,14 +118,8 @@ class FailureRecorder:
         return left
 
 
-# Move failures from the outbox beside the jobs to the failed store, if that is on another server.
-
-#: seconds between checks of the board
-_RECORD_TICK = 0.05
-
-
 class RecordFailures:
-    """Runs at once when the board shows another failed job, and once a second for those of other hosts."""
+    """Records failures: at once when the board shows another failed job, and once a second for other hosts' jobs."""
 
     def __init__(self, board: Board, recorder: FailureRecorder) -> None:
         self._board = board
@@ -134,17 +132,11 @@ class RecordFailures:
         if failed != self._last_failed or now >= self._next_run:
             self._last_failed, self._next_run = failed, now + PERIOD
             self._board.header.unrecorded = self._recorder.record()
-        return _RECORD_TICK
-
-
-# Run the chores of the failed and control stores in a thread, so that a silent one delays no other chore.
-
-#: seconds between checks for the thread's events
-_TICK = 0.1
+        return _BOARD_TICK
 
 
 class SideThread:
-    """One chore for the steward: it runs others in a thread of theirs, and emits their events in the main thread."""
+    """Runs other chores in a thread, where a silent store delays only them; emits their events in the main thread."""
 
     def __init__(
         self,
@@ -155,7 +147,7 @@ class SideThread:
         blame: Blame,
         thread: Thread,
         *,
-        tick: float = _TICK,
+        tick: float = _EVENTS_TICK,
     ) -> None:
         self._due = {chore: _first_due(chore, blame) for chore in chores}
         self._blame = blame
@@ -168,7 +160,7 @@ class SideThread:
         self._broken: BaseException | None = None
 
     def run(self, now: float) -> float:
-        """Raises whatever ended the thread: the steward dies of it, and the next one starts afresh."""
+        """Emit the thread's events. Raises whatever ended it: the steward exits, and the next one starts afresh."""
         if not self._has_begun:
             self._has_begun = True
             start_thread(self._loop, ())
@@ -199,12 +191,12 @@ class SideThread:
             if error.store:
                 self._stores.lost(error)
         except StoreError:
-            pass  # from the jobs' store: the steward's other chores meet and report it
+            pass  # from the jobs' store: the steward's other chores meet it too and report it
         return PERIOD
 
 
 def _first_due(chore: Chore, blame: Blame) -> float:
-    """Monotonic seconds: later if stewards have died of it."""
+    """When to run it first (monotonic): later if it kept crashing the steward."""
     if not blame.is_deadly(name_of(chore)):
         return 0.0
     report_skipped(chore)

@@ -1,4 +1,4 @@
-"""Watch the store: read the control keys and write their state on the board; see whether there is room for new jobs."""
+"""Write on the board what the store says to all workers: the control keys, and whether it has room for new jobs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from queuepool.stores.control import PERIOD, ControlKeys
 
 #: seconds after which work begins although the control store has never answered
 CONTROL_TIMEOUT = 10.0
+#: seconds between checks for room, each one round trip
+_ROOM_PERIOD = 10.0
 _log = logging.getLogger("queuepool")
 
 
 class WatchControl:
-    """One command a second for the whole pool. While a separate control store is away, work begins without it."""
+    """Reads the control keys, by one command a second for the whole pool. Work begins even without their store."""
 
     def __init__(
         self,
@@ -41,7 +43,7 @@ class WatchControl:
         self._pauses = pauses
         self._queues = queues
         self._schedules: Sequence[str] = ()
-        #: what was read last, for the chore of the schedules, and for which of them
+        #: what was read last, for the chore of the schedules; and the schedules it covers
         self.last = Control()
         self._known: Sequence[str] | None = None
         #: when the control store first failed to answer (monotonic)
@@ -49,7 +51,7 @@ class WatchControl:
         self._stamp = ""
 
     def watch_schedules(self, names: Sequence[str]) -> None:
-        """From now on read the pauses of these schedules, too."""
+        """From now on, read the pauses of these schedules too."""
         self._schedules = names
 
     @property
@@ -84,7 +86,7 @@ class WatchControl:
             self.last, self._known = Control(down=bool(self._header.down)), self._schedules
         if not self._header.restart_known:
             _log.warning(
-                "no word from the control store for %gs: work begins as if nothing was paused", CONTROL_TIMEOUT
+                "no answer from the control store for %gs: work begins as if nothing were paused", CONTROL_TIMEOUT
             )
             self._header.restart_known = 1
 
@@ -93,7 +95,7 @@ class WatchControl:
         known = hashlib.sha256((stamp or "").encode()).hexdigest()  # a key of any length fits the field
         if not self._stamp:
             self._stamp = (header.restart_known and header.restart_stamp) or known
-        # A key that is gone (evicted, flushed) is no restart, though Laravel's workers would exit.
+        # A key that is gone (evicted, flushed) is not a restart, though Laravel's workers would exit.
         if stamp is not None and known != self._stamp:
             self._stamp = known
             header.restarts = as_count(header.restarts) + 1
@@ -103,7 +105,7 @@ class WatchControl:
 
     def _pause(self, paused: frozenset[str]) -> None:
         before, now = self._header.paused, packed(paused, self._queues)
-        if now == before:  # as texts: what has no room for all names may read as more queues than are paused
+        if now == before:  # as packed: without room for all names, more queues may be unpacked than are paused
             return
         old = frozenset(paused_in(before, lambda: self._queues))
         self._header.paused = now
@@ -114,14 +116,11 @@ class WatchControl:
             self._listeners.emit(PoolContinued(tuple(sorted(old - paused))))
 
 
-# See whether the store has room for new jobs: a full Redis refuses those who push, and nobody else.
-
-#: seconds between two looks, each one round trip
-_PERIOD = 10.0
-
-
 class WatchRoom:
-    """Writes on the board since when it has none. A database that is full is noticed by the loop, whatever writes."""
+    """Writes on the board since when the store has had no room: a full Redis refuses pushes, and only those.
+
+    The loop notices a full database, as any write to it fails.
+    """
 
     def __init__(self, header: Header, store: QueueStore) -> None:
         self._header = header
@@ -134,11 +133,11 @@ class WatchRoom:
             self._lost(str(error))
         else:
             self._regained()
-        return _PERIOD
+        return _ROOM_PERIOD
 
     def _lost(self, problem: str) -> None:
         if not self._header.store_full:
-            _log.error("the store is full: it refuses new jobs, and goes on with those that it holds: %s", problem)
+            _log.error("the store is full: it refuses new jobs, but still serves those it holds: %s", problem)
             self._header.store_full = time.time()
 
     def _regained(self) -> None:

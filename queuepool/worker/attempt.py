@@ -32,22 +32,22 @@ _DELETE = Delete()
 
 @dataclass(slots=True, eq=False)
 class JobAttempt:
-    """One attempt at a job. Each step adds what it finds; nothing of it is kept by its worker."""
+    """One attempt at a job. Each step adds what it finds; the worker keeps none of it."""
 
     lease: Lease
-    #: which of the held jobs it is, on the board
+    #: its number among the held jobs on the board
     number: int
     payload: Payload
     plan: Plan
     #: what its handler and its hooks see of it
     job: Current
-    #: the store's clock before it began, in Unix seconds, if the job may come too late; else 0
+    #: the store's clock before it began, in Unix seconds, if the job can expire; else 0
     now: float = 0.0
     #: when it began, in Unix seconds by this host's clock, and for how many seconds it ran
     began: float = 0.0
     duration: float = 0.0
     error: BaseException | None = None
-    #: ``None`` until it is ruled on; at once to delete it if it has succeeded
+    #: ``None`` until it is ruled on; set at once, to ``Delete``, if the job has succeeded
     verdict: Verdict | None = None
 
     @property
@@ -60,9 +60,9 @@ class JobAttempt:
         return JobProcessed(self.facts, self.duration, self.payload.waited(time.time() - self.duration))
 
     def settlement(self, verdict: Verdict) -> Settlement:
-        """What the store is told of it."""
+        """The settlement to write to the store."""
         policy, run = self.plan.policy, self.job.run._replace(began=self.began)
-        # For how long the job's state is kept its handler alone may say.
+        # The handler may be the only one to say how long the job's state is kept.
         payload = self.payload.tracked_for(self.plan.track)
         tally = "exceptions" if self.error is not None and policy.max_exceptions is not None else ""
         return Settlement(self.lease, payload, verdict, self.error, tally, locks=policy.locks, run=run)
@@ -71,9 +71,9 @@ class JobAttempt:
 class Runner:
     """Makes attempts, one after another, in one process.
 
-    A job's time is kept by the kernel's alarm and the slot's deadline. Whatever is done for it outside its own code,
-    in the store or in listeners, begins with a step outside, which stops that clock. Most jobs need none: their clock
-    is stopped by the next job's.
+    The kernel's alarm and the slot's deadline limit a job's time. Work for the job outside its own code, in the store
+    or in listeners, begins with ``_step_outside``, which stops that clock. Most jobs need none of this: the next job's
+    clock replaces theirs.
     """
 
     def __init__(self, context: WorkerContext, job_lines: JobLines, invoker: Invoker | None = None) -> None:
@@ -93,7 +93,7 @@ class Runner:
         self._job_lines = job_lines
 
     def run(self, lease: Lease) -> None:
-        """Run the job, and settle it unless only its receipt is left to be deleted: the batch then has it as done."""
+        """Run the job and settle it. If only its receipt is left to delete, the batch keeps it as done instead."""
         number = self._batch.number
         self._batch.reads(number)
         try:
@@ -121,6 +121,19 @@ class Runner:
             # until the next garbage collection.
             attempt.error = attempt.verdict = None
 
+    def call_deferred_hook(self, lease: Lease, error: BaseException) -> None:
+        """Call the ``after_failed`` hook of a job that failed when another worker died."""
+        with suppress(BadPayload):  # its signing keys may have changed since
+            payload, plan = self._preparer.prepare(lease)
+            self._call_after_failed(payload, lease.queue, plan, error)
+
+    def leave_if_broken(self) -> None:
+        """Exit if a job has closed the worker's files."""
+        # If a job has closed all files, a new connection may get the descriptors of the log and the trace. Not one
+        # more line may be written; the steward settles what the board shows.
+        if not self._slot_writer.is_intact():
+            os._exit(BROKEN)
+
     def _quarantine(self, lease: Lease, number: int, reason: str) -> None:
         self._step_outside()
         self._settler.quarantine(lease, reason)
@@ -128,7 +141,7 @@ class Runner:
         self._settler.emit_noted()
 
     def _ask_store(self, attempt: JobAttempt) -> None:
-        """Release the job's locks, read the clock: while it still counts as not started, before its timeout starts."""
+        """Release the job's locks and read the clock, while it still counts as not started and has no timeout yet."""
         self._batch.has_read(attempt.number)
         self._step_outside()
         if attempt.plan.unlocks:
@@ -150,7 +163,7 @@ class Runner:
                 returned = self._invoker.call(task.run)
             else:
                 returned = plan.guard.call(self._invoker, task.run, job)
-        # Whatever a job raises, even SystemExit, ends the job and not the worker.
+        # Whatever a job raises, even SystemExit, ends the job, not the worker.
         except BaseException as raised:  # noqa: BLE001
             attempt.error = raised
         has_returned = attempt.error is None
@@ -166,16 +179,16 @@ class Runner:
             self._hooks.call(job, "after_succeeded", hook)
         if entered:
             self._hooks.leave(job, entered, attempt.error)
-        # Only now: tasks that do not end in time cost the worker, not a job that succeeded.
+        # Only now: tasks that do not end in time cost the worker, but not the job that succeeded.
         if self._invoker.has_awaited:
             self._invoker.clear(attempt.facts)
         self._invoker.renew_connections()
         self._batch.ended()
 
     def _done(self, attempt: JobAttempt, ended: float) -> None:
-        """Leave the deletion of a job that is done to the next reserve, unless something follows from its end."""
+        """Let the next reserve delete the job, unless something follows from its end."""
         is_line_due = self._job_lines.is_due(ended)
-        # Most jobs cannot have anything that follows from them: no more is asked of these.
+        # From most jobs nothing can follow, so ask no further.
         follows = (attempt.plan.may_follow or attempt.payload.context is not None) and self._follows(attempt)
         if is_line_due or follows or INCOMPLETE or attempt.error is not None or self._listeners.wants(JobProcessed):
             self._leave_job()
@@ -195,7 +208,7 @@ class Runner:
         return bool(plan.track or plan.policy.locks is not None or endings.after(attempt.payload) != NOTHING)
 
     def _finish(self, attempt: JobAttempt) -> None:
-        """Remove a job at once from which something follows."""
+        """Settle at once a job from which something follows."""
         if problem := attempt.job.run.result_problem:
             self._listeners.emit(ResultNotKept(attempt.facts, problem))
         self._settler.settle(attempt.settlement(_DELETE))
@@ -216,7 +229,7 @@ class Runner:
             self._call_after_failed(attempt.payload, attempt.lease.queue, attempt.plan, verdict.error)
 
     def _rule(self, attempt: JobAttempt) -> Verdict:
-        """What the handler asked for counts before what it raised. Waits out an outage if the tallies are needed."""
+        """The verdict: what the handler asked for outranks what it raised. Waits out an outage to get the tallies."""
         job, error, requested = attempt.job, attempt.error, attempt.job.verdict
         if isinstance(requested, Fail):
             return requested
@@ -237,12 +250,6 @@ class Runner:
         elif self._listeners.wants(JobProcessed):
             self._listeners.emit(attempt.processed)
 
-    def call_deferred_hook(self, lease: Lease, error: BaseException) -> None:
-        """Call the ``after_failed`` hook of a job that failed when another worker died."""
-        with suppress(BadPayload):  # its signing keys may have changed since
-            payload, plan = self._preparer.prepare(lease)
-            self._call_after_failed(payload, lease.queue, plan, error)
-
     def _call_after_failed(self, payload: Payload, queue: str, plan: Plan, error: BaseException) -> None:
         """Call ``after_failed``. The job is already over: a hook that hangs or raises cannot change that."""
         job = Current(payload, queue)
@@ -256,7 +263,7 @@ class Runner:
         self._leave_job()
 
     def _leave_job(self) -> None:
-        """No job is the current one any more; what it printed without a newline is logged while it still is."""
+        """End the current job, after logging what it printed without a newline."""
         self._step_outside()
         if INCOMPLETE:
             log_incomplete()
@@ -266,10 +273,3 @@ class Runner:
         """Stop the job's clock before something is written; exit if the worker's files are broken."""
         self._slot_writer.alive()
         self.leave_if_broken()
-
-    def leave_if_broken(self) -> None:
-        """Exit if a job has closed the worker's files."""
-        # If a job has closed all files, a connection may get the descriptors of the log and the trace next. Not one
-        # more line may be written; the steward settles what the board says.
-        if not self._slot_writer.is_intact():
-            os._exit(BROKEN)

@@ -1,4 +1,4 @@
-"""The jobs that a worker holds, each with its stage: in memory, and on the board for the steward, should it die."""
+"""The jobs that a worker holds, each with its stage: in memory, and on the board for the steward if it dies."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from queuepool.board.held_jobs import Stage
 from queuepool.errors import StoreError
 from queuepool.payload.lease import Lease
 
-#: seconds that a held job may have waited and still be started
+#: seconds that a held job may wait and still be started
 _FRESH = 1.0
-#: as plain numbers, which are written in two thirds of the time: each job writes all of them
+#: plain numbers take a third less time to write than enum members, and each job writes all of them
 _READING, _RUNNING, _DONE = int(Stage.READING), int(Stage.RUNNING), int(Stage.DONE)
 
 
 class HeldBatch:
-    """The present batch: jobs done and not yet deleted, the one turned to last, and those that wait to be started.
+    """The current batch: jobs done but not yet deleted, the one turned to last, and those waiting to be started.
 
-    Used by the slot's worker alone; every process may read the slot. What happens is written on the board first.
+    Used by the slot's worker alone; every process may read the slot. Each change is written on the board first.
     """
 
     def __init__(self, slot: Slot) -> None:
@@ -33,9 +33,9 @@ class HeldBatch:
         self._since = 0.0
         self._lease_end = 0.0
         self._shows_lease = False
-        #: of the job turned to last, on the board
+        #: the number on the board of the job turned to last
         self.number = 0
-        #: how many have succeeded: to read it back from the board takes as long again as to write it
+        #: how many have succeeded; reading it back from the board would take as long as writing it
         self._succeeded = 0
 
     def requesting(self) -> float:
@@ -45,19 +45,19 @@ class HeldBatch:
         return now
 
     def replied(self) -> None:
-        """The reply was read: it is known what the last reserve took."""
+        """The reply was read, so it is known what the last reserve took."""
         self._slot.reserve_sent_at = 0.0
 
     @property
     def awaits_reply(self) -> bool:
-        """Whether a reserve was sent whose reply was not read: it is unknown what it took."""
+        """Whether a reserve was sent but its reply was not read, so it is unknown what it took."""
         return bool(self._slot.reserve_sent_at)
 
     def hold(self, leases: Sequence[Lease], lease_end: float, since: float) -> None:
-        """A reserve was answered: begin the next batch, of the jobs done so far and of these.
+        """A reserve was answered: begin the next batch, with the jobs done so far and these.
 
         ``lease_end``, and ``since`` when they wait, are monotonic seconds. If the steward wants something back, the old
-        batch ends here even if nothing new has come. Raises ``StoreError`` if there is no room: the old batch and the
+        batch ends here even if nothing new has come. Raises ``StoreError`` if there is no room; the old batch and the
         mark of the open reserve then stay.
         """
         slot = self._slot
@@ -101,15 +101,15 @@ class HeldBatch:
         return self.was_wanted_back(self._slot.hand_number)
 
     def was_wanted_back(self, turn: int) -> bool:
-        """The same of an earlier batch, and of what was requested meanwhile."""
+        """The same for an earlier batch, and for what was requested meanwhile."""
         return self._slot.wanted_back == turn
 
     def reads(self, number: int) -> None:
-        """The payload of this job is about to be read: if the worker dies, it may have died of that."""
+        """The payload of this job is about to be read: if the worker dies now, that may be the cause."""
         self._held.mark(number, _READING)
 
     def has_read(self, number: int) -> None:
-        """It has been read, and the store is asked before the job runs: a death there is not its payload's fault."""
+        """It has been read. The store is asked before the job runs; a death there is not the payload's fault."""
         self._held.mark(number, Stage.RESERVED)
 
     def started(self, number: int) -> None:
@@ -119,13 +119,13 @@ class HeldBatch:
         self._held.mark(number, _RUNNING)
 
     def succeeded(self, number: int) -> None:
-        """This job must not run again: only its settlement is left, by us or, after our death, by the steward."""
+        """This job must not run again: only its settlement is left, by us or, if we die, by the steward."""
         self._held.mark(number, _DONE)
         self._succeeded += 1
         self._slot.done = self._succeeded
 
     def ended(self) -> None:
-        """No job runs: no need to kill the worker when the lease ends or is found settled."""
+        """No job runs, so the worker need not be killed when the lease ends or is found settled."""
         self._shows_lease = False
         self._slot.lease_end = 0.0
 
@@ -145,7 +145,7 @@ class HeldBatch:
             self.settled(self.waiting.pop()[0])
 
     def drop(self) -> None:
-        """Hold nothing any more: what was done is deleted."""
+        """Hold nothing any more: done jobs have been deleted."""
         self.done = []
         self.ended()
         self._held.drop()

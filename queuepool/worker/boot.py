@@ -1,6 +1,6 @@
 """Import the user's modules: after the fork, so that a recycled worker runs new code.
 
-Why one could not be imported is said in one line: where it was looked for, and what was probably meant.
+If an import fails, one line says why: where the module was looked for, and what was probably meant.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _MOST_NAMES = 3
 
 
 def other_threads() -> int:
-    """How many Python threads run besides the calling one: a fork has none of them."""
+    """How many Python threads run besides the calling one; they do not survive a fork."""
     return len(sys._current_frames()) - 1
 
 
 def import_jobs(modules: Iterable[str], listeners: Iterable[str]) -> None:
     """Import modules and listeners. Raises ``BootFailure``, also if no job is registered afterwards.
 
-    A worker without jobs would fail every job that it takes as unknown. One of several modules may register none: it
-    may set up what the others need.
+    A worker without jobs would fail every job that it takes as unknown. A single module need not register any: it may
+    set up what the others need.
     """
     imported = import_application(modules)
     import_modules(listeners)
@@ -57,7 +57,7 @@ def import_application(modules: Iterable[str]) -> list[ModuleType]:
 
 
 def import_modules(names: Iterable[str]) -> list[ModuleType]:
-    """Import each module. Raises ``BootFailure`` with the original traceback, without our own frames."""
+    """Import each module. Raises ``BootFailure`` with the original traceback, less our own frames."""
     imported = []
     for name in names:
         imported.append(_carry_out(name, partial(importlib.import_module, name)))
@@ -67,7 +67,7 @@ def import_modules(names: Iterable[str]) -> list[ModuleType]:
 
 
 def _carry_out(name: str, step: Callable[[], T]) -> T:
-    """Run one step of a boot, which runs user code in the module ``name``. Raises ``BootFailure``."""
+    """Run one step of a boot; it runs user code from the module ``name``. Raises ``BootFailure``."""
     pid = os.getpid()
     # Like `python -m`: a console script does not have the working directory on its path.
     here = working_directory()
@@ -82,7 +82,7 @@ def _carry_out(name: str, step: Callable[[], T]) -> T:
         raise BootFailure(problem_of(name, error), "" if is_missing(name, error) else _frames_of(error)) from error
     finally:
         at_fork.leave_if_copy(pid)  # a child that the module forked would be a second worker in this slot
-        log_incomplete()  # else what the module printed would begin the first job's line
+        log_incomplete()  # otherwise what the module printed would begin the first job's line
 
 
 def _frames_of(error: BaseException) -> str:
@@ -92,7 +92,7 @@ def _frames_of(error: BaseException) -> str:
 
 
 def problem_of(name: str, error: BaseException) -> str:
-    """The message for an import of ``name`` that raised this error."""
+    """The message for an import of ``name`` that raised ``error``."""
     if is_missing(name, error):
         missing = str(error.name)  # type: ignore[attr-defined]
         hint = _meant(name, missing)
@@ -105,7 +105,7 @@ def problem_of(name: str, error: BaseException) -> str:
 
 
 def is_missing(name: str, error: BaseException) -> bool:
-    """Whether this very module, or a package that should contain it, is missing."""
+    """Whether the module itself, or a package that should contain it, is missing."""
     missing = error.name if isinstance(error, ModuleNotFoundError) else None
     return bool(missing) and f"{name}.".startswith(f"{missing}.")
 
@@ -121,13 +121,13 @@ def shadowed_by_python(module: ModuleType) -> str:
 
 
 def without_jobs(modules: list[ModuleType], without_handle: Collection[str]) -> str:
-    """The message if neither these modules nor what they import registered a job, but perhaps these classes."""
+    """The message if these modules registered no job; ``without_handle`` are classes that only lack ``handle()``."""
     files = ", ".join(
         f"{one.__name__} ({getattr(one, '__file__', None) or 'a package without a file'})" for one in modules
     )
     if names := sorted(without_handle)[:_MOST_NAMES]:
         return f"no job is registered by {files}: {', '.join(names)} {'has' if len(names) == 1 else 'have'} no handle()"
-    return f"no job is registered by {files}: is @job there, and is the module that has it imported?"
+    return f"no job is registered by {files}: is @job missing, or the module that uses it not imported?"
 
 
 def _where_it_is_not(missing: str) -> str:
@@ -141,7 +141,7 @@ def _where_it_is_not(missing: str) -> str:
         return f"there is no {missing} in {place}, {also}"
     file = getattr(package, "__file__", None) or "a package without a file"
     if not hasattr(package, "__path__"):
-        return f"{parent} ({file}) is a module and no package"
+        return f"{parent} ({file}) is a module, not a package"
     return f"there is no {last} in the package {parent} ({file})"
 
 
@@ -172,7 +172,7 @@ def _elsewhere(name: str, top: str) -> str:
 
 
 def _folders(place: Path) -> Iterator[Path]:
-    """The directories in ``place``; ``src`` first, the usual one."""
+    """The directories in ``place``; ``src``, the usual one, comes first."""
     with suppress(OSError):
         below = sorted(place.iterdir(), key=lambda path: (path.name != "src", path.name))
         yield from (path for path in below if path.is_dir() and not path.name.startswith("."))

@@ -1,4 +1,4 @@
-"""What a worker is given, in a pool or alone."""
+"""A worker's settings and collaborators, in a pool or alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from queuepool.worker.slot_writer import SlotWriter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerContext:
-    """One worker's settings and collaborators; ``pool.worker_process`` puts it together."""
+    """What one worker is given; ``pool.worker_process`` puts it together."""
 
     pool: PoolSettings
     store: QueueStore
@@ -31,23 +31,23 @@ class WorkerContext:
     slot_writer: SlotWriter
     outage: Outage
     settler: Settler
-    #: where Laravel's batches are; raises ``ConfigError`` if that is not known
+    #: opens Laravel's batches; raises ``ConfigError`` if it is not known where they are
     batches: Callable[[], Batches]
     control_state: ControlState
     limits: Limits
     #: the next hook of a job that failed with its worker
     take_deferred_hook: Callable[[], DeferredHook | None]
-    #: called in each round: does what a steward would do, if there is none
+    #: called in each round: does the steward's work if there is no steward
     run_chores: Callable[[], object]
     #: whether there is no steward
     alone: bool
-    #: the pid of the process whose end is the worker's
+    #: the pid of the process that the worker must not outlive
     parent: int = field(default_factory=os.getppid)
 
     def is_draining(self) -> bool:
-        """Whether this worker takes no further job: it is to leave, or may not work for now. Asked by running jobs.
+        """Whether this worker takes no more jobs, as it is to leave or may not work for now. Running jobs ask this.
 
-        A newer generation alone is no reason: until its replacement is ready, the worker goes on with other jobs.
+        A newer generation alone is not a reason: until its replacement is ready, the worker takes other jobs.
         """
         is_to_leave = self.signals.stop or os.getppid() != self.parent
         return is_to_leave or self.signals.paused or self._is_closed()

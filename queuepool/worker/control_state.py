@@ -29,7 +29,7 @@ class ControlState(Protocol):
         """Read the state again. Raises ``StoreDown``."""
 
     def glance(self) -> None:
-        """As ``refresh``, in the middle of a job: without a round trip, or not at all."""
+        """Like ``refresh``, but in the middle of a job: without a round trip, or not at all."""
 
     def must_leave(self) -> bool:
         """Whether a restart was broadcast that this worker must carry out itself."""
@@ -119,11 +119,11 @@ class StoreControlState:
             self._again = now + PERIOD
 
     def glance(self) -> None:
-        """Not at all: the job may ask in any thread, and its worker's connection is for one."""
+        """Does nothing: the job may ask in any thread, and the worker's connection serves only one."""
 
     def must_leave(self) -> bool:
         restart = self._control.restart
-        # A key that is gone (evicted, flushed) is no restart, though Laravel's worker would exit.
+        # A key that is gone (evicted, flushed) is not a restart, though Laravel's worker would exit.
         return restart is not None and self._first is not None and restart != self._first.restart
 
     def is_replaced(self) -> bool:

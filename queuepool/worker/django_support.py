@@ -1,4 +1,4 @@
-"""What a Django application needs around its jobs. Other applications never import Django."""
+"""What a Django application needs around its jobs. In other applications Django is never imported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _log = logging.getLogger("queuepool")
 
 
 def set_up() -> None:
-    """Set up Django as ``manage.py`` does if ``DJANGO_SETTINGS_MODULE`` is set. Repeating it is harmless."""
+    """Set up Django as ``manage.py`` does, if ``DJANGO_SETTINGS_MODULE`` is set. May be called again."""
     if os.environ.get("DJANGO_SETTINGS_MODULE") and find_spec("django"):
         import django
 
@@ -21,7 +21,7 @@ def set_up() -> None:
 
 
 def _log_once() -> None:
-    """Take away the handler that Django has for ``DEBUG``: it prints what goes up to our handler of the root, too."""
+    """Remove Django's handler for ``DEBUG``: it would print again what our handler of the root logger writes."""
     logger = logging.getLogger("django")
     if logger.propagate:
         logger.handlers[:] = [one for one in logger.handlers if not _is_for_debug(one)]
@@ -46,7 +46,7 @@ def renew_connections() -> None:
 
 
 def renew_connections_outside_transactions() -> None:
-    """The same in a test's process: a ``TestCase`` has a transaction open, which would be lost with its connection."""
+    """The same in a test's process, where a ``TestCase`` has an open transaction that its connection must keep."""
     if "django.db" in sys.modules and _is_ready():
         for connection in sys.modules["django.db"].connections.all(initialized_only=True):
             if not connection.in_atomic_block:
@@ -54,7 +54,7 @@ def renew_connections_outside_transactions() -> None:
 
 
 def around(work: Awaitable[object], renew: Callable[[], None]) -> Awaitable[object]:
-    """Renew them around a coroutine: Django runs its queries in a thread with connections of its own."""
+    """Renew them around a coroutine: Django runs its queries in a thread that has its own connections."""
     return _with_new_connections(work, renew) if "django.db" in sys.modules and _is_ready() else work
 
 

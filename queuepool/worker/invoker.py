@@ -1,7 +1,7 @@
 """Call user code, plain or async. If that code forks, only the worker itself goes on, not the copy.
 
 Async code runs on an event loop that is clean after each job, except for what clients keep open on it. A soft timeout
-is raised in a handler, and in no other code of its worker.
+is raised only in the handler, never in the worker's own code.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from queuepool.unix.posix_timer import PosixTimer
 
 _SIGNAL = signal.SIGRTMIN
-#: seconds until the next attempt where the first would have raised in code that is not the handler's
+#: seconds until the next try if the signal came in code that is not the handler's
 _AGAIN = 0.001
-#: an exception out of these frames would lose a stop signal, be ignored around a fork, be taken for the listener's, or
-#: break off a command to a store: it would be unknown whether a push was stored, and a client with C code has crashed
+#: an exception out of these frames would lose a stop signal, be ignored around a fork, pass for the listener's own, or
+#: interrupt a command to a store: it would be unknown whether a push was stored, and a client with C code has crashed
 _SHIELDED = (signals.__file__, at_fork.__file__, listeners.__file__, stores.__path__[0])
 #: seconds that cancelled tasks have to end, within the timeout of the job that left them
 _CANCEL_TIMEOUT = 5.0
@@ -37,7 +37,7 @@ _Task = asyncio.Task[object]
 
 
 class Invoker:
-    """A worker's async calls share one event loop, until a task on it does not end."""
+    """Calls one worker's user code. Async calls share one event loop, until a task on it refuses to end."""
 
     #: called before and after each job
     renew_connections = staticmethod(renew_connections)
@@ -61,7 +61,7 @@ class Invoker:
         return self._await(result)
 
     def call_within(self, function: Callable[[], object], soft_timeout: float) -> object:
-        """As ``call``, but ``SoftTimeout`` is raised in it after ``soft_timeout`` seconds; 0 = never."""
+        """Like ``call``, but raises ``SoftTimeout`` in the function after ``soft_timeout`` seconds; 0 = never."""
         if not soft_timeout:
             return self.call(function)
         end = time.monotonic() + soft_timeout
@@ -88,15 +88,15 @@ class Invoker:
             self._listeners.emit(TasksLeft(job, leftovers.cancelled, len(leftovers.refusing)))
 
     def leave_if_forked(self, error: BaseException | None = None) -> None:
-        """Exit in a child that the job forked and that returned or raised too: only the worker may settle the job."""
+        """Exit if this is a child that the job forked and that came back here: only the worker may settle the job."""
         at_fork.leave_if_copy(self._pid, error)
 
 
 class SoftTimer:
-    """Calls handlers; the kernel's timer is made for the first of them.
+    """Calls handlers that have a soft timeout; makes the kernel's timer for the first of them.
 
-    A signal may come at any moment, also as the handler returns. So the timer's Python handler raises only while
-    ``_runs``, which changes in the lines next to the call, and then only in frames that the call has made.
+    The signal may come at any moment, even as the handler returns. So the timer's Python handler raises only while
+    ``_runs``, which changes in the lines next to the call, and only in frames that the call has made.
     """
 
     def __init__(self) -> None:
@@ -105,7 +105,7 @@ class SoftTimer:
         self._seconds = 0.0
 
     def call(self, function: Callable[[], object], seconds: float) -> object:
-        """Call the function, which is in the main thread, and raise ``SoftTimeout`` in it after ``seconds``.
+        """Call the function, in the main thread, and raise ``SoftTimeout`` in it after ``seconds``.
 
         Code that blocks in C raises when it returns to Python; a system call returns at once (PEP 475).
         """
@@ -142,11 +142,11 @@ _CALL = SoftTimer.call.__code__
 
 
 def _is_in_handler(frame: FrameType | None) -> bool:
-    """Whether what is raised in this frame reaches the handler: it is the handler's, or that of code that it called."""
+    """Whether an exception in this frame reaches the handler: the frame is its own, or of code that it called."""
     if frame is None or frame.f_code is _CALL:
         return False  # about to begin, or just ended
     while frame is not None and frame.f_code is not _CALL:
-        # What a __del__ raises, Python ignores.
+        # Python ignores what a __del__ raises.
         if frame.f_code.co_filename.startswith(_SHIELDED) or frame.f_code.co_name == "__del__":
             return False
         frame = frame.f_back
@@ -154,7 +154,7 @@ def _is_in_handler(frame: FrameType | None) -> bool:
 
 
 async def limited(work: Awaitable[object], seconds: float, soft_timeout: float) -> object:
-    """Await the work, and cancel it after ``seconds``. Raises ``SoftTimeout`` if it ends by that cancellation."""
+    """Await the work; cancel it after ``seconds``. Raises ``SoftTimeout`` if that cancellation ended it."""
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
@@ -189,8 +189,8 @@ class JobLoop:
         task.add_done_callback(ended.append)
         task.add_done_callback(lambda _: self._loop.stop())
         try:
-            # An earlier job's timer, or this job's last step, may also stop the loop, before our callback has run; a
-            # callback left over would stop the next job's run.
+            # An earlier job's timer, or this job's last step, may stop the loop before our callback has run; left over,
+            # the callback would stop the next job's run.
             while not ended:
                 self._loop.run_forever()
             return task.result()
@@ -234,5 +234,5 @@ async def _cleared() -> Leftovers:
 
 
 def _closes_a_generator(task: _Task) -> bool:
-    """Whether it is the loop's own task, closing an unexhausted async generator: it ends soon; no job left it."""
+    """Whether it is the loop's own task, closing an unexhausted async generator: it ends soon, and no job left it."""
     return type(task.get_coro()).__name__.startswith("async_generator")

@@ -1,4 +1,4 @@
-"""The hooks of a job: ``@around``, ``after_succeeded``, ``after_failed``. None of them can change how it ends."""
+"""The hooks of a job: ``@around``, ``after_succeeded``, ``after_failed``. No hook can change how the job ends."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Steps = Generator[None, None, object]
 
 
 class Entered(NamedTuple):
-    """A hook of ``@around`` that an attempt has entered."""
+    """An ``@around`` hook that an attempt has entered."""
 
     name: str
     steps: Steps
 
 
 class JobHooks:
-    """Hooks are user code: what one raises is reported, and harms nothing."""
+    """Calls hooks. They are user code: what one raises is reported and does no harm."""
 
     def __init__(self, listeners: Listeners, invoker: Invoker) -> None:
         self._listeners = listeners
@@ -39,7 +39,7 @@ class JobHooks:
         self._invoker.leave_if_forked()
 
     def enter(self, job: Current) -> list[Entered]:
-        """Enter the hooks of ``@around``, up to their ``yield``."""
+        """Run the ``@around`` hooks up to their ``yield``."""
         entered = [one for hook in HOOKS if (one := self._entered(hook, job))]
         self._invoker.leave_if_forked()
         return entered
@@ -51,7 +51,7 @@ class JobHooks:
             next(steps)
         except StopIteration:
             self._report(job, name, RuntimeError("it did not yield"))
-        # Whatever a hook raises, even SystemExit, it costs the job nothing.
+        # Whatever a hook raises, even SystemExit, does not affect the job.
         except BaseException as raised:  # noqa: BLE001
             self._report(job, name, raised)
         else:
@@ -59,7 +59,7 @@ class JobHooks:
         return None
 
     def leave(self, job: Current, entered: list[Entered], error: BaseException | None) -> None:
-        """Go on after the hooks' ``yield``, the last one's first; there the job's ``error``, if any, is raised."""
+        """Run the rest of the hooks, the last entered first; the job's ``error``, if any, is raised at ``yield``."""
         traceback = error.__traceback__ if error is not None else None
         while entered:
             name, steps = entered.pop()
@@ -71,7 +71,7 @@ class JobHooks:
         self._invoker.leave_if_forked()
 
     def _report(self, job: Current, name: str, error: BaseException) -> None:
-        """Report what a hook of this name raised, or did wrong."""
+        """Report what the hook of this name raised or did wrong."""
         self._listeners.emit(HookRaised(facts_of(job.payload, job.queue), name, error))
 
 
@@ -82,7 +82,7 @@ def _problem(steps: Steps, error: BaseException | None) -> BaseException | None:
     except StopIteration:
         return None
     except BaseException as raised:  # noqa: BLE001 - as above
-        # A StopIteration of the job's comes out of a generator as the cause of a RuntimeError (PEP 479).
+        # A StopIteration from the job comes out of a generator as the cause of a RuntimeError (PEP 479).
         is_the_jobs = error is not None and (raised is error or raised.__cause__ is error)
         return None if is_the_jobs else raised
     return _closed(steps)

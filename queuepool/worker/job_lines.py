@@ -1,4 +1,4 @@
-"""The log's line for each finished job; a worker that runs many in a second sums them up in one line."""
+"""The log line for each finished job; a worker that runs many in a second sums them up in one line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from queuepool import log
 from queuepool.events import JobProcessed
 
 _log = logging.getLogger("queuepool")
-#: most jobs in a second that get lines of their own
+#: most jobs in a second that get a line each
 _MOST = 100
 _SECOND = 1.0
 
@@ -18,12 +18,12 @@ _SECOND = 1.0
 class JobLines:
     """Counts the jobs that a worker has done this second; all times are monotonic seconds.
 
-    The first jobs of a second get lines of their own. If there are more, the rest is summed up at its end, and so is
+    The first jobs of a second get a line each. If there are more, one line at its end sums up the rest, and another
     the whole next second.
     """
 
     def __init__(self) -> None:
-        # At DEBUG each event is logged by itself, and above INFO no such line is wanted.
+        # At DEBUG each event is logged anyway, and above INFO no such line is wanted.
         self._is_on = _log.getEffectiveLevel() == logging.INFO
         self._singles = _MOST if self._is_on else 0
         self._count = 0
@@ -36,7 +36,7 @@ class JobLines:
         return self._count <= self._singles or now >= self._until
 
     def write(self, event: JobProcessed, now: float) -> None:
-        """Write the lines that are due, for the job that was counted last."""
+        """Write the lines that are due after the job counted last."""
         if now >= self._until:
             self._count -= 1
             self.sum_up(now)
@@ -45,7 +45,7 @@ class JobLines:
             log.write(event)
 
     def rest(self) -> None:
-        """Called while no job runs: sum up if the second is over."""
+        """Sum up if the second is over; called while no job runs."""
         if (now := time.monotonic()) >= self._until:
             self.sum_up(now)
 

@@ -18,7 +18,7 @@ class StopReason(StrEnum):
 
     #: by a stop signal: the pool stops or shrinks
     STOPPED = "stop_signal"
-    #: likewise while the store was away; the steward settles what it held
+    #: the same while the store was away; the steward settles what it held
     INTERRUPTED = "interrupted"
     MEMORY = "memory"
     EMPTY = "empty"
@@ -59,7 +59,7 @@ class Limits:
         stop_when_empty: bool = False,
         stop_when_empty_for: float = 0.0,
     ) -> Limits:
-        """Jobs and time up to a tenth below the settings, so that workers started together do not leave together."""
+        """Limits with jobs and time up to a tenth lower, so that workers started together do not leave together."""
         less = 1 - random.random() * _JITTER
         return cls(
             memory=memory,
@@ -79,7 +79,7 @@ class Limits:
         return max(self.stop_when_empty_for - idle, 0.0) if self.stop_when_empty_for else math.inf
 
     def is_last(self, jobs: int) -> bool:
-        """Whether no job may follow after this number."""
+        """Whether no job may follow after this many."""
         return (jobs > 0 and self.once) or 0 < self.max_jobs <= jobs
 
     def reached(self, *, jobs: int, rss: float, found_none: bool, now: float, idle: float = 0.0) -> StopReason | None:
@@ -87,7 +87,7 @@ class Limits:
 
         Source: Worker.php, stopIfNecessary (13.x).
         """
-        if self.memory and jobs and rss >= self.memory:  # before its first job its successor would be as large
+        if self.memory and jobs and rss >= self.memory:  # before its first job, a successor would be as large
             return StopReason.MEMORY
         if self.stop_when_empty and found_none:
             return StopReason.EMPTY

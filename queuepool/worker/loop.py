@@ -19,11 +19,11 @@ from queuepool.worker.job_lines import JobLines
 from queuepool.worker.limits import StopReason
 from queuepool.worker.prefetch import Membership, Prefetch, PrefetchSize
 
-#: seconds by which a store may end a wait late: Redis checks ten times a second
+#: seconds by which a store may end a wait late: Redis checks its waits ten times a second
 _STORES_TICK = 0.1
-#: seconds for which quick jobs run without a check of signals, control state, limits and memory
+#: seconds for which quick jobs run without checking signals, control state, limits and memory
 _CHECK_INTERVAL = 0.001
-#: seconds between checks of the board until a new pool's steward has read the control keys
+#: seconds between checks whether a new pool's steward has read the control keys
 _CONTROL_TICK = 0.01
 
 
@@ -70,16 +70,16 @@ class Worker:
                 self._outage.lost(error)
                 if self._signals.stop:
                     raise  # what is held stays on the board, for the steward
-                self._slot_writer.show(State.IDLE)  # a job that is done waits to be reported, and runs no more
+                self._slot_writer.show(State.IDLE)  # a done job no longer runs; it waits to be reported
                 self._outage.rest()
             except StoreError as error:
                 self._slot_writer.meter.abandons(self._slot_writer.slot.since)
                 self._prefetch.reports.refused({("", str(error))})
                 self._signals.wait(lambda: sleep(self._pool.sleep))
         self._prefetch.let_go()
-        with suppress(StoreError):  # else the steward does it: the board shows the reserve
+        with suppress(StoreError):  # the steward does it instead: the board shows the reserve
             self._prefetch.reclaim()
-        with suppress(StoreDown):  # a lone worker's, which has no deferred hooks
+        with suppress(StoreDown):  # only of a lone worker, which has no deferred hooks
             self._control_state.refresh()
         self._call_deferred_hooks()
         self._job_lines.sum_up(time.monotonic())
@@ -122,7 +122,7 @@ class Worker:
                 self._pause(self._pool.rest)
 
     def _work_on(self, lease: Lease | None) -> None:
-        """Run this job, and the held ones after it until the next checks are due: after a slow job, at once."""
+        """Run this job, then held ones until the next checks are due; after a slow job they are due at once."""
         began = now = time.monotonic()
         next_check = began + (0.0 if self._listeners.wants(Looping) else _CHECK_INTERVAL)
         while lease:
@@ -135,7 +135,7 @@ class Worker:
             lease = self._prefetch.next_held()
 
     def _call_deferred_hooks(self) -> None:
-        """Call the deferred hooks of jobs that failed with their worker; the board shows when there may be one."""
+        """Call the hooks of jobs that failed when their worker died; the board shows when there may be one."""
         deferred_so_far = self._control_state.deferred_hooks()
         if self._deferred_hooks != deferred_so_far:
             self._deferred_hooks = deferred_so_far
@@ -149,7 +149,7 @@ class Worker:
         self._job_lines.rest()
         if self._limits.is_leaving_when_empty:
             return
-        self._slot_writer.tidy()  # here, where there is time, not once a job has come
+        self._slot_writer.tidy()  # now, while there is time, rather than once a job has come
         polls = self._prefetch.reports.has_problems or self._store.polls
         timeout = min(self._pool.connection.block_for, self._pool.sleep if polls else math.inf, self._may_idle())
         self._slot_writer.waits(timeout)
@@ -176,7 +176,7 @@ class Worker:
 class Gate:
     """Whether the worker may take jobs: paused by signal, maintenance, paused queues, or a listener's veto.
 
-    Queried at the start of every round; emits an event when it closes, when the reason changes and when it opens.
+    Asked at the start of every round. Emits an event when it closes, when the reason changes and when it opens.
     """
 
     def __init__(self, context: WorkerContext) -> None:
@@ -188,7 +188,7 @@ class Gate:
         self.closed_by = ""
 
     def queues(self) -> tuple[str, ...]:
-        """The queues to serve in this round; none if no work is allowed. Raises ``StoreDown``."""
+        """The queues to serve in this round; empty if no work is allowed. Raises ``StoreDown``."""
         self._control_state.refresh()
         paused = self._control_state.paused()
         queues = tuple(queue for queue in self._queues if queue not in paused) if paused else self._queues

@@ -11,9 +11,9 @@ from queuepool.payload.envelope import PUSHED_AT, Payload, due_at
 from queuepool.settlement.verdict import Fail, Verdict
 from queuepool.worker.limits import StopReason
 
-#: seconds: the first bound of run times; a time that is none
+#: the first bound of run times; due times at or beyond the second are invalid (both in seconds)
 _QUICK, _NEVER = RUN_BOUNDS[0], 1e11
-#: characters of the name of an exception's class
+#: most characters of the name of an exception's class
 _MOST = 100
 _EXITS = {
     StopReason.MAX_JOBS: "max_jobs",
@@ -27,9 +27,9 @@ _EXITS = {
 class Meter:
     """Used by the slot's worker alone.
 
-    An attempt's begin and end are one store each. Waits, and the totals of seconds, are kept until the next ``look``,
-    which comes within a millisecond or after the job: of these a kill loses as much. Waits are measured only where the
-    meters are published.
+    The begin and the end of an attempt are one memory store each. Waits, and the totals of seconds, are kept until the
+    next ``look``, which comes within a millisecond or after the job; a kill loses no more than these. Waits are
+    measured only where the meters are published.
     """
 
     def __init__(self, slot_meters: SlotMeters) -> None:
@@ -47,7 +47,7 @@ class Meter:
         self._due: float | None = None
 
     def turn(self, queue: str, job: str) -> None:
-        """The next attempts are at such jobs."""
+        """The next attempts are at jobs of this name from this queue."""
         self.look()
         row = self._rows.get((queue, job))
         if row is None:
@@ -58,7 +58,7 @@ class Meter:
         self._words[layout.ROW] = row
 
     def look(self) -> None:
-        """Write what was kept. And how far apart the clocks are: the board has an attempt's begin by the other one."""
+        """Write what was kept, and the offset between the clocks: the board has begin times in wall-clock time."""
         self._reals[layout.CLOCKS] = time.time() - time.monotonic()
         if self._run_total or self._wait_total or any(self._waits):
             self._reals[self._base + layout.RUN_TOTAL] += self._run_total
@@ -73,7 +73,7 @@ class Meter:
         """An attempt begins; ``now`` in Unix seconds by this host's clock."""
         if payload.attempts <= 1 and self._measures_waits:
             pushed = payload.fields.get(PUSHED_AT)
-            if pushed != self._pushed or payload.delay is not None:  # else it is of the same bulk
+            if pushed != self._pushed or payload.delay is not None:  # otherwise it is from the same bulk
                 self._take_times(payload, pushed)
             due = self._due
             if due is not None and 0 <= due <= now:
@@ -87,7 +87,7 @@ class Meter:
 
     def _take_times(self, payload: Payload, pushed: object) -> None:
         self._due = due_at(payload.created_at, payload.delay, pushed)
-        # Of jobs that say the same only if ``pushed`` alone decided it.
+        # Reused for the next jobs with the same ``pushed`` only if that alone decided it.
         self._pushed = pushed if payload.delay is None and self._due not in (None, payload.created_at) else ""
 
     def done(self, duration: float) -> None:
@@ -113,7 +113,7 @@ class Meter:
         self._slot.count_error(self._job, f"{module}{kind.__qualname__}"[:_MOST])
 
     def abandons(self, since: float) -> None:
-        """The store refuses any verdict on the attempt begun at ``since`` (Unix seconds), if one is open."""
+        """The store refuses any verdict on the open attempt, if there is one; it began at ``since`` (Unix seconds)."""
         if self._slot.is_open:
             self._slot.intend(layout.GIVEN_BACK + layout.AS_LOST, "lease")
             self._slot.end(self._slot.run_time(since, time.monotonic()))

@@ -1,4 +1,4 @@
-"""How the jobs of one kind run: looked up once for all with the same name and payload options."""
+"""How the jobs of one kind run: looked up once for all that have the same name and payload options."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ from queuepool.payload.options import PayloadOptions
 from queuepool.settlement.verdict import Backoff, Locks, Policy, Retryable
 from queuepool.worker.invoker import Invoker
 
+#: most plans that a worker keeps
 _MOST = 256
-#: without renewal a job must end before its lease; seconds in between
+#: seconds by which a job must end before its lease, if leases are not renewed
 _MARGIN = 1.0
 
 
 class Guard(NamedTuple):
-    """What a handler has beyond a call: a soft timeout, and exceptions that are not all retried alike.
+    """What a handler needs beyond a plain call: a soft timeout, and rules for which exceptions are retried.
 
     ``soft_timeout`` in seconds, 0 = none.
     """
 
     soft_timeout: float
     retryable: Retryable
-    #: by class; ``None`` = as for any other exception
+    #: by exception class; ``None`` = the same as for any other exception
     delays: Mapping[type[BaseException], Backoff | None] = MappingProxyType({})
 
     def call(self, invoker: Invoker, run: Callable[[], object], job: Current) -> object:
@@ -41,13 +42,13 @@ class Guard(NamedTuple):
         try:
             return invoker.call_within(run, self.soft_timeout)
         except BaseException as error:
-            # Judged here: what is raised before the handler is called, such as an outage, is not the handler's.
+            # Judged here, since what is raised before the call, such as an outage, is not the handler's error.
             job.is_final = self.retryable.excludes(error) and not isinstance(error, Retry)
             job.retry_after = self._delay(error, job)
             raise
 
     def _delay(self, error: BaseException, job: Current) -> float | None:
-        """Seconds until the next try if the nearest named class of the exception has a delay of its own."""
+        """Seconds until the next try, if the exception's nearest class in ``delays`` has its own backoff."""
         named = (one for one in type(error).__mro__ if one in self.delays)
         backoff = self.delays[first] if (first := next(named, None)) else None
         return backoff.after(job.attempts, job.id) if backoff else None
@@ -56,29 +57,29 @@ class Guard(NamedTuple):
 class Plan(NamedTuple):
     """``handler`` is ``None`` if none is registered under the name; ``timeout`` in seconds, 0 = no limit."""
 
-    #: kept alive, as plans are found by its identity
+    #: kept alive, since plans are found by its identity
     options: PayloadOptions
     handler: Handler | None
     policy: Policy
-    #: the policy as written on the board
+    #: the policy as it is written on the board
     text: str
     timeout: float
     warning: str
     #: converts the arguments, if the handler's annotations need more than plain JSON
     read: Reader | None = None
-    #: whether Laravel may expect more of it than that its handler is called
+    #: whether Laravel may expect more than a call of its handler
     is_object_job: bool = False
-    #: whether its handler says more of its unique lock than its payload does
+    #: whether its handler says more about its unique lock than its payload does
     is_unique: bool = False
     #: seconds that the job's state is kept after its end; 0 = it is not tracked
     track: float = 0.0
-    #: whether anything may follow from the end of these jobs, as far as it is known without their context
+    #: whether anything may follow from the end of these jobs, as far as is known without their context
     may_follow: bool = False
-    #: ``None`` = its handler is merely called
+    #: ``None`` = a plain call of its handler
     guard: Guard | None = None
-    #: whether a job may come too late, for which the store's clock is read: ``expires``, ``retryUntil``
+    #: whether the job can expire (``expires``, ``retryUntil``), so that the store's clock must be read
     has_end: bool = False
-    #: of one job alone: the unique locks to release before it runs
+    #: the unique locks to release before the job runs; only in the plan of one job
     unlocks: tuple[Unlock, ...] = ()
 
     def with_locks(self, locks: Locks, unlocks: tuple[Unlock, ...] = ()) -> Plan:
@@ -88,7 +89,7 @@ class Plan(NamedTuple):
 
 
 class Plans:
-    """One worker's plans."""
+    """One worker's plans, each made once."""
 
     def __init__(self, pool: PoolSettings, registry: Registry) -> None:
         self._pool = pool
@@ -97,7 +98,7 @@ class Plans:
 
     def of(self, payload: Payload) -> Plan:
         """The plan for this payload; made once, then cached."""
-        # By the identity of the options, which the plan keeps alive: comparing them all would take longer.
+        # By the identity of the options, which the plan keeps alive: comparing their values would take longer.
         key = id(payload.options), payload.name
         plan = self._known.get(key)
         if plan is None:
@@ -140,13 +141,13 @@ class Plans:
 def policy_of(terms: PayloadOptions, options: Options, pool: PoolSettings) -> Policy:
     """How often and until when this job may be tried: by its payload, else its handler, else its pool.
 
-    A ``maxTries`` that differs from the handler's came from Laravel or a person, and means what it means in Laravel.
+    A ``maxTries`` that differs from the handler's was set by Laravel or a person, and means what it means in Laravel.
     """
     return Policy(
         tries=_first(terms.max_tries, options.tries, pool.tries),
         max_exceptions=_first(terms.max_exceptions, options.max_exceptions, None),
         backoff=_first(terms.backoff, options.backoff, pool.backoff),
-        # Other delays in the payload are Laravel's or a person's, and exact.
+        # Other delays in the payload were set by Laravel or a person, and are kept exactly.
         jitter=options.jitter and terms.backoff in (None, options.backoff),
         retry_until=terms.retry_until,
         fail_on_timeout=terms.fail_on_timeout or bool(options.fail_on_timeout),
@@ -156,15 +157,15 @@ def policy_of(terms: PayloadOptions, options: Options, pool: PoolSettings) -> Po
 
 
 def timeout_of(terms: PayloadOptions, options: Options, pool: PoolSettings) -> tuple[float, str]:
-    """Seconds this attempt may run (0 = no limit), and a warning if that is less than the job itself wants."""
+    """Seconds this attempt may run (0 = no limit), and a warning if that is less than the job asks for."""
     own = _first(terms.timeout, options.timeout, None)
     timeout, warning = cut(pool.timeout if own is None else own, pool)
     return timeout, "" if own is None else warning
 
 
 def cut(timeout: float, pool: PoolSettings) -> tuple[float, str]:
-    """The timeout as far as this pool can keep it, and a warning if that is less."""
-    # No timer goes beyond: a payload that asks for 292 years and more would end its worker.
+    """The timeout, shortened to what this pool can grant, and a warning if it was shortened."""
+    # No timer goes further: a payload that asks for 292 years or more would crash its worker.
     wanted = min(timeout, LONGEST)
     if pool.connection.renew:
         return wanted, ""
@@ -190,10 +191,10 @@ def guard_of(options: Options, pool: PoolSettings, timeout: float) -> tuple[Guar
 
 
 def soft_timeout_of(options: Options, pool: PoolSettings, timeout: float) -> tuple[float, str]:
-    """Seconds after which the handler gets ``SoftTimeout``, 0 = never, and that warning."""
+    """Seconds after which the handler gets ``SoftTimeout`` (0 = never), and the warning."""
     soft = pool.soft_timeout if options.soft_timeout is None else options.soft_timeout
     if not soft or not timeout or soft < timeout:
         return soft, ""
     if options.soft_timeout is None:
-        return 0.0, ""  # the pool's is meant for jobs with the pool's timeout
+        return 0.0, ""  # the pool's soft timeout is meant for jobs with the pool's timeout
     return 0.0, f"soft_timeout {soft:g} is not below its timeout, {timeout:g}: it is never reached"

@@ -1,4 +1,7 @@
-"""A worker's next jobs: reserved ahead while jobs are quick; one round trip also settles those that are done."""
+"""A worker's next jobs: reserved ahead while jobs are quick, in a round trip that also deletes done ones.
+
+Each reserve carries the worker's tag, by which the store knows what a lost reply had taken.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +26,12 @@ from queuepool.worker.context import WorkerContext
 _AT_ONCE, MOST, _MOST_BYTES = 0.005, MAX_AHEAD, 64 * 1024
 #: the last job's weight in the average, if it was quicker
 _QUICKER = 0.25
+#: seconds beyond a lease for which a worker trusts its tag after using it; the stores keep it longer
+_TAG_LASTS = 240.0
 
 
 class _Request(NamedTuple):
-    """A reserve that was sent: when (monotonic seconds), what it settles, and what reads its reply."""
+    """A reserve that was sent: when (monotonic seconds), the done jobs that it deletes, and how to read its reply."""
 
     at: float
     done: list[Lease]
@@ -34,10 +39,10 @@ class _Request(NamedTuple):
 
 
 class Prefetch:
-    """Asks the store for a worker's jobs, and returns what it does not start.
+    """Reserves a worker's jobs, and gives back those that it does not start.
 
-    When half of a batch has been started, the next one is requested. Methods may raise ``StoreDown``; what is held
-    then stays as it is.
+    The next batch is requested when half of the current one has been started. Methods may raise ``StoreDown``; what is
+    held then stays as it is.
     """
 
     def __init__(self, context: WorkerContext, membership: Membership, size: PrefetchSize) -> None:
@@ -52,11 +57,11 @@ class Prefetch:
         self._served: Sequence[str] = ()
         #: the request for the next batch, if it was sent before this one was used up
         self._request: _Request | None = None
-        #: the number of waiting jobs at which the next batch is requested; 0 = not before none waits
+        #: the number of waiting jobs at which the next batch is requested; 0 = only once none waits
         self._requests_at = 0
-        #: the steward may have settled or given back what we held; it goes by our tag, which is therefore spent
+        #: the steward may have settled or given back what we held; it goes by our tag, so we need a new one
         self._overtaken = False
-        #: seconds until the first job is due, if the last reserve brought none; ``None``: none waits
+        #: seconds until the next job is due, if the last reserve brought none; ``None`` = no job waits
         self.next_due: float | None = None
 
     def next_job(self, queues: Sequence[str]) -> Lease | None:
@@ -95,7 +100,7 @@ class Prefetch:
             self._membership.renew(self._batch.done)
 
     def _give_back(self) -> None:
-        """Give back what was not started, in order. A batch requested ahead need not be written on the board first."""
+        """Give back what was not started, in order. Jobs requested ahead need not be put on the board first."""
         ahead = self._reply_ahead()
         leases = [lease for _, lease in self._batch.waiting] + (ahead.leases if ahead else [])
         self._settler.give_back_unstarted(leases)
@@ -107,10 +112,10 @@ class Prefetch:
         self._settler.emit_noted()
 
     def _request_ahead(self, queues: Sequence[str]) -> None:
-        """Before the batch is used up: delete what is done so far, and request the next jobs."""
+        """Before the batch is used up, delete what is done so far and request the next jobs."""
         self._requests_at = 0
         if send := self._store.reserve_ahead:
-            with suppress(StoreDown):  # what is held needs no store; the board still shows the request
+            with suppress(StoreDown):  # held jobs can run without the store; the board still shows the request
                 self._reach()
                 if self._membership.is_spent:
                     return  # the next reserve begins with a new tag
@@ -120,7 +125,7 @@ class Prefetch:
                 self._request, self._batch.done = _Request(at, done, read_reply), []
 
     def _reply_ahead(self) -> Reservation | None:
-        """The reply to a request ahead; ``None`` if none was sent or it got no reply."""
+        """The reply to the request ahead; ``None`` if there was no request or no reply."""
         if not self._request:
             return None
         request, self._request = self._request, None
@@ -148,12 +153,12 @@ class Prefetch:
 
     def _reserve(self, queues: Sequence[str]) -> bool:
         """One round trip: delete what is done, stage what is due, take the next jobs; ``False`` if there are none."""
-        if not self._overtaken:  # else the renewal connects, and opens what is there now in place of a replaced file
+        if not self._overtaken:  # otherwise renewing the tag connects, and opens the new file if the old was replaced
             self._reach()
         unsure = self._overtaken or self._batch.awaits_reply
         if unsure or self._membership.is_spent:
             if self._batch.awaits_reply:
-                self._size.begin_anew()  # a batch of that size may have found no room on the board
+                self._size.start_over()  # a batch of that size may not have fitted on the board
             self._membership.renew(self._batch.done)
             self._overtaken = False
         self._membership.look_again(self._batch.done)
@@ -163,11 +168,11 @@ class Prefetch:
         self._hold(reservation, at, since=time.monotonic())
         self._take_in(reservation, turn, unsure=unsure)
         if not reservation.leases:
-            self._size.begin_anew()
+            self._size.start_over()
         return bool(reservation.leases)
 
     def _take_in(self, reservation: Reservation, turn: int, *, unsure: bool = False) -> None:
-        """Report what this reply brought, and give back what is held if the steward has wanted it back."""
+        """Report what this reply brought; give back what is held if the steward wants it back."""
         # Written first, then checked, as in HeldBatch.next_job: a slow reply may look like a stuck job.
         self._overtaken = self._batch.was_wanted_back(turn)
         self.reports.emit(reservation, unsure=unsure or self._overtaken)
@@ -175,9 +180,9 @@ class Prefetch:
             self._give_back()
 
     def _reach(self) -> None:
-        """Connect, unless connected: if nothing can be sent, there is nothing to give back.
+        """Connect unless connected: if nothing can be sent, there is nothing to give back.
 
-        Before the tag is looked at: another server may answer now, where another worker has our tag.
+        Done before the tag is checked: another server may answer now, on which another worker has our tag.
         """
         try:
             self._store.reach()
@@ -196,23 +201,23 @@ class Prefetch:
         leases = reservation.leases
         self._batch.hold(leases, at + self._retry_after, since)
         self.next_due = reservation.next_due
-        # Fewer than requested means that there were no more.
+        # Fewer jobs than requested: there were no more.
         self._requests_at = len(leases) // 2 if len(leases) == self._size.wanted and self._store.reserve_ahead else 0
 
 
 class PrefetchSize:
     """How many jobs to reserve ahead: as many as are likely to be done before their wait is noticeable.
 
-    ``fixed``: how many to reserve; 0 = by how long jobs take. ``wanted``: the last number.
+    ``fixed``: always this many; 0 = by how long jobs take. ``wanted``: the last number.
 
-    A slow job counts at once, quick ones gradually: too many make jobs wait, too few cost a round trip.
+    A slow job counts at once, quick ones gradually: too many reserved make jobs wait, too few cost a round trip.
     """
 
     def __init__(self, fixed: int) -> None:
         self._fixed = fixed
-        self.begin_anew()
+        self.start_over()
 
-    def begin_anew(self) -> None:
+    def start_over(self) -> None:
         """Forget the averages: the next jobs may be of another kind."""
         self._seconds, self._bytes, self.wanted = _AT_ONCE, 0.0, 1
 
@@ -229,7 +234,7 @@ class PrefetchSize:
 
 
 class Reports:
-    """What a worker reports from a reserve's reply, besides the jobs."""
+    """Emits what a reserve's reply reports besides the jobs."""
 
     def __init__(self, listeners: Listeners, outage: Outage) -> None:
         self._listeners = listeners
@@ -242,7 +247,7 @@ class Reports:
         return bool(self._problems)
 
     def emit(self, reservation: Reservation, *, unsure: bool) -> None:
-        """Emit what the reply reports. ``unsure``: others may have deleted done jobs, so no lost lease is reported."""
+        """Emit what the reply reports. ``unsure``: the steward may have deleted done jobs: report no lost leases."""
         self._outage.regained()
         for lease in reservation.refused if not unsure else ():
             self._listeners.emit(LeaseLost(facts_of(decode(lease.receipt, lease.attempts), lease.queue)))
@@ -251,24 +256,21 @@ class Reports:
         self.refused(set(reservation.problems))
 
     def refused(self, problems: set[tuple[str, str]]) -> None:
-        """Emit ``(queue, message of the server)`` pairs, only new ones: a broken key stays broken for long."""
+        """Emit ``(queue, server's message)`` pairs, but only new ones: a broken key stays broken for long."""
         for problem in problems - self._problems:
             self._listeners.emit(StoreRefused(*problem))
         self._problems = problems
 
 
-# A worker's tag: drawn at its start, and replaced whenever a request under the old one may still be on its way.
-
-#: seconds beyond a lease for which a worker trusts its tag after using it; the stores keep it longer
-_LASTS = 240.0
-
-
 class Membership:
-    """One worker's, among all that serve its queues. Its slot shows the tag to the steward if it dies."""
+    """One worker's tag, which sets it apart from all that serve its queues; its slot shows the tag to the steward.
+
+    Drawn at the start, and replaced whenever a request under the old one may still be on its way.
+    """
 
     def __init__(self, context: WorkerContext) -> None:
         self.tag = 0
-        self._lasts = context.pool.connection.retry_after + _LASTS
+        self._lasts = context.pool.connection.retry_after + _TAG_LASTS
         self._queues = context.pool.queues
         self._store = context.store
         self._settler = context.settler
@@ -278,7 +280,7 @@ class Membership:
         self._unanswered = 0
         #: when the tag was drawn or last used for a reserve (monotonic)
         self.used_at = 0.0
-        #: when to search (monotonic), and for which retired tag: its transaction may still be committed until then
+        #: when to search (monotonic), and for which retired tag; its transaction may be committed until then
         self._late: deque[tuple[float, int]] = deque()
 
     def join(self) -> None:
@@ -287,13 +289,13 @@ class Membership:
 
     @property
     def is_spent(self) -> bool:
-        """Whether a request under this tag may still be on its way: the next reserve must not share the tag with it."""
+        """Whether a request under this tag may still be on its way, so that the next reserve needs another tag."""
         return self._store.unanswered != self._unanswered or not self._is_kept()
 
     def renew(self, known: Sequence[Lease]) -> None:
         """Draw a new tag, and give back what the old one reserved, except the leases that are ``known``.
 
-        First retires the old tag, which can then reserve nothing more, then finds its jobs. Raises ``StoreDown``.
+        It retires the old tag first, so that nothing more can be reserved under it. Raises ``StoreDown``.
         """
         slot, kept = self._slot, self._is_kept()
         tag = self._draw(self.tag if kept else 0)
@@ -306,7 +308,7 @@ class Membership:
         slot.reserve_sent_at = 0.0
 
     def look_again(self, known: Sequence[Lease]) -> None:
-        """Search again for jobs of old tags, once none of their transactions can be committed any more."""
+        """Search again for jobs of old tags whose transactions can no longer be committed."""
         while self._late and time.monotonic() >= self._late[0][0]:
             self._settler.reclaim(self._queues, self._late[0][1], UNDER_WAY, known)
             self._settler.emit_noted()
@@ -318,5 +320,5 @@ class Membership:
         return tag
 
     def _is_kept(self) -> bool:
-        """Whether the store still keeps the tag for this worker; long after its last use another may get it."""
+        """Whether the store still keeps the tag for this worker; long after its last use another worker may get it."""
         return time.monotonic() - self.used_at < self._lasts

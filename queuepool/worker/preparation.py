@@ -1,4 +1,4 @@
-"""Preparing a reserved job: its payload is read, how it is to be run is looked up, its handler gets its arguments."""
+"""Prepare a reserved job: read its payload, look up how to run it, and bind its handler to the arguments."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from queuepool.settlement.verdict import Locks, may_be_newer, may_start
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.plan import Plan, Plans
 
-#: which attempts a payload says that it has had, at any depth
+#: the number of attempts anywhere in a payload
 _ATTEMPTS = re.compile(rb'"attempts"\s*+:\s*+"?+0*+(\d++)')
-#: an id of a lock that is looked for: how many of a job's arguments, and how many characters
+#: most arguments of a job that are tried as the id of its lock, and most characters of one
 _MOST, _LONGEST = 10, 100
 
 
@@ -44,7 +44,7 @@ class Preparer:
         self._oddities = Oddities(context, step_outside)
 
     def prepare(self, lease: Lease) -> tuple[Payload, Plan]:
-        """Raises ``BadPayload``. What was not understood in a payload is reported once for each name."""
+        """Read the payload and find its plan. Raises ``BadPayload``. Oddities are reported once per name of a job."""
         signer, raw, attempts = self._signer, lease.receipt, lease.attempts
         payload = signer.verify(raw, lease.queue, attempts) if signer else decode(raw, attempts)
         plan = self._plans.of(payload)
@@ -55,33 +55,33 @@ class Preparer:
         return payload, plan
 
     def _unique(self, payload: Payload, plan: Plan, options: Options, claim: Claim | None) -> Plan:
-        """The plan of a job of whose unique lock more is known; its policy has that for the steward."""
+        """The plan with what is known of the job's unique lock; its policy tells the steward."""
         try:
             given = self._given(payload, options)
-        except Exception as error:  # noqa: BLE001 - the application's function; the job itself may run
+        except Exception as error:  # noqa: BLE001 - the application's function; the job itself can still run
             why = f"its unique_id raised {error!r}: its lock, if it has one, stays held"
             return plan._replace(warning=why)
         if options.unique_until == "start" or (claim and claim.until_start):
             held = self._endings.held_locks(payload, given)
-            # Later attempts by owner only: another job may hold the lock by now.
+            # On later attempts only by owner: another job may hold the lock by now.
             return plan.with_locks((), tuple(lock for lock in held if lock.owner or payload.attempts <= 1))
         return plan.with_locks(given)
 
     def _given(self, payload: Payload, options: Options) -> Locks:
-        """The names that the lock may have by the handler's ``unique_id``; ``None`` if the payload names it itself."""
-        if not options.unique_id or self._endings.said_locks(payload):
+        """The lock's possible names by the handler's ``unique_id``; ``None`` if the payload names it itself."""
+        if not options.unique_id or self._endings.named_locks(payload):
             return None
         args, kwargs = arguments_for(options.unique_id, self._endings.commands.data_of(payload))
         identity = str(options.unique_id(*args, **kwargs))
-        identity.encode()  # with a lone surrogate no store could be asked for the lock, nor end the job
+        identity.encode()  # raises for a lone surrogate, with which no store could look for the lock or end the job
         return names_of(payload.name, payload.options.display_name, identity)
 
 
 class LonePreparer:
-    """A lone worker's ``Preparer``: what has killed who read it is set aside, which the steward does in a pool.
+    """A lone worker's ``Preparer``: it quarantines payloads that kill their readers, as the steward does in a pool.
 
-    Nobody sees a lone worker die; that a job comes a second time may mean that. So before such a job is read the store
-    counts it, by its bytes, and forgets that once it has been read. A job that comes for the first time costs nothing.
+    No steward sees a lone worker die, but a job that comes a second time may mean that. So the store counts such a
+    payload, by its bytes, before it is read, and forgets the count afterwards. A first attempt costs nothing.
     """
 
     def __init__(self, preparer: Preparer, settler: Settler) -> None:
@@ -89,7 +89,7 @@ class LonePreparer:
         self._settler = settler
 
     def prepare(self, lease: Lease) -> tuple[Payload, Plan]:
-        """As ``Preparer.prepare``; raises ``BadPayload`` also for what a reader has died of."""
+        """Like ``Preparer.prepare``; also raises ``BadPayload`` for a payload that has killed its readers."""
         if not _has_come_before(lease):
             return self._preparer.prepare(lease)
         if self._settler.suspect(lease):
@@ -104,16 +104,16 @@ class LonePreparer:
 
 
 def _has_come_before(lease: Lease) -> bool:
-    """Whether this is not the first attempt, without reading the payload: rather once too often than not at all."""
+    """Whether this may not be the first attempt, without parsing the payload; errs on the side of yes."""
     if lease.attempts is not None:
         return lease.attempts > 1
     return any(attempts != b"1" for attempts in _ATTEMPTS.findall(lease.receipt))
 
 
 class Oddities:
-    """What is odd in the payloads of one worker's jobs, and what is lost of them.
+    """Reports what is odd in the payloads of one worker's jobs, and what of them is lost.
 
-    Each is said once for each name of a job. ``step_outside`` is called before an event is emitted.
+    Each kind is reported once per name of a job. ``step_outside`` is called before an event is emitted.
     """
 
     def __init__(self, context: WorkerContext, step_outside: Callable[[], object]) -> None:
@@ -128,7 +128,7 @@ class Oddities:
         self._seen: set[str] = set()
 
     def report(self, payload: Payload, queue: str, plan: Plan, claim: Claim | None) -> None:
-        """Report what is odd in this payload, by what is known of its job."""
+        """Report what is odd in this payload, given what is known of its job."""
         is_strange = plan.is_object_job and (self._drops or payload.name not in self._seen)
         if not (payload.warnings or plan.warning or payload.context is not None or claim or is_strange):
             return
@@ -139,7 +139,7 @@ class Oddities:
                 self._listeners.emit(PayloadOdd(facts_of(payload, queue), warning))
 
     def _found(self, payload: Payload, plan: Plan) -> Iterator[tuple[str, str]]:
-        """Each kind, and its words; that of a lock without regard to its key."""
+        """Each oddity's kind and words; that of a lock counts as one kind whatever the lock's name."""
         yield from ((warning, warning) for warning in (*payload.warnings, plan.warning))
         yield "unique lock", self._endings.warning(payload)
 
@@ -151,10 +151,10 @@ class Oddities:
                 yield "unnamed lock", self._unnamed_lock(payload)
 
     def _unnamed_lock(self, payload: Payload) -> str:
-        """The lock of a class whose payloads do not name it, as before 11.39 and by ``Schedule::job()``; one look.
+        """The warning if a class whose payloads name no lock (before 11.39, ``Schedule::job()``) seems to hold one.
 
-        The id is made in PHP. None is the usual one, or one of the arguments; releasing a guess might end the lock of
-        another job.
+        The id is made in PHP; it is usually empty, or one of the arguments. A guess is only reported, as releasing it
+        might end another job's lock.
         """
         try:
             arguments = self._endings.commands.of(payload).arguments.values()
@@ -165,14 +165,14 @@ class Oddities:
         except (BadArguments, StoreError):
             return ""
         return (
-            f"the unique lock {held[0]!r} stays held: no payload names it, so give its handler unique_id"
+            f"the unique lock {held[0]!r} stays held: the payload does not name it; set unique_id on its handler"
             if held
             else ""
         )
 
 
 class Starter:
-    """What one attempt runs, or why it must not begin: binds handlers to their arguments."""
+    """Binds handlers to their arguments, and refuses attempts that must not begin."""
 
     def __init__(self, context: WorkerContext) -> None:
         self._registry = context.registry
@@ -182,7 +182,7 @@ class Starter:
         self._code = _code_of(context.slot_writer.slot.generation, alone=context.alone)
 
     def task(self, job: Current, plan: Plan, now: float) -> Task:
-        """The handler with its arguments. Raises ``JobError`` if the job may not or cannot start."""
+        """The handler with its arguments. Raises ``JobError`` if the job must not or cannot start."""
         try:
             return self._task(job, plan, now)
         except JobError as refusal:
@@ -210,16 +210,16 @@ class Starter:
         return self._skipped(job, why) if why else task
 
     def task_of(self, job: Current, plan: Plan) -> Task | None:
-        """The handler with its arguments, for a hook of a job that is over; ``None`` if it has none that fit."""
+        """The handler with its arguments, for a hook of a job that is over; ``None`` if they do not fit."""
         if plan.handler is None:
             return None
         try:
             return bound(plan.handler, self._endings.commands.data_of(job.payload), plan.read)
-        except Exception:  # noqa: BLE001 - arguments that do not fit are why it failed
+        except Exception:  # noqa: BLE001 - the arguments do not fit, which is why the job failed
             return None
 
     def _late(self, job: Current, handler: Handler, now: float) -> Skipped | None:
-        """A job whose handler says ``expires``, and that comes too late to begin; one that has begun is another's."""
+        """Skip the job if its handler sets ``expires`` and it comes too late for its first attempt."""
         late = late_by(job.payload.fields, now) if handler.options.expires and job.attempts <= 1 else 0.0
         return self._skipped(job, f"it expired {late:.1f} s before it could begin") if late else None
 
@@ -228,14 +228,14 @@ class Starter:
         return Skipped(why)
 
     def _cancelled(self, payload: Payload, asks: bool) -> str:
-        """Why the job is left out: its batch was cancelled, and its handler or its middleware asks for that."""
+        """Why the job is skipped: its batch was cancelled, and its handler or middleware asks for that; else empty."""
         batch_id = self._endings.batch_of(payload, if_skipped=not asks)
         batch = self._batches().find(batch_id) if batch_id else None
         return f"batch {batch.id} was cancelled" if batch and batch.cancelled else ""
 
 
 def _code_of(generation: int, *, alone: bool) -> str:
-    """Which code this worker runs, in words: what it does not know may be in newer code.
+    """Which code this worker runs, in words: a job unknown to it may exist in newer code.
 
     Empty if this process has imported no modules.
     """
@@ -243,12 +243,12 @@ def _code_of(generation: int, *, alone: bool) -> str:
         return ""
     at = datetime.fromtimestamp(at_import.ended_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     if alone:
-        return f"this worker runs code that it imported at {at}: if the job is newer, start it again"
+        return f"this worker runs code imported at {at}: if the job is newer, restart the worker"
     return f"this worker runs code of generation {generation}, imported at {at}: if the job is newer, reload the pool"
 
 
 class Skipped(NamedTuple):
-    """Runs nothing; the job counts as done."""
+    """A task that runs nothing; the job counts as done."""
 
     why: str
     after_succeeded: None = None
@@ -261,7 +261,7 @@ class Skipped(NamedTuple):
 
 
 def followed(run: Run, task: Task, returned: object) -> Run:
-    """What those that follow the job learn of a task that has returned this value."""
+    """The run with what followers of the job learn from the value that its task has returned."""
     if isinstance(task, Skipped):
         return run._replace(cancelled=task.why)
     result, problem = result_of(returned)

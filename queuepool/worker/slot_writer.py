@@ -1,4 +1,4 @@
-"""What a worker shows of itself: its state on the board, its deadline and alarm, and its line in ``ps``."""
+"""What a worker shows of itself: its state and deadline on the board, its alarm, and its line in ``ps``."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from queuepool.worker.plan import Plan
 
 #: seconds for which a measurement of resident memory is reused
 _RSS_LASTS = 0.05
-#: seconds by which a wait may end late, even with a silent store
+#: seconds by which a wait may end late even if the store does not answer
 _LATE = 4.0
-#: jobs whose growth is told apart
+#: most names of jobs whose growth is kept apart
 _MOST = 256
 
 
@@ -64,20 +64,20 @@ class SlotWriter:
             self._title(f"{state.name.lower()} done={self.slot.done}")
 
     def alive(self) -> None:
-        """No job runs: disarm the alarm. The next call must come in time, else the master kills us."""
+        """No job runs: disarm the alarm. If the next call does not come in time, the master kills us."""
         self.batch.ended()
         if self._has_run:
             self._alarm.disarm()
         self.slot.deadline = time.monotonic() + self._stall_timeout
 
     def waits(self, seconds: float) -> None:
-        """A wait of ``seconds`` for jobs begins. It cannot take as long as a round may, so its deadline is earlier."""
+        """A wait of ``seconds`` for jobs begins. It takes less time than a round may, so its deadline is earlier."""
         self.slot.deadline = time.monotonic() + seconds + min(self._stall_timeout, _LATE)
 
     def begins(self, payload: Payload, queue: str, plan: Plan, number: int) -> float:
-        """This one of the held jobs is about to run: show it, and set its deadline for the kernel and the master.
+        """The held job with this number is about to run: show it, and set its deadline for the kernel and the master.
 
-        Returns the time, in Unix seconds.
+        Returns the time in Unix seconds.
         """
         slot, now = self.slot, time.time()
         if plan is not self._plan or queue != self._queue:  # most jobs are like the one before
@@ -100,7 +100,7 @@ class SlotWriter:
         self._about = f"busy queue={_word(queue)} job={_word(shown)}"
 
     def progress(self, fraction: float, note: str) -> None:
-        """Show how far the running job is; the steward writes it to the store if the job is tracked."""
+        """Show how far the running job is; if the job is tracked, the steward writes that to the store."""
         self._has_progress = True
         self.slot.note = note
         self.slot.progress = fraction or SAYS_0
@@ -120,7 +120,7 @@ class SlotWriter:
         return self._alarm.is_intact()
 
     def is_open(self) -> bool:
-        """Like ``is_intact`` but quicker: misses files that a job has closed and opened anew."""
+        """Like ``is_intact`` but quicker: misses files that a job has closed and opened again."""
         return self._alarm.is_open()
 
     def rss(self) -> float:
@@ -151,23 +151,23 @@ class SlotWriter:
 
 
 class Growth:
-    """Which job has made a worker grow: by the names of jobs, in MB.
+    """How much a worker has grown, in MB, by the names of jobs.
 
-    It is noted where the memory is measured anyway, so between jobs, and seldom. Of quick jobs that ran between two
-    measurements, the last one counts for all.
+    Noted when memory is measured anyway: between jobs, and seldom. If several quick jobs ran between two measurements,
+    the last one is charged for all.
     """
 
     def __init__(self) -> None:
         self._by_job: dict[str, float] = {}
 
     def note(self, job: str, megabytes: float) -> None:
-        """The worker has grown by so much since the last measurement, and has run this job last."""
+        """The worker has grown by this much since the last measurement, and ran this job last."""
         if job and megabytes > 0 and (job in self._by_job or len(self._by_job) < _MOST):
             self._by_job[job] = self._by_job.get(job, 0.0) + megabytes
 
     @property
     def most(self) -> tuple[str, float | None]:
-        """The job in which it has grown most, and by how much; an empty name if it has not grown."""
+        """The job in which it has grown most, and by how much; the name is empty if it has not grown."""
         job = max(self._by_job, key=self._by_job.__getitem__, default="")
         return job, round(self._by_job[job], 1) if job else None
 

@@ -1,7 +1,7 @@
 """The template: it imports the user's modules and forks the workers, which share its memory until they write to it.
 
-It has no store and runs no job. The master's requests are on the board: a worker's slot without a pid. A worker forked
-for one becomes the master's child, like any other.
+It has no store and runs no job. A worker's slot without a pid is the master's request on the board. The worker forked
+for it becomes the master's child, like any other.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from queuepool.worker.boot import other_threads
 
 #: seconds between checks of the board without a wake-up; seconds after which the master ends a stalled template
 _CHECK_INTERVAL, _STALL_TIMEOUT = 1.0, 30.0
-#: seconds between a new worker's checks whether the master knows it
+#: seconds between a new worker's checks whether the master has noted it
 _MOMENT = 0.001
 _log = logging.getLogger("queuepool")
 
 
 class Template:
-    """``slot`` is its own; ``worker`` is what a new worker runs."""
+    """``slot`` is the template's own; ``worker`` is what a new worker runs."""
 
     def __init__(self, pool: str, board: Board, slot: Slot, worker: Callable[[Slot], int]) -> None:
         self._pool = pool
@@ -59,7 +59,7 @@ class Template:
         self._slot.deadline = time.monotonic() + _STALL_TIMEOUT
 
     def _wanted(self) -> list[Slot]:
-        """The slots that the master wants filled; it lets one template of each generation live."""
+        """The slots that the master wants filled; it keeps one template for each generation."""
         workers = self._board.of(Role.WORKER)
         return [one for one in workers if one.generation == self._slot.generation and not (one.pid or one.dead)]
 
@@ -75,7 +75,7 @@ class Template:
             _log.error("cannot fork: %s; next try in %gs", error.strerror, _CHECK_INTERVAL)
 
     def _begin(self, slot: Slot, life: int) -> int:
-        """The new worker: it starts once the master knows it, and the master kills those that it does not know."""
+        """The new worker: it starts once the master has noted it; the master kills workers that it does not know."""
         fork.signal_other(self._master, signal.SIGUSR1, lambda pid: os.getppid() == pid)
         while (slot.pid, slot.incarnation, os.getppid()) == (os.getpid(), life, self._master):
             if slot.start_time:
@@ -87,5 +87,5 @@ class Template:
 def _warn_of_threads() -> None:
     if others := other_threads():
         _log.warning(
-            "the modules started threads=%d at their import: a fork has none of them, so no worker has", others
+            "importing the modules started threads=%d: threads do not survive a fork, so no worker has them", others
         )

@@ -79,7 +79,7 @@ OF_ENDINGS = {
                 "if type(score) == 'string' and is_held(score, tonumber(tag)) then",
                 "if true then",
             ),
-            ("steward/publish.py", "_REPORTED_EACH, _REFRESH, STALE = 0.5,", "_REPORTED_EACH, _REFRESH, STALE = 0.02,"),
+            ("steward/publish.py", "_REPORT_PERIOD, _REFRESH, STALE = 0.5,", "_REPORT_PERIOD, _REFRESH, STALE = 0.02,"),
             ("steward/publish.py", "        if written:\n", f"        {_PAUSE}\n        if written:\n"),
         ),
         replace(_STEPS, step_modes=("nap",)),

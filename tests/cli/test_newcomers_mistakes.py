@@ -106,13 +106,13 @@ def typed(project: Path, *words: str, **env: str) -> Done:
     [
         ("jbos", "cannot import jbos: there is no jbos in {here} (the working directory), and PYTHONPATH is not set; "
                  "did you mean jobs?"),
-        ("jobs.py", "jobs ({here}/jobs.py) is a module and no package; say jobs, without .py"),
+        ("jobs.py", "jobs ({here}/jobs.py) is a module, not a package; say jobs, without .py"),
         ("src/shop/tasks", "'src/shop/tasks' is not a module's name like app.jobs"),
         ("shop.tasks", "it is in {here}/src: set PYTHONPATH=src, or pip install -e . if it is a project"),
         ("raises", "cannot import raises: KeyError: 'SHOP'"),
         ("syntax", "cannot import syntax: SyntaxError: invalid syntax (syntax.py, line 1)"),
         ("leaves", "what a module runs as a program belongs under if __name__ == '__main__'"),
-        ("empty", "no job is registered by empty ({here}/empty.py): is @job there"),
+        ("empty", "no job is registered by empty ({here}/empty.py): is @job missing"),
         ("nohandle", "no job is registered by nohandle ({here}/nohandle.py): nohandle.A has no handle()"),
     ],
 )  # fmt: skip

@@ -65,7 +65,7 @@ def test_a_lock_that_is_elsewhere_is_said(site, locked, case):
     locked(case, "another name:7")
     log = work(site)
 
-    assert 1 == log.count("its unique lock was not there to be released")
+    assert 1 == log.count("its unique lock was not found at its release")
     assert "set restart_key with the prefix of Laravel's cache" in log
 
 
@@ -75,7 +75,7 @@ def test_a_lock_that_the_payload_does_not_name_is_said(site, server, locked):
     locked("scheduled", "App\\Jobs\\Unique:7")
     log = work(site)
 
-    assert 1 == log.count("stays held: no payload names it, so give its handler unique_id")
+    assert 1 == log.count("stays held: the payload does not name it; set unique_id on its handler")
     assert [b"laravel_unique_job:App\\Jobs\\Unique:7"] == server.keys("*laravel_unique_job:*")
 
 

@@ -149,7 +149,7 @@ def test_a_listener_says_that_it_is_unique(version, case):
     locks = tuple(Unlock(name, OWNER if version in WITH_OWNER else "") for name in names)
 
     assert [locks] * 3 == [
-        REFUSING.after(found).unlocks, HANDING.after(found, FAILURE).unlocks, REFUSING.said_locks(found),
+        REFUSING.after(found).unlocks, HANDING.after(found, FAILURE).unlocks, REFUSING.named_locks(found),
     ]  # fmt: skip
     assert ("", "", None) == (refusal(found), REFUSING.warning(found), outcome(found))
     assert Claim("7", "until" in case) == REFUSING.claim(found)
@@ -184,7 +184,7 @@ def test_a_lock_of_which_the_owner_alone_is_known_is_looked_for_by_the_names_of_
 
     assert Unlock("laravel_unique_job:App\\Jobs\\Unique:", OWNER) in locks
     assert {OWNER} == {lock.owner for lock in locks}
-    assert () == REFUSING.said_locks(found)
+    assert () == REFUSING.named_locks(found)
 
 
 def test_a_lock_whose_id_only_php_knows_is_told_or_handed_over():
@@ -192,7 +192,7 @@ def test_a_lock_whose_id_only_php_knows_is_told_or_handed_over():
     made_in_php = decode(text.replace(ID, 's:8:\\"uniqueId\\";O:1:\\"X\\":0:{}').encode())
 
     assert ID in text
-    assert "its unique lock has an id that only PHP knows: it stays held" in REFUSING.warning(made_in_php)
+    assert "only PHP knows the id of its unique lock, so the lock stays held" in REFUSING.warning(made_in_php)
     assert (NOTHING, False) == (REFUSING.after(made_in_php), outcome(made_in_php)["data"]["unlocked"])
 
 

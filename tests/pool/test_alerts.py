@@ -477,7 +477,7 @@ def test_without_the_table_of_locks_every_pool_sends_its_own_notices_and_says_so
     assert [("one", "raised", "wait"), ("two", "raised", "wait"), ("two", "cleared", "wait")] == pool.sent()
     refused = [one.message for one in caplog.records if "cache_locks" in one.message]
     assert 2 == len(refused)
-    assert "pools do not agree who sends a notice, so each sends its own: the file " in refused[0]
+    assert "pools cannot agree on who sends a notice, so each sends its own: the file " in refused[0]
     assert " has no table cache_locks" in refused[0]
 
 

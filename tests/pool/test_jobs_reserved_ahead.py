@@ -48,7 +48,7 @@ def test_after_a_time_without_jobs_the_first_is_reserved_alone():
     prefetch_size = PrefetchSize(0)
     reserves(prefetch_size, QUICK)
 
-    prefetch_size.begin_anew()
+    prefetch_size.start_over()
     assert 1 == prefetch_size.ahead()
 
 

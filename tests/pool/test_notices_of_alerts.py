@@ -177,7 +177,7 @@ def test_at_most_a_hundred_notices_wait_and_the_oldest_are_given_up(events, tmp_
     for number in range(103):
         box.add({**NOTICE, "subject": f"queue{number}"})
 
-    assert ["more than 100 notices wait"] == events.problems
+    assert ["more than 100 notices are waiting"] == events.problems
     assert "queue0" == events.all[0].subject
 
 
@@ -219,7 +219,7 @@ def test_an_answer_that_is_no_success_is_reported(events):
     with hook(plain(500)) as server:
         send(outbox(events, webhook=Webhook(server.url)))
 
-    assert ["the server answers 500 Internal Server Error"] == events.problems
+    assert ["the server answered 500 Internal Server Error"] == events.problems
 
 
 @pytest.mark.bad_input("B152")
@@ -227,7 +227,7 @@ def test_no_redirect_is_followed(events):
     with hook() as other, hook(plain(302, Location=other.url)) as server:
         send(outbox(events, webhook=Webhook(server.url)))
 
-    assert ["the server answers 302 Found"] == events.problems
+    assert ["the server answered 302 Found"] == events.problems
     assert [] == other.paths
 
 
@@ -266,7 +266,7 @@ def test_a_server_that_is_not_there_is_reported_without_its_url(events):
 def test_a_host_that_cannot_be_one_is_reported_in_a_line(events, log, host):
     send(outbox(events, webhook=Webhook(f"http://{host}/s3cr3t")))
 
-    assert ["the server's name or its answer has no valid form: UnicodeError"] == events.problems
+    assert ["the server's name or its answer is malformed: UnicodeError"] == events.problems
     assert [] == log.messages
 
 

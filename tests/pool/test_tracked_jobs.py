@@ -157,7 +157,7 @@ def test_a_job_whose_worker_is_killed_when_it_is_done_is_done(tracked):
         done = job.wait(60)
 
     assert ("done", None) == (done.state, done.result)
-    assert "its worker died before it was kept" == done.result_problem
+    assert "the worker died before the result was stored" == done.result_problem
 
 
 def test_a_job_that_is_stopped_at_once_waits_again(tracked):

@@ -91,7 +91,7 @@ def test_a_lock_that_is_not_where_it_should_be_is_told_once_for_each_name(stores
 
     odd = [event for event in told if isinstance(event, PayloadOdd)]
     assert ["app.one", "app.two"] == [event.job.name for event in odd]
-    assert "whoever pushed it has another url, prefix or restart_key" in odd[0].oddity
+    assert "the pusher uses another url, prefix or restart_key" in odd[0].oddity
 
 
 def test_the_setting_is_named_where_laravel_has_the_lock_elsewhere(stores, told):
@@ -275,9 +275,9 @@ def test_a_verdict_that_went_unanswered_is_known_until_it_is_answered(stores, lo
     with pytest.raises(StoreDown):
         writer.settle(Settlement(lease, found, Release(0.0), ERROR, "crashes"))
     # Executed: whoever judged anew would count a crash more, and might fail what has been released.
-    assert (Tallies(crashes=1), Release(0.0)) == (stores.queue.tallies("a"), writer.begun(lease))
+    assert (Tallies(crashes=1), Release(0.0)) == (stores.queue.tallies("a"), writer.unanswered_verdict(lease))
     assert writer.settle(Settlement(lease, found, Release(0.0), ERROR, "crashes"))
-    assert (Tallies(crashes=1), None) == (stores.queue.tallies("a"), writer.begun(lease))
+    assert (Tallies(crashes=1), None) == (stores.queue.tallies("a"), writer.unanswered_verdict(lease))
 
 
 def test_a_stop_ends_the_insisting_while_the_store_is_away(stores, lossy, told):
