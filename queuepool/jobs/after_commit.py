@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from queuepool.stores.contract import NewJob, PushStore
 
 _TAKES = (
-    "after_commit takes a Session or AsyncSession of SQLAlchemy's, or a connection of Django's, and not a {}: other "
-    "connections do not say when they have committed"
+    "after_commit takes an SQLAlchemy Session or AsyncSession, or a Django connection, not a {}: other connections do "
+    "not report their commits"
 )
 #: where a session keeps its own, in ``Session.info``
 _PENDING = "queuepool after_commit"
@@ -123,7 +123,7 @@ def _carry_out(due: Sequence[Act]) -> None:
         try:
             act()
         except StoreError as error:
-            error.add_note(f"the transaction is committed; {len(due) - number} of its jobs are not pushed")
+            error.add_note(f"the transaction is committed, but {len(due) - number} of its jobs were not pushed")
             raise
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 _WORDS = (
-    "%s was dispatched while modules are imported: it is pushed again at every start of a worker or a template; what a"
-    " module runs as a program belongs under if __name__ == '__main__'"
+    "%s was dispatched during an import: every start of a worker or template would push it again; put what the module"
+    " runs as a program under if __name__ == '__main__'"
 )
 _log = logging.getLogger("queuepool")
 #: asked at each push: an import is under way

@@ -101,7 +101,7 @@ def _serialized(name: str, value: PhpValue) -> str:
     from queuepool.payload.php_serialize import serialize  # imported here: most programs add nothing
 
     if not isinstance(name, str):
-        raise PhpDataRefused(f"context: the name {name!r} is not a text")
+        raise PhpDataRefused(f"context: the name {name!r} is not a string")
     try:
         serialize(name)  # the name goes into the same payload
         return serialize(value)

@@ -105,7 +105,7 @@ class Current:
         second. Raises ``ValueError`` for any other fraction.
         """
         if isinstance(fraction, bool) or not isinstance(fraction, (int, float)) or not 0 <= fraction <= 1:
-            raise ValueError(f"progress is a number from 0 to 1, not {fraction!r}")
+            raise ValueError(f"progress must be a number from 0 to 1, not {fraction!r}")
         note = str(note)[:_MOST_NOTE]
         self.run = self.run._replace(progress=float(fraction), note=note)
         _show_progress(float(fraction), note)
@@ -145,7 +145,7 @@ _show_progress: Callable[[float, str], None] = _shown_nowhere
 def current() -> Current:
     """The running job. Raises ``QueuepoolError`` if none is running."""
     if _running is None:
-        remedy = "for a test, queuepool.testing has run_now() and as_current()"
+        remedy = "in a test, use run_now() or as_current() of queuepool.testing"
         raise QueuepoolError(f"no job is running in this process: {remedy}")
     return _running
 

@@ -21,7 +21,7 @@ def seconds_until(delay: Delay) -> float:
     seconds = _seconds_of(delay)
     # No database holds any time: the column of PostgreSQL's table ends in 2038.
     if seconds > values.LONGEST:
-        raise ValueError(f"{delay!r} is too long a delay: ten years (87600h) are the most")
+        raise ValueError(f"the delay {delay!r} is too long: the maximum is ten years (87600h)")
     return max(seconds, 0.0)
 
 
@@ -35,4 +35,4 @@ def _seconds_of(delay: object) -> float:
             return float(delay)
     except (OverflowError, ValueError):  # the first and last days of the calendar; an int beyond any float
         pass
-    raise ValueError(f"{delay!r} is no delay: give seconds, '5m', a timedelta or a datetime")
+    raise ValueError(f"{delay!r} is not a delay: give seconds, '5m', a timedelta or a datetime")

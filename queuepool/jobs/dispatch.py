@@ -65,7 +65,7 @@ def bound(queue: Queue, sending: Sending) -> Queue:
     if sending.within is None:
         return queue.after_commit(sending.after_commit)
     if sending.after_commit is not None:
-        raise ValueError("within or after_commit: a job is pushed in the transaction, or after it")
+        raise ValueError("give within or after_commit, not both: a job is pushed in the transaction or after it")
     return queue.within(sending.within)
 
 

@@ -115,8 +115,8 @@ def _check_length(name: str, settings: ConnectionSettings) -> None:
 
     if (length := len(lock_prefix_of(settings, "sql") + name)) > _LONGEST_KEY:
         raise ValueError(
-            f"its unique lock has {length} characters, at most {_LONGEST_KEY} fit into a database: {name[:60]!r}...; "
-            "give a digest of what makes it unique"
+            f"the key of its unique lock has {length} characters, a database holds {_LONGEST_KEY}: {name[:60]!r}...; "
+            "use a digest as the identity"
         )
 
 
@@ -206,7 +206,7 @@ def _written(value: object) -> object:
         return value.total_seconds()
     if isinstance(value, Backoff):
         if value.jitter:
-            raise ValueError("backoff: jitter is the worker's: write it with @job; a payload has plain delays")
+            raise ValueError("backoff: only the worker adds jitter: set it in @job; a payload holds plain delays")
         value = value.delays
     return _backoff_text(tuple(value)) if isinstance(value, (list, tuple)) else value
 

@@ -73,7 +73,7 @@ def found(stores: Stores, job_id: str) -> JobState | None:
     try:
         return _state_of(job_id, _facts_in(text), stores.queue.now)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        raise StoreError(f"what is kept as the state of job {job_id} is none: {error}") from error
+        raise StoreError(f"the stored state of job {job_id} cannot be read: {error}") from error
 
 
 def _facts_in(text: bytes) -> dict[str, Any]:

@@ -211,14 +211,14 @@ def _resolved(annotations: Mapping[str, Any], known: Mapping[str, Any]) -> Itera
 # Converters for single values from the text or number that stands for them in JSON.
 
 Converter = Callable[[Any], Any]
-_WORDS = {str: "a text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
+_WORDS = {str: "a string", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
 #: for each type: the types it has in JSON, how it is read, and its name in errors; the first match counts
 _SCALARS: tuple[tuple[type, tuple[type, ...], Callable[[Any, Any], object], str], ...] = (
     (datetime, (str,), lambda cls, text: cls.fromisoformat(text), "an ISO date and time"),
     (date, (str,), lambda cls, text: cls.fromisoformat(text), "an ISO date"),
     (time, (str,), lambda cls, text: cls.fromisoformat(text), "an ISO time"),
     (timedelta, (int, float), lambda cls, number: cls(seconds=number), "a number of seconds"),
-    (Decimal, (str, int, float), lambda cls, number: cls(str(number)), "a decimal number, best as a text"),
+    (Decimal, (str, int, float), lambda cls, number: cls(str(number)), "a decimal number, preferably a string"),
     (UUID, (str,), lambda cls, text: cls(text), "a UUID"),
     (PurePath, (str,), lambda cls, text: cls(text), "a path"),
 )
@@ -234,7 +234,7 @@ class Unreadable(TypeError):
         self.place = ""
 
     def __str__(self) -> str:
-        return f"{self.place} is {self.found}, and not {self.expected}"
+        return f"{self.place} is {self.found}, not {self.expected}"
 
 
 def reader_of(cls: type) -> Converter | None:
@@ -267,7 +267,7 @@ def key_of(hint: Any, at_door: bool) -> Converter | None:
     ``at_door`` as for ``converter_of``.
     """
     if hint in (int, float):
-        return partial(_scalar, hint, (str,), "a number in a text")
+        return partial(_scalar, hint, (str,), "a number in a string")
     if not isinstance(hint, type):
         return None
     return left_alone if at_door and is_applications(hint) else reader_of(hint)

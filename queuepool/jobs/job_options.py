@@ -123,8 +123,8 @@ def _expires(options: JobOptions) -> float | None:
     if expires == 0:
         raise ConfigError("@job", "expires must be above 0: a job that may never begin need not be pushed")
     if expires and options.get("schedule") is not None:
-        how = "its time is the schedule's, not a dispatch's; [schedule] late says how late one may be made good"
-        raise ConfigError("@job", f"expires cannot go with schedule: {how}")
+        how = "its time is set by the schedule; use [schedule] late to limit how late a job may begin"
+        raise ConfigError("@job", f"expires cannot be combined with schedule: {how}")
     return expires
 
 
@@ -172,13 +172,13 @@ def _soft_timeout(value: object, timeout: float | None) -> float | None:
 
 def _check_unique(options: JobOptions) -> None:
     if not callable(options.get("unique_id", str)):
-        raise ConfigError("@job", "unique_id is a function of the job's arguments, which returns the identity")
+        raise ConfigError("@job", "unique_id must be a function of the job's arguments that returns the identity")
     if not isinstance(options.get("unique") or "", str):
-        raise ConfigError("@job", 'unique is a text with the arguments in braces, like "{order}"')
+        raise ConfigError("@job", 'unique must be a string with the arguments in braces, like "{order}"')
     if not options.get("unique_for", 1):
-        raise ConfigError("@job", "unique_for must be above 0: a lock without an end could be held for ever")
+        raise ConfigError("@job", "unique_for must be above 0: a lock that never expires could be held forever")
     if options.get("unique_until", "end") not in ("start", "end"):
-        raise ConfigError("@job", f"unique_until cannot be {options['unique_until']!r}: it is 'start' or 'end'")
+        raise ConfigError("@job", f"unique_until cannot be {options['unique_until']!r}: give 'start' or 'end'")
 
 
 def queue_name(name: str) -> str:
@@ -257,7 +257,7 @@ def _class_of(key: str, one: object) -> type[BaseException]:
     if not isinstance(one, type) or not issubclass(one, BaseException):
         raise ConfigError("@job", f"{key} cannot have {one!r}: {_EXAMPLE}")
     if issubclass(one, Retry):
-        raise ConfigError("@job", f"{key} cannot have {one.__qualname__}: who raises it asks for another try")
+        raise ConfigError("@job", f"{key} cannot have {one.__qualname__}: raising it already asks for another try")
     if issubclass(one, AttemptLost):
         why = "fail_on_timeout and tries decide on a timeout, max_crashes on a worker's death"
         raise ConfigError("@job", f"{key} cannot have {one.__qualname__}, which no handler raises: {why}")
@@ -270,7 +270,7 @@ def _class_of(key: str, one: object) -> type[BaseException]:
 def aliases_of(value: object) -> tuple[str, ...]:
     """The names as ``@job(aliases=...)`` gives them. Raises ``ConfigError``."""
     if not isinstance(value, (list, tuple)):
-        raise ConfigError("@job", f"aliases cannot be {value!r}: they are a list of names, as ['app.old.send']")
+        raise ConfigError("@job", f"aliases cannot be {value!r}: give a list of names, like ['app.old.send']")
     for name in value:
         check_job_name(name)
     return tuple(value)
@@ -287,9 +287,9 @@ def exponential(first: Seconds, most: Seconds, *, jitter: bool = False) -> Backo
     """
     begin, end = (round(delay_of("backoff", delay), 3) for delay in (first, most))  # as workers read them
     if not 0 < begin <= end:
-        raise ConfigError("@job", f"backoff: exponential({begin:g}, {end:g}) begins above 0, and ends no lower")
+        raise ConfigError("@job", f"backoff: exponential({begin:g}, {end:g}) must begin above 0 and end no lower")
     if not isinstance(jitter, bool):
-        raise ConfigError("@job", f"backoff: exponential: jitter cannot be {jitter!r}: it is True or False")
+        raise ConfigError("@job", f"backoff: exponential: jitter cannot be {jitter!r}: give True or False")
     growing = takewhile(lambda delay: delay < end, (begin * 2**step for step in count()))
     return Backoff((*growing, end), jitter)
 
@@ -308,4 +308,4 @@ class Retry(QueuepoolError):
     def __init__(self, reason: str = "", *, after: Delay | None = None) -> None:
         self.after = None if after is None else seconds_until(after)
         when = "later" if self.after is None else f"in {self.after:g} s"
-        super().__init__(reason or f"the handler asks for another try {when}")
+        super().__init__(reason or f"the handler asked for another try {when}")

@@ -181,6 +181,6 @@ def data_of(
     if not isinstance(class_name, str):
         raise ValueError(f"{class_name!r} is not the full name of a PHP class like App\\Jobs\\Sync")
     if not isinstance(properties, Mapping):
-        raise TypeError(f"{class_name}: its properties are a dict, not {type(properties).__name__}")
+        raise TypeError(f"{class_name}: its properties must be a dict, not {type(properties).__name__}")
     command = build_command(values.php_class(class_name), properties, protected, private)
     return {"commandName": class_name, "command": encryption.command(command) if encryption else command}

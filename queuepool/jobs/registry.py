@@ -111,7 +111,7 @@ def _left_out(handler: Handler, given: Mapping[str, Any]) -> str:
     if not is_php or keywords(inspect.signature(handler.target))[1] <= given.keys():
         return ""
     return (
-        "; PHP leaves out a property that has its class's default (SerializesModels): give the parameter that default"
+        "; PHP omits properties that have their default values (SerializesModels): give the parameter that default"
     )
 
 
@@ -140,7 +140,7 @@ def by_name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping
     if given.args and kinds & {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL}:
         if given.kwargs:
             raise TypeError(
-                f"{function.__qualname__} takes positional arguments: they cannot go with keywords in a job"
+                f"{function.__qualname__} takes positional arguments: a job cannot combine them with keywords"
             )
         return list(given.args)
     names = dict(given.arguments)
@@ -181,7 +181,7 @@ REGISTRY = Registry()
 DEFAULT = "default"
 #: most job names in one warning
 _MAX_NAMES = 3
-NO_MODULES = "no modules are named, so no job is known: say modules = app.jobs, or --modules app.jobs"
+NO_MODULES = "no modules are configured, so no jobs are known: set modules = app.jobs, or pass --modules app.jobs"
 
 
 def unserved(registry: Registry, served: Collection[str], present: Sequence[str], place: str = "") -> list[str]:
@@ -195,7 +195,7 @@ def unserved(registry: Registry, served: Collection[str], present: Sequence[str]
         if queue not in served and queue != DEFAULT:
             jobs[queue].append(name)
     together = ",".join(dict.fromkeys((*present, *jobs)))
-    return [f"{_words(queue, names)}; say queue = {together}{place}" for queue, names in jobs.items()]
+    return [f"{_words(queue, names)}; set queue = {together}{place}" for queue, names in jobs.items()]
 
 
 def unregistered(registry: Registry, wanted: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -205,12 +205,12 @@ def unregistered(registry: Registry, wanted: Mapping[str, str]) -> list[tuple[st
 
 def _unknown(registry: Registry, job: str) -> str:
     if job in registry.without_handle:
-        return f"its job {job} has no handle(): each will fail where these modules run"
-    return f"no module registers its job {job}: each will fail as unknown where these modules run"
+        return f"its job {job} has no handle(): each run will fail in workers with these modules"
+    return f"no module registers its job {job}: each run will fail as unknown in workers with these modules"
 
 
 def _words(queue: str, names: list[str]) -> str:
     return (
-        f"no pool of this configuration serves queue {queue}: unless another one does, its jobs wait for ever"
+        f"no pool in this configuration serves queue {queue}: its jobs wait forever unless another pool does"
         f" ({first_of(names, _MAX_NAMES)})"
     )

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 Aside = Callable[[Callable[[], Any]], Awaitable[Any]]
 _IN_REDIS = (
-    "within: this queue is in Redis, which takes no part in a database's transaction: use after_commit, or a queue in "
+    "within: this queue is in Redis, which cannot join a database's transaction: use after_commit, or a queue in "
     "that database"
 )
 

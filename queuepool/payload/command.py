@@ -87,7 +87,7 @@ def command_of(data: object, encrypter: Encrypter | None = None) -> ObjectComman
     fields: Mapping[str, Any] = data if isinstance(data, dict) else {}
     name, text = str(fields.get("commandName", "an object job")), fields.get("command")
     if not isinstance(text, str):
-        raise BadArguments(name, "there is no command in its data")
+        raise BadArguments(name, "its data has no command")
     try:
         return _described(parse_object(_decrypted(text, encrypter) if is_encrypted(text) else text))
     except (PhpDataRefused, CannotDecrypt) as error:

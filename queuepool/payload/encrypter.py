@@ -49,7 +49,7 @@ class Encrypter:
         """The text. Raises ``CannotDecrypt``, and ``PhpDataRefused`` if what was encrypted is no text of PHP."""
         plain = parse(self._decrypted(text).decode("utf-8", "surrogateescape"))
         if not isinstance(plain, str):
-            raise CannotDecrypt("what was encrypted is no text")
+            raise CannotDecrypt("the decrypted value is not text")
         return plain
 
     def _decrypted(self, text: str) -> bytes:

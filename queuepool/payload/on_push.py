@@ -55,7 +55,7 @@ def _given(hook: Hook, name: str, queue: str, fields: Mapping[str, object]) -> M
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise TypeError(f"{called} returned {type(given).__name__}: it returns a mapping, or None")
+        raise TypeError(f"{called} returned {type(given).__name__}: it must return a mapping or None")
     for key, value in given.items():
         _check(called, key, value)
     return given
@@ -63,7 +63,7 @@ def _given(hook: Hook, name: str, queue: str, fields: Mapping[str, object]) -> M
 
 def _check(called: str, key: object, value: object) -> None:
     if not isinstance(key, str) or not key:
-        raise ValueError(f"{called}: {key!r} is no key: a key is a text")
+        raise ValueError(f"{called}: {key!r} is not a key: a key must be a non-empty string")
     if key in RESERVED or key.startswith(("illuminate:", "qp")):
         raise ValueError(f"{called}: the key {key!r} is Laravel's or queuepool's own")
     try:

@@ -91,7 +91,7 @@ _cached_options = lru_cache(maxsize=256, typed=True)(_read_options)
 def check_name(name: object) -> None:
     """Raise ``BadPayload`` for what cannot be the name of a job."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise BadPayload(f"{name!r} is no name for a job")
+        raise BadPayload(f"{name!r} is not a job name")
 
 
 def _name(value: object) -> str:
@@ -184,8 +184,8 @@ def tags_in(fields: Mapping[str, Any]) -> tuple[str, ...]:
 def checked_tags(value: object) -> tuple[str, ...]:
     """The tags that a payload is to have. Raises ``ValueError``."""
     if not isinstance(value, (list, tuple)) or len(value) > _MOST:
-        raise ValueError(f"tags cannot be {value!r}: they are a list of at most {_MOST} texts")
+        raise ValueError(f"tags cannot be {value!r}: give a list of at most {_MOST} strings")
     for tag in value:
         if not isinstance(tag, str) or not 0 < len(tag) <= _LONGEST or not tag.isprintable():
-            raise ValueError(f"tags: {tag!r} is not a text of 1 to {_LONGEST} printable characters")
+            raise ValueError(f"tags: {tag!r} is not a string of 1 to {_LONGEST} printable characters")
     return tuple(value)

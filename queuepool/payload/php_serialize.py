@@ -56,7 +56,7 @@ def _written_scalar(value: object) -> str:
             return f"d:{repr(value).upper()};"
         case str():
             return f"s:{_sized(value)};"
-    raise PhpDataRefused(f"PHP has no such {type(value).__name__}")
+    raise PhpDataRefused(f"PHP cannot hold this {type(value).__name__}")
 
 
 def _written_pairs(pairs: Iterable[tuple[int | str, PhpValue]], depth: int) -> str:

@@ -94,7 +94,7 @@ _scan: Callable[[str, int], tuple[Any, int]] = _DECODER.scan_once  # type: ignor
 
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 _WORDS: Mapping[str, str] = MappingProxyType({
-    "duplicate-key": "two keys of a dict are one in JSON, as 1 and '1' are",
+    "duplicate-key": "two keys of a dict become one in JSON, like 1 and '1'",
     "too-deep": f"it is nested deeper than {MAX_DEPTH}",
 })  # fmt: skip
 

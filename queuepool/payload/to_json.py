@@ -84,5 +84,5 @@ def _named(cls: type) -> str:
 
 def _hint(value: object) -> str:
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return ": send text (base64), or the place where they are"
-    return ": queuepool.register_type says what to send" if type(value).__module__ != "builtins" else ""
+        return ": send text (base64), or where to find the bytes"
+    return ": tell queuepool.register_type how to send it" if type(value).__module__ != "builtins" else ""

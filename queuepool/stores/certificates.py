@@ -16,4 +16,4 @@ def explained(text: str) -> str:
     """A store's error text, with the remedy if it is such a refusal."""
     if not _STRICT.search(text):
         return text
-    return f"{text}: Python 3.13 and later demand it: issue the certificate again, as docs/security.md shows under TLS"
+    return f"{text}: Python 3.13 and later require it; reissue the certificate as docs/security.md shows under TLS"

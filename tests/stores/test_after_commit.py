@@ -131,7 +131,7 @@ def test_a_store_that_is_down_at_the_commit_is_reported_and_the_session_goes_on(
     own.commit()
     elsewhere.close()
 
-    assert ["the transaction is committed; 2 of its jobs are not pushed"] == failed.value.__notes__
+    assert ["the transaction is committed, but 2 of its jobs were not pushed"] == failed.value.__notes__
     assert [1, 2] == list(own.execute(text("SELECT id FROM orders ORDER BY id")).scalars())
 
 

@@ -210,7 +210,7 @@ def test_a_connection_to_another_database_is_refused(sql, queue, tmp_path):
         queue.within(own).push("lost")
     own.close()
 
-    assert "within: the connection leads to another database than the queue's, " in str(refused.value)
+    assert "within: the connection leads to a different database than the queue's, " in str(refused.value)
     assert "\n" not in str(refused.value)
     assert 0 == queue.size()
 
@@ -298,11 +298,11 @@ def test_a_blocking_connection_is_refused_in_a_coroutine(sql, queue):
 @pytest.mark.bad_input("B122")
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_what_is_no_connection_is_refused(sql, queue):
-    with pytest.raises(TypeError, match=r"^within takes an SQLAlchemy Session .* and not a str$"):
+    with pytest.raises(TypeError, match=r"^within takes an SQLAlchemy Session .*, not a str$"):
         queue.within(sql.settings.url).push("lost")
-    with pytest.raises(TypeError, match=r"and not a sqlalchemy\.engine\.base\.Engine$"):
+    with pytest.raises(TypeError, match=r", not a sqlalchemy\.engine\.base\.Engine$"):
         queue.within(engine_of(sql.settings.url)).push("lost")
-    with pytest.raises(TypeError, match=r"and not a sqlite3\.Cursor$"), drivers(sql.settings.url) as own:
+    with pytest.raises(TypeError, match=r", not a sqlite3\.Cursor$"), drivers(sql.settings.url) as own:
         queue.within(own.cursor()).push("lost")
 
 

@@ -34,10 +34,11 @@ def inspect_server(stores: Stores, queues: Sequence[str]) -> Iterator[Finding]:
     denied, denied_by_hand = list(_denied(stores, queues)), list(_denied_by_hand(stores))
     yield from (Finding(Grade.FAIL, what, words) for words in denied)
     if not denied:
-        yield Finding(Grade.OK, what, "every command that is needed is permitted")
+        yield Finding(Grade.OK, what, "every needed command is permitted")
     if denied_by_hand:
         words = (
-            f"enough for a pool, not for failed, retry, clear …: the user may not run {', '.join(denied_by_hand)} (ACL)"
+            "enough for a pool, but not for failed, retry, clear …: "
+            f"the user may not run {', '.join(denied_by_hand)} (ACL)"
         )
         yield Finding(Grade.WARN, what, words)
 
@@ -63,7 +64,7 @@ def _server(stores: Stores) -> Iterator[tuple[Grade, str]]:
 def _version(version: str) -> tuple[Grade, str]:
     numbers = tuple(map(int, re.findall(r"\d+", version)[:2]))
     if not numbers:
-        return Grade.WARN, "the server does not say its version"
+        return Grade.WARN, "the server does not report its version"
     if numbers < _OLDEST:
         return Grade.FAIL, f"version {version}: at least 6.2 is needed"
     return Grade.OK, f"version {version}"
@@ -73,13 +74,13 @@ def _persistence(about: Mapping[str, Any]) -> tuple[Grade, str]:
     if about.get("aof_enabled"):
         return Grade.OK, "appendonly yes"
     return Grade.WARN, (
-        "appendonly no: a kill of Redis loses the jobs pushed since the last snapshot; set appendonly yes"
+        "appendonly no: a crash of Redis loses the jobs pushed since the last snapshot; set appendonly yes"
     )
 
 
 def _eviction(policy: str) -> tuple[Grade, str]:
     if not policy:
-        return Grade.WARN, "the server does not say its maxmemory-policy"
+        return Grade.WARN, "the server does not report its maxmemory-policy"
     if policy != "noeviction":
         return Grade.FAIL, f"maxmemory-policy {policy}: a full server would drop jobs; set noeviction"
     return Grade.OK, "maxmemory-policy noeviction"
@@ -92,12 +93,13 @@ def _room(stores: Stores, about: Mapping[str, Any]) -> Iterator[tuple[Grade, str
     try:
         stores.queue.ask_for_room()
     except StoreFull:
-        yield Grade.FAIL, f"the server is full and refuses new jobs{numbers}; raise maxmemory, or let pools work it off"
+        remedy = "raise maxmemory, or let pools work off the jobs"
+        yield Grade.FAIL, f"the server is full and refuses new jobs{numbers}; {remedy}"
     except StoreError:
         return  # the user may not ask, which is said elsewhere
     else:
         if used > _NEARLY * most > 0:
-            yield Grade.WARN, f"the server is nearly full{numbers}; then it refuses new jobs"
+            yield Grade.WARN, f"the server is nearly full{numbers}; once full, it refuses new jobs"
 
 
 def _denied(stores: Stores, queues: Sequence[str]) -> Iterator[str]:

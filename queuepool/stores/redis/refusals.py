@@ -28,8 +28,8 @@ _PASSING = (
 )  # fmt: skip
 
 _KINDS = {
-    "cluster": "this is a node of a Redis Cluster, for which there is no client here yet: name a server of its own",
-    "sentinel": "this is a Sentinel, which holds no jobs and is not asked yet: name the server that it watches",
+    "cluster": "this is a Redis Cluster node, and clusters are not supported yet: name a standalone server",
+    "sentinel": "this is a Sentinel, which holds no jobs and is not supported yet: name the server that it monitors",
 }
 _CLUSTER_MESSAGES = re.compile("cluster mode|cluster node|hash to the same slot|Hash slot not served|different slots")
 _UNKNOWN = re.compile(r"unknown command [`'](\w+)")
@@ -46,7 +46,7 @@ def translated(error: redis.RedisError, verb: str, names: Sequence[Any], source:
     if text.startswith("RETIRED"):
         return TagRetired(text)
     if isinstance(error, redis.AuthenticationError):
-        return LoginRefused(f"the server does not accept user and password: {text}")
+        return LoginRefused(f"the server rejected the user or password: {text}")
     is_cluster = isinstance(error, _CLUSTERS) and not isinstance(error, redis.exceptions.MasterDownError)
     if found := _unfit_by(text, is_cluster=is_cluster):
         return found

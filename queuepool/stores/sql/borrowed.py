@@ -23,11 +23,11 @@ from queuepool.stores.sql.sqlite import identity_of
 T = TypeVar("T")
 _ASYNCHRONOUS = "within: the connection is asynchronous: await apush(...) or adispatch(...)"
 _LOCK_ELSEWHERE = (
-    "within: the lock of this job is in another store, which takes no part in a transaction: use after_commit"
+    "within: this job's unique lock is in another store, which cannot join the transaction: use after_commit"
 )
 _BLOCKS = (
-    "within: this connection blocks the event loop, in whose thread it must be used: give an AsyncSession or an "
-    "AsyncConnection, or call dispatch instead of adispatch, push instead of apush"
+    "within: this connection would block the event loop: give an AsyncSession or an AsyncConnection, or call dispatch "
+    "instead of adispatch, push instead of apush"
 )
 #: an id of the database that a connection leads to, the same whatever the address by which the server was reached
 _DATABASES = {
@@ -68,7 +68,7 @@ class Borrowing:
         )
         if not is_same:
             where = masked(self._client.url)
-            raise ValueError(f"within: the connection leads to another database than the queue's, {where}")
+            raise ValueError(f"within: the connection leads to a different database than the queue's, {where}")
 
     def _is_own_file(self, connection: Callers) -> bool:
         path = connection.execute(text(_DATABASES["sqlite"])).scalar()
@@ -249,7 +249,7 @@ def adapted(connection: Any) -> Callers:
         return DriverConnection(connection.vendor, connection.cursor, sys.modules["django.db.utils"].Error)
     driver = next((name for name in _packages_of(connection) if name in _DRIVERS), "")
     if not driver or not hasattr(connection, "commit"):
-        raise TypeError(f"within takes {_TAKES}, and not a {_name_of(connection)}")
+        raise TypeError(f"within takes {_TAKES}, not a {_name_of(connection)}")
     _refuse_autocommit(commits_at_once(_DRIVERS[driver], connection))
     return DriverConnection(_DRIVERS[driver], connection.cursor, sys.modules[driver].Error)
 
@@ -282,7 +282,7 @@ def _unwrapped(connection: Any) -> Any:
 def _refuse_autocommit(is_on: bool) -> None:
     if is_on:
         raise ValueError(
-            "within: the connection is in autocommit, so that nothing could be undone: begin a transaction"
+            "within: the connection is in autocommit, so nothing could be rolled back: begin a transaction"
         )
 
 

@@ -198,7 +198,7 @@ class SqlClient:
         former = former_of(connection, file, self.database.migrate)
         self.forget_former()
         self._former, self._mine, self.replaced = former, None, self.replaced + 1
-        raise StoreDown(f"the file {file.path} was replaced: what is there now is opened")
+        raise StoreDown(f"the file {file.path} was replaced; opening the new one")
 
     @contextmanager
     def _translating(self) -> Iterator[None]:

@@ -31,7 +31,7 @@ _NO_COLUMN = re.compile(r"no such column|has no column named")  # SQLite has no 
 #: raised by a driver itself, without a code from the server
 _UNANSWERED = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
 _READ_ONLY = "25006"
-_NO_TRANSACTIONS = "the pooler has no transactions (pool_mode statement): set its pool_mode to transaction or session"
+_NO_TRANSACTIONS = "no transactions through the pooler (pool_mode statement): set its pool_mode to transaction or session"
 #: errors of prepared statements where a pooler lends sessions without showing it
 _MIXED_UP = re.compile(r"26000|42P05")
 _MIXED = "a pooler mixes up prepared statements of several clients: add ?prepare_threshold=none to the url"
@@ -60,7 +60,7 @@ class Database:
         """The problem that it has no such table, and what to do."""
         where = f"the file {database_of(self.url)}" if scheme_of(self.url) == "sqlite" else masked(self.url)
         remedy = _NO_BATCHES if table == self.batches else f"run `{self.migrate}`"
-        return f"{where}{', which another program has made,' if self.by_others else ''} has no table {table}: {remedy}"
+        return f"{where}{', which another program created,' if self.by_others else ''} has no table {table}: {remedy}"
 
 
 def is_taken_back(error: exc.SQLAlchemyError) -> bool:
@@ -85,9 +85,9 @@ def translated(error: exc.SQLAlchemyError, database: Database) -> StoreError:
     if _MIXED_UP.fullmatch(code):
         return StoreUnfit(_MIXED)
     if _LOGIN.fullmatch(code):
-        return LoginRefused(f"the database does not accept user, password or database: {text}")
+        return LoginRefused(f"the database rejected the user, password or database name: {text}")
     if code == _READ_ONLY:
-        return StoreDown(f"the database is read-only, as a standby is: {text}")
+        return StoreDown(f"the database is read-only, like a standby: {text}")
     if _DENIED.fullmatch(code) or _NO_COLUMN.search(text):
         return StoreDenied(text)
     if _FULL.fullmatch(code):

@@ -48,7 +48,7 @@ class Leases:
         """Connect, unless connected. Raises ``StoreDown`` where the tag was not drawn: a file has replaced another."""
         self._client.ask(lambda _: None)
         if self._joined != self._client.replaced:
-            raise StoreDown("the file is another than the one in which this worker has drawn its tag")
+            raise StoreDown("the SQLite file was replaced after this worker took its tag")
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease]) -> Reservation:
         """As the contract says."""

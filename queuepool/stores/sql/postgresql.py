@@ -133,4 +133,4 @@ def _bounded(generator: Generator[Any, Any, Any], timeout: float) -> Generator[A
             return done.value
         ready = yield wanted
         if not ready and time.monotonic() >= ends:
-            raise OperationalError(f"the server has said nothing for {timeout:g} seconds")
+            raise OperationalError(f"the server has not responded for {timeout:g} seconds")

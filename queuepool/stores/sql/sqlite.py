@@ -17,8 +17,8 @@ from queuepool.errors import StoreDenied, StoreDown, StoreUnfit
 
 _log = logging.getLogger("queuepool")
 _MADE = (
-    "no url says where the queue is: it is the new file {}. A pool finds it when it is started in this directory, "
-    "or with the same configuration (QUEUEPOOL_CONFIG)"
+    "no url is set, so the queue is the new file {}. A pool finds it if it is started in this directory, or with the "
+    "same configuration (QUEUEPOOL_CONFIG)"
 )
 #: of a new file, but for what the umask takes away
 _MODE = 0o660
@@ -72,7 +72,7 @@ def connect(path: Path, *, durable: bool, timeout: float, create: Sequence[str],
         if not path.parent.is_dir():
             raise StoreDenied(f"there is no directory {path.parent}")
         if not create:
-            raise StoreDenied(f"there is no file {path}: make it with `{migrate}`")
+            raise StoreDenied(f"there is no file {path}: create it with `{migrate}`")
         if not os.access(path.parent, os.W_OK):
             raise StoreUnfit(f"{path.parent} cannot be written to: {_ELSEWHERE}")
         if _make(path, create) and durable:  # a producer in the wrong directory would wait for its jobs in vain

@@ -115,8 +115,8 @@ TABLES = ("jobs", "failed_jobs", "cache", "cache_locks")
 REQUIRED = TABLES[:3]
 #: the settings that give them other names
 _KEYS = {"jobs": "jobs_table", "failed_jobs": "failed_table", "cache": "cache_table", "cache_locks": "lock_table"}
-_OTHER_NAME = "if another program has made it, name ours by [connection] {} (docs/producers.md#names-of-tables)"
-_NO_UUID = "as before Laravel 8: add it, varchar(255), unique, and give every row its own"
+_OTHER_NAME = "if another program created it, name ours by [connection] {} (docs/producers.md#names-of-tables)"
+_NO_UUID = "as before Laravel 8: add it, varchar(255), unique, and fill it in every row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def oddity_of(connection: Connection, table: Table) -> str:
     most = schema_of(connection, table).most_attempts
     if most > 255:
         return ""
-    return f"the column attempts of {table.name} is tinyint, as before Laravel 13: a job's {most}th attempt fails it"
+    return f"the column attempts of {table.name} is tinyint, as before Laravel 13: a job fails at its {most}th attempt"
 
 
 def missing(connection: Connection, tables: Tables) -> str:
@@ -163,7 +163,7 @@ def _columns(connection: Connection, table: Table) -> dict[str, Any]:
 def _problems(usual: str, table: Table, columns: Mapping[str, Any]) -> Iterator[str]:
     missing, name = sorted(table.columns.keys() - columns.keys()), table.name
     if usual == "jobs" and "reserved" in columns:
-        yield f"the table {name} has a column `reserved`, as of Laravel 5.2: migrate it to Laravel 5.3 or later"
+        yield f"the table {name} has a column `reserved`, as in Laravel 5.2: migrate it to Laravel 5.3 or later"
     elif usual == "failed_jobs" and missing == ["uuid"]:
         yield f"the table {name} has no column uuid, {_NO_UUID}"
     elif missing:

@@ -25,7 +25,7 @@ class Tidy(Connection):  # type: ignore[misc]
     def _execute_command(self, command: int, sql: str | bytes) -> None:
         raw = sql.encode(self.encoding) if isinstance(sql, str) else sql
         if self.most_bytes and len(raw) >= self.most_bytes:
-            words = f"a statement of {len(raw)} bytes is more than the server's max_allowed_packet, {self.most_bytes}"
+            words = f"a statement of {len(raw)} bytes exceeds the server's max_allowed_packet, {self.most_bytes}"
             raise pymysql.DataError(_TOO_LARGE, words)
         super()._execute_command(command, raw)
 
@@ -36,7 +36,7 @@ class Tidy(Connection):  # type: ignore[misc]
             if not isinstance(error.__context__, TimeoutError):
                 raise
             # Not a lost connection, which would be opened again: that would wait for the silent server twice.
-            raise pymysql.OperationalError(_SILENT, "the server says nothing") from error
+            raise pymysql.OperationalError(_SILENT, "the server does not respond") from error
 
     def connect(self, sock: socket.socket | None = None) -> None:
         if sock is None and self.unix_socket:

@@ -87,7 +87,7 @@ class FormerFile:
 def former_of(connection: Connection, file: FileConnection, migrate: str) -> FormerFile:
     """The former file. Raises ``StoreDown`` as long as no other file has taken its place: it may come back."""
     if not file.path.exists():
-        raise StoreDown(f"there is no file {file.path}: put it back, or make it with `{migrate}`")
+        raise StoreDown(f"there is no file {file.path}: put it back, or create it with `{migrate}`")
     return FormerFile(connection, file)
 
 

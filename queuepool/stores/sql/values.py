@@ -83,7 +83,7 @@ class SqlValues(SqlLocks):
             self.put_within(connection, name, value.decode(), _FOREVER)
             kept = connection.execute(select(self._cache.c.key).where(self._cache.c.key == name)).scalar_one()
             if kept != name:
-                raise StoreError(f"the database takes the key {name!r} for {kept!r}, which is there (its collation)")
+                raise StoreError(f"the database's collation treats the key {name!r} as the existing {kept!r}")
 
         self._client.transaction(work)
 
