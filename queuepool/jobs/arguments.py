@@ -44,10 +44,10 @@ class Reader:
 
 
 def door_reader_of(target: Any) -> Reader | None:
-    """A reader for a look at arguments that are about to be pushed: it calls no code of the application's."""
+    """A reader that checks arguments before a push; it calls none of the application's code."""
     try:
         return _reader_with(target, hints_of(target), at_door=True)
-    except Exception:  # noqa: BLE001 - annotations are user code, and the worker says what it cannot read
+    except Exception:  # noqa: BLE001 - annotations are user code; the worker reports what it cannot read
         return None
 
 

@@ -14,7 +14,7 @@ _REMEDY = 'give it one: @job("shop.send")'
 
 
 def check_runs(name: str, function: object) -> None:
-    """Raises ``ConfigError`` for what a worker cannot call: no function, a generator, or a method."""
+    """Raises ``ConfigError`` for what a worker cannot run: not a function, a generator, or a method."""
     if not callable(function):
         raise ConfigError("@job", f"{name!r} is not a function{_remedy(function)}")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
@@ -24,7 +24,7 @@ def check_runs(name: str, function: object) -> None:
 
 
 def _remedy(function: object) -> str:
-    """For what only looks like one in its class: a class method, a property."""
+    """For what only looks like a function in its class: a class method, a property."""
     if not hasattr(type(function), "__get__"):
         return ""
     kind = type(function).__name__
@@ -32,7 +32,7 @@ def _remedy(function: object) -> str:
 
 
 def check_job_name(name: object) -> None:
-    """Raises ``ConfigError`` for what no payload can name."""
+    """Raises ``ConfigError`` for a name that no payload can have."""
     if not isinstance(name, str) or not name.strip():
         raise ConfigError("@job", f"{name!r} is not a job name: give a string that is not blank")
     try:
@@ -89,6 +89,6 @@ def _is_method(function: Any) -> bool:
 
 
 def _module_of(name: str) -> str:
-    """The name under which other modules import it, also for a program run by ``python -m``."""
+    """The name under which other modules import it, even if it runs by ``python -m``."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return spec.name.removesuffix(".__main__") if name == "__main__" and spec else name

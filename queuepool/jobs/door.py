@@ -1,4 +1,4 @@
-"""The rule for all that is pushed, by whatever call: what no worker serves or no store holds is refused here.
+"""Checks of every push, whatever the call: refuses queues that no pool can serve and values that no store holds.
 
 Errors begin with the name of the job, since a dispatch may be one of many.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from queuepool.jobs.delay import Delay
 
 
-#: characters of a key in the table ``cache_locks``. SQLite would hold more, but not what comes after it
+#: characters of a key in the table ``cache_locks``. SQLite would hold more, but not the database that may follow it
 _LONGEST_KEY = 255
 _NO_FIELDS: Mapping[str, object] = MappingProxyType({})
 
@@ -36,7 +36,7 @@ class Terms(NamedTuple):
 
     queue: str
     delay: float = 0.0
-    #: how long their states are kept after their ends; 0 = they are not tracked
+    #: how long their states are kept after they end; 0 = they are not tracked
     track: float = 0.0
     #: as payload fields
     options: Mapping[str, object] = _NO_FIELDS
@@ -56,8 +56,8 @@ def terms_of(
     encrypted: bool = False,
     lock: Lock | None = None,
 ) -> Terms:
-    """The terms of a push of this job, or without a name of bytes; ``options`` as ``Queue.push`` takes them, or those
-    of a registered job.
+    """The terms for a push of this job (no name: of raw bytes); ``options`` as for ``Queue.push``, or a registered
+    job's.
 
     Raises ``ValueError`` for a queue that no pool can serve, and for times and options that no worker understands.
     """
@@ -89,7 +89,7 @@ def _check_queue(name: str) -> None:
 def lock_of(name: str, identity: object, lasts: Seconds, settings: ConnectionSettings, url: str = "") -> Lock | None:
     """The unique lock that a push takes for ``lasts`` seconds; ``None`` without an identity. Raises ``ValueError``.
 
-    ``url``: where the lock is, if not beside the job.
+    ``url``: where the lock is, if it is not beside the job.
     """
     if identity is None:
         return None
@@ -128,7 +128,7 @@ def _is_text(text: str) -> bool:
     return True
 
 
-# The keywords of a push, and its ``options``, as Laravel writes them into the payload: its workers read only that.
+# The keywords of a push, and its ``options`` as payload fields, in Laravel's spelling.
 
 
 class BulkOptions(TypedDict, total=False):
@@ -148,7 +148,7 @@ class PushOptions(BulkOptions, total=False):
     unique_for: Seconds
 
 
-#: by the name in the payload, and of the PHP job's property
+#: payload fields, by their own names and by those of a PHP job's properties
 _FIELDS = {
     "maxTries": "maxTries",
     "tries": "maxTries",
@@ -181,7 +181,7 @@ def wire(options: Options) -> dict[str, object]:
 
 
 def fields_of(options: Mapping[str, object]) -> dict[str, object]:
-    """The fields of options as ``Queue.push`` takes them.
+    """The fields for the ``options`` of ``Queue.push``.
 
     Raises ``ValueError`` for an unknown option, or a value that no worker understands.
     """

@@ -1,4 +1,4 @@
-"""A job's options, checked where the job is defined: in a worker it would be too late."""
+"""A job's options, checked where the job is defined, and ``Retry``; in a worker a check would come too late."""
 
 from __future__ import annotations
 
@@ -32,43 +32,43 @@ class Options:
     tries: int | None = None
     timeout: float | None = None
     backoff: tuple[float, ...] | None = None
-    #: whether each of these delays is shortened by chance, by the worker: no payload says it
+    #: whether the worker shortens each of these delays at random; payloads do not say so
     jitter: bool = False
     max_exceptions: int | None = None
     fail_on_timeout: bool | None = None
     #: seconds after which the handler gets ``SoftTimeout``
     soft_timeout: float | None = None
-    #: the exceptions after which it may be retried, but for those in ``fail_on``
+    #: the exceptions after which it may be retried, except those in ``fail_on``
     retry_on: tuple[type[BaseException], ...] = (BaseException,)
-    #: how long it waits after some of them, the nearest class of an exception counts; ``None`` = its backoff
+    #: how long it waits after some of them (the nearest class of an exception counts); ``None`` = its backoff
     delays: tuple[tuple[type[BaseException], Backoff | None], ...] = ()
     fail_on: tuple[type[BaseException], ...] = ()
-    #: seconds from when it is due within which it must begin, or it is dropped; ``None`` = at any time
+    #: seconds after it is due within which it must begin, else it is dropped; ``None`` = no limit
     expires: float | None = None
     #: whether a dispatch encrypts the data
     encrypted: bool = False
-    #: a dispatch takes the lock of this identity, with the arguments in braces, or does nothing if it is held
+    #: the identity, with the arguments in braces, whose lock a dispatch takes; if it is held, nothing is pushed
     unique: str | None = None
     #: seconds after which that lock ends by itself
     unique_for: float = 86400.0
-    #: seconds that the job's state is kept after its end; 0 = as the pool says
+    #: seconds for which the job's state is kept after its end; 0 = the pool decides
     track: float = 0.0
-    #: whether the job is left out, as done, once its batch in Laravel was cancelled
+    #: whether the job is skipped, as if done, once its batch in Laravel was cancelled
     skip_if_cancelled: bool = False
     #: the identity under which Laravel has locked the job, from its arguments by name
     unique_id: Callable[..., object] | None = None
     #: when Laravel's lock is released: at the ``end`` of the job, or at its ``start`` (ShouldBeUniqueUntilProcessing)
     unique_until: str = "end"
-    #: words that its payloads carry, as Horizon's
+    #: words that its payloads carry, like Horizon's
     tags: tuple[str, ...] = ()
-    #: when a pool pushes it by itself: a cron expression, or a time in between
+    #: when a pool pushes it by itself: a cron expression or an interval
     schedule: str | None = None
-    #: names that it had, under which jobs may still be queued
+    #: its former names, under which jobs may still be queued
     aliases: tuple[str, ...] = ()
 
     @property
     def is_unique(self) -> bool:
-        """Whether they say more of Laravel's lock than a payload does."""
+        """Whether they say more about Laravel's lock than a payload does."""
         return self.unique_id is not None or self.unique_until == "start"
 
 
@@ -202,7 +202,7 @@ def _hint(key: str, known: Sequence[str]) -> str:
 
 
 def delay_of(key: str, value: object) -> float:
-    """Seconds of a delay. Raises ``ConfigError`` for what is none."""
+    """Seconds of a delay. Raises ``ConfigError`` if it is not one."""
     seconds = _seconds(key, value)
     if seconds is None:
         raise ConfigError("@job", f"{key} cannot be None")
@@ -264,11 +264,11 @@ def _class_of(key: str, one: object) -> type[BaseException]:
     return one
 
 
-# The names that a job had before it was renamed: what was queued under them runs it all the same.
+# The former names of a job: what was queued under them still runs it.
 
 
 def aliases_of(value: object) -> tuple[str, ...]:
-    """The names as ``@job(aliases=...)`` gives them. Raises ``ConfigError``."""
+    """The names in ``@job(aliases=...)``. Raises ``ConfigError``."""
     if not isinstance(value, (list, tuple)):
         raise ConfigError("@job", f"aliases cannot be {value!r}: give a list of names, like ['app.old.send']")
     for name in value:
@@ -282,8 +282,8 @@ def aliases_of(value: object) -> tuple[str, ...]:
 def exponential(first: Seconds, most: Seconds, *, jitter: bool = False) -> Backoff:
     """A backoff that doubles from ``first`` up to ``most`` (seconds, ``"5m"`` or a ``timedelta``), and then stays.
 
-    ``jitter``: each delay is shortened by chance, to no less than its half, so that jobs that failed together do not
-    come back together. The payload has the whole delays: Laravel's workers wait for these. Raises ``ConfigError``.
+    ``jitter``: each delay is shortened at random, by up to half, so that jobs that failed together do not come back
+    together. The payload has the full delays, which Laravel's workers use. Raises ``ConfigError``.
     """
     begin, end = (round(delay_of("backoff", delay), 3) for delay in (first, most))  # as workers read them
     if not 0 < begin <= end:
@@ -294,15 +294,15 @@ def exponential(first: Seconds, most: Seconds, *, jitter: bool = False) -> Backo
     return Backoff((*growing, end), jitter)
 
 
-# ``Retry``: raised by a handler that wants another try, at a time of its own.
+# ``Retry``: raised by a handler that wants another try, at a time that it chooses.
 
 
 class Retry(QueuepoolError):
-    """The job is to be tried again ``after`` this delay; by default after its backoff.
+    """Try the job again ``after`` this delay; by default after its backoff.
 
-    It counts as any exception does: it uses up a try, and in the last one the job fails with it. ``retry_on`` and
-    ``fail_on`` say nothing about it. Write ``raise Retry(after="30s") from error`` to keep why. Raises ``ValueError``
-    for what is no delay.
+    It counts like any exception: it uses up a try, and on the last try the job fails with it. ``retry_on`` and
+    ``fail_on`` do not apply to it. Write ``raise Retry(after="30s") from error`` to keep the cause. Raises
+    ``ValueError`` for an invalid delay.
     """
 
     def __init__(self, reason: str = "", *, after: Delay | None = None) -> None:

@@ -9,13 +9,13 @@ from typing import Any
 from queuepool.config.timetable import rule_of
 from queuepool.errors import ConfigError
 
-#: a database has a column of 255 for it, with a prefix
+#: a database column of 255 characters holds it, with a prefix
 _LONGEST_NAME = 150
 _MAY_BE_EMPTY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def check_schedule(name: str, rule: object, target: Callable[..., Any]) -> None:
-    """Raises ``ConfigError`` for a rule that is none, or a job that cannot be called without arguments."""
+    """Raises ``ConfigError`` for an invalid rule, or a job that cannot be called without arguments."""
     if rule is None:
         return
     if not isinstance(rule, str) or not rule:

@@ -17,9 +17,9 @@ _IN_REDIS = (
 
 
 def pushes_within(stores: Stores, connection: Any) -> tuple[PushStore, Aside]:
-    """Where to push on this connection, and how from a coroutine.
+    """Where to push on this connection, and how to do so from a coroutine.
 
-    Raises ``ValueError`` for a queue that is in no database.
+    Raises ``ValueError`` for a queue that is not in a database.
     """
     if stores.borrowing is None:
         raise ValueError(_IN_REDIS)

@@ -22,7 +22,7 @@ from tests.support.samples import new_jobs
 
 CLUSTER = "this is a Redis Cluster node, and clusters are not supported yet: name a standalone server"
 SENTINEL = "this is a Sentinel, which holds no jobs and is not supported yet: name the server that it monitors"
-STATEMENTS = "no transactions through the pooler (pool_mode statement): set its pool_mode to transaction or session"
+STATEMENTS = "the pooler has pool_mode statement, which allows no transactions: set transaction or session"
 SLOTS = "CLUSTER", "ADDSLOTSRANGE", 0, 16383
 
 

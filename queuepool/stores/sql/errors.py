@@ -31,7 +31,7 @@ _NO_COLUMN = re.compile(r"no such column|has no column named")  # SQLite has no 
 #: raised by a driver itself, without a code from the server
 _UNANSWERED = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
 _READ_ONLY = "25006"
-_NO_TRANSACTIONS = "no transactions through the pooler (pool_mode statement): set its pool_mode to transaction or session"
+_NO_TRANSACTIONS = "the pooler has pool_mode statement, which allows no transactions: set transaction or session"
 #: errors of prepared statements where a pooler lends sessions without showing it
 _MIXED_UP = re.compile(r"26000|42P05")
 _MIXED = "a pooler mixes up prepared statements of several clients: add ?prepare_threshold=none to the url"
