@@ -264,7 +264,7 @@ _known: dict[str, _Parameters] = {}
 
 
 def checked(jobs: Jobs) -> list[tuple[str, object]]:
-    """The jobs, each a name and data. Raises ``TypeError`` for arguments that do not fit, and an item that is no pair.
+    """The jobs, each a name and data. Raises ``TypeError`` for arguments that do not fit, or items that are not pairs.
 
     Only jobs under their default name, ``module.function``, or an alias are checked: a name that was chosen by hand may
     also be used by another service, or by PHP. Data other than a mapping is not checked: it has no names to compare.

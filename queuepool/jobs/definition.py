@@ -34,7 +34,7 @@ def _remedy(function: object) -> str:
 def check_job_name(name: object) -> None:
     """Raises ``ConfigError`` for a name that no payload can have."""
     if not isinstance(name, str) or not name.strip():
-        raise ConfigError("@job", f"{name!r} is not a job name: give a string that is not blank")
+        raise ConfigError("@job", f"a job needs a name, not {name!r}")
     try:
         check_name(name)
         name.encode()

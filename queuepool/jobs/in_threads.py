@@ -109,7 +109,7 @@ class _Crew:
         self._is_closed = False
 
     def add(self, call: _ThreadCall) -> None:
-        """Have a thread make the call, a new one if fewer than ``MOST`` run. Raises ``RuntimeError`` if none can start."""
+        """Have a thread make the call, a new one if fewer than ``MOST`` run. Raises ``RuntimeError`` if it cannot."""
         with self._lock:
             if self._is_closed:  # by another thread, just now
                 raise StoreDown(_CLOSED)

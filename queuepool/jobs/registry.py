@@ -55,7 +55,7 @@ class Registry:
         self._aliases: dict[str, Handler] = {}
         #: names of ``Job`` classes that cannot be jobs: the bases of others, or unfinished
         self.without_handle: set[str] = set()
-        #: each registers what a framework defines without ``@job``; called in tests, for an unknown name
+        #: each registers the jobs that a framework defines without ``@job``; only tests call them, for an unknown name
         self.sources: list[Callable[[], object]] = []
 
     def add(self, handler: Handler) -> None:

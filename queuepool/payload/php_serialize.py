@@ -13,7 +13,7 @@ def build_command(
     protected: Collection[str] = (),
     private: Collection[str] = (),
 ) -> str:
-    """The PHP serialization of an object whose properties are public, but for those named ``protected`` or ``private``.
+    """The PHP serialization of an object; its properties are public, except those in ``protected`` or ``private``.
 
     Raises ``PhpDataRefused``.
     """

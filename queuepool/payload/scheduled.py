@@ -1,4 +1,4 @@
-"""The job of a schedule as a payload. Its id follows from the schedule's name and the due time."""
+"""Payloads of scheduled jobs. A job's id follows from the schedule's name and the due time."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "queuepool:schedule")
 class ScheduledPayload(NamedTuple):
     """What the payloads of one schedule have in common.
 
-    ``job`` names a job, or a PHP class if ``is_object``; ``data`` is JSON, or empty; ``kind`` is that of the store, and
-    ``folds``: it takes keys that look alike for one another; ``sign`` and ``stamp`` as for ``Envelope``.
+    ``job`` names a job, or a PHP class if ``is_object``; ``data`` is JSON, or empty; ``kind`` is the kind of the store,
+    which with ``folds`` treats similar keys as equal; ``sign`` and ``stamp`` as for ``Envelope``.
     """
 
     name: str
@@ -68,5 +68,5 @@ def _extra(context: Texts | None, due: datetime) -> dict[str, object]:
 
 
 def identity_of(name: str, due: datetime) -> str:
-    """The id of the job that this schedule pushes for this time: the same wherever it is made."""
+    """The id of the job that this schedule pushes for this time, the same in every process."""
     return str(uuid.uuid5(_NAMESPACE, f"{name} {due.astimezone(UTC).isoformat()}"))

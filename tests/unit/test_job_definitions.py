@@ -200,7 +200,7 @@ def test_a_handle_takes_nothing_but_the_job():
         ({"queue": 3}, "queue cannot be 3"),
         ({"timeout": "soon"}, "timeout: 'soon' is not a time"),
         ({"tags": "mail"}, "tags cannot be 'mail': give a list"),
-        ({"tags": ["x"] * 33}, "at most 32 texts"),
+        ({"tags": ["x"] * 33}, "at most 32 strings"),
         ({"tags": ["a", "b\n"]}, "is not a string of 1 to 128 printable characters"),
         ({"backoff": [1, "x"]}, "backoff: 'x' is not a time"),
         ({"timeout": timedelta(seconds=-1)}, "timeout cannot be"),

@@ -56,7 +56,7 @@ def test_a_schedule_that_is_none_is_refused_where_the_job_is_defined(schedule, w
 def test_a_job_that_needs_arguments_cannot_declare_a_schedule():
     def report(kind: str, more: int = 1) -> None: ...
 
-    words = r"a schedule calls it without 'kind': give it a default, or describe it by \[schedule:NAME\] with data"
+    words = r"a schedule calls it without 'kind': give it a default, or set data in a \[schedule:NAME\] section"
     with pytest.raises(ConfigError, match=words):
         job(fresh(), schedule="1h")(report)
     with pytest.raises(ConfigError, match="calls it without 'path'"):
