@@ -34,7 +34,7 @@ NO_SECOND = 2**40
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """The result of ``reserve``; ``next_due`` is in seconds from now, ``None`` if no job waits or some were reserved."""
+    """The result of ``reserve``; ``next_due``: seconds from now, ``None`` if no job waits or some were reserved."""
 
     leases: list[Lease] = field(default_factory=list)
     #: done jobs whose leases were lost

@@ -15,7 +15,7 @@ class SqlBatches:
         self._client = client
 
     def find(self, batch_id: str) -> Batch | None:
-        """As ``stores.batches.Batches``."""
+        """As ``stores.contract.Batches``."""
 
         def look(connection: Connection) -> Batch | None:
             batches = self._client.tables.job_batches

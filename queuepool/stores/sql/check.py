@@ -1,4 +1,4 @@
-"""Check the database of one connection: its version, its tables, our rights on them, and SQLite's file."""
+"""Check the database of one connection: its version, its tables, our rights on them, its encodings, SQLite's file."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _connections(client: SqlClient, crews: Sequence[int]) -> Iterator[tuple[Grad
 
 
 def _merged_queues(client: SqlClient, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
-    """Jobs that Laravel runs as if they were in one of these queues, and we do not."""
+    """Jobs that Laravel runs as if they were in one of these queues, but we do not."""
     jobs = client.tables.jobs
     named = select(jobs.c.queue).where(jobs.c.queue.in_(queues)).distinct()
     others = set(client.ask(lambda connection: connection.execute(named).scalars().all())) - {*queues}
@@ -198,7 +198,7 @@ def _faults(client: SqlClient, table: str) -> list[str]:
 
 
 def _denied(client: SqlClient, usual: str) -> Iterator[str]:
-    """Each missing right, by name: each right is tried for real, and rolled back."""
+    """Each missing right, by name: each is really tried, and rolled back."""
     nothing: Any = false()
     table, row = client.tables.table(usual), _ROWS[usual]
     tries: dict[str, Executable] = {
@@ -227,7 +227,7 @@ def _try(client: SqlClient, statement: Executable) -> None:
         return
 
 
-# Check which characters a database can hold: what it cannot is written as escapes, and some of it refused.
+# Check which characters a database can hold: others are written as escapes, or refused.
 
 _COLUMNS = text(
     "SELECT column_name, character_set_name FROM information_schema.columns "
@@ -247,7 +247,7 @@ def inspect_failed_store(connection: ConnectionSettings) -> Iterator[Finding]:
         try:
             found = list(encodings(client, ["failed_jobs"]))
         except StoreError:
-            return  # which is a finding of its own
+            return  # which is another finding
     yield from (Finding(grade, f"connection {connection.name}", words) for grade, words in found)
 
 

@@ -1,4 +1,4 @@
-"""Laravel's tables, as far as we read and write them, by the names that the configuration gives them.
+"""Laravel's tables, as far as we use them, under their configured names, and what we must know of existing ones.
 
 Source: Illuminate/Queue/Console/stubs and Illuminate/Cache/Console/stubs (8.83 to 13.x).
 """
@@ -30,7 +30,7 @@ class TableNames:
 
     @classmethod
     def of(cls, settings: ConnectionSettings, url: str) -> TableNames:
-        """Those of a connection, in this one of its databases."""
+        """The names of a connection's tables, in this one of its databases."""
         own = settings.jobs_table, settings.failed_table, settings.cache_table, settings.lock_table
         schema = settings.schema if scheme_of(url) == "postgresql" else ""
         return cls(*own, settings.batches_table, schema)
@@ -45,18 +45,18 @@ class Tables:
     failed_jobs: Table = field(repr=False)
     cache: Table = field(repr=False)
     cache_locks: Table = field(repr=False)
-    #: read only: Laravel counts
+    #: read only: Laravel counts the jobs
     job_batches: Table = field(repr=False)
 
     def table(self, usual: str) -> Table:
-        """One of them by the name that it has in Laravel."""
+        """One of them, by its name in Laravel."""
         found: Table = getattr(self, usual)
         return found
 
 
 @remembered
 def tables_of(names: TableNames) -> Tables:
-    """The tables of these names; for a given name always the same, as SQLAlchemy remembers what it renders for them."""
+    """The tables with these names; always the same objects, for which SQLAlchemy caches what it renders."""
     return Tables(
         names,
         _table(names.jobs, names.schema, _jobs_columns()),
@@ -75,7 +75,7 @@ def _jobs_columns() -> list[Column[Any]]:
         Column("attempts", Integer),
         #: whole Unix seconds; null = not reserved
         Column("reserved_at", BigInteger),
-        #: whole Unix seconds; for a job that our worker has reserved, the mark of its lease (``lease_tags``)
+        #: whole Unix seconds; for a job that our worker has reserved, the mark of its lease (``statements.mark_of``)
         Column("available_at", BigInteger),
         Column("created_at", BigInteger),
     ]
@@ -103,15 +103,17 @@ def _table(name: str, schema: str, columns: list[Column[Any]]) -> Table:
 
 #: by Laravel's own names
 USUAL = tables_of(TableNames())
+
+
 # The schema of the existing tables: Laravel's have changed over the years.
 
-#: the most attempts that the table of the newest Laravel holds, and our own
+#: most attempts that the tables of the newest Laravel, and ours, hold
 MOST_ATTEMPTS = 65535
-#: the largest number by type of the column: signed, unsigned
+#: the largest numbers by column type: signed, unsigned
 _LARGEST = {"TINYINT": (127, 255), "SMALLINT": (32767, MOST_ATTEMPTS)}
-#: those that we make, by their usual names
+#: those that we create, by their usual names
 TABLES = ("jobs", "failed_jobs", "cache", "cache_locks")
-#: without these nothing works; the others are for jobs of some kinds
+#: without these nothing works; the others are for some kinds of jobs
 REQUIRED = TABLES[:3]
 #: the settings that give them other names
 _KEYS = {"jobs": "jobs_table", "failed_jobs": "failed_table", "cache": "cache_table", "cache_locks": "lock_table"}
@@ -121,7 +123,7 @@ _NO_UUID = "as before Laravel 8: add it, varchar(255), unique, and fill it in ev
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What we need to know about ``jobs``: ``most_attempts`` is the largest number that its column holds."""
+    """What we must know about ``jobs``: ``most_attempts`` is the largest number that its column holds."""
 
     most_attempts: int
 
@@ -149,7 +151,7 @@ def oddity_of(connection: Connection, table: Table) -> str:
 
 
 def missing(connection: Connection, tables: Tables) -> str:
-    """The first table that is needed and missing; empty if none is."""
+    """The first required table that is missing; empty if none is."""
     names = [tables.table(usual) for usual in REQUIRED]
     there = inspect(connection).has_table
     return next((table.name for table in names if not there(table.name, schema=table.schema)), "")
