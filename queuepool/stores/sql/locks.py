@@ -50,7 +50,7 @@ _MAX_ALERT = 120
 
 
 class SqlLocks:
-    """What has an owner in one database. ``prefix`` is the prefix of Laravel's cache, ``lock_prefix`` that of its locks.
+    """What has an owner in one database. ``prefix`` is that of Laravel's cache, ``lock_prefix`` that of its locks.
 
     The verbs that end in ``within`` work in their caller's transaction.
     """
@@ -151,7 +151,7 @@ class SqlLocks:
     def _take(self, connection: Connection, key: str, owner: str, seconds: float) -> bool:
         """Give the key to this owner, unless another holds it.
 
-        No statement fails if it is held: in PostgreSQL that would abort the transaction, which may be the application's.
+        No statement fails if it is held: in PostgreSQL that would abort the transaction, perhaps the application's.
         """
         there = self._is_key(connection, key)
         clock = Clock(connection.dialect)

@@ -123,7 +123,7 @@ def _make(path: Path, statements: Sequence[str]) -> bool:
         # The log gets the same mode. Payloads are private: readable by the group if the umask allows it.
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, _MODE))
         with closing(_open(draft, "rw", 1.0)) as connection:
-            # In WAL mode, readers and the writer do not block each other. The file keeps the mode; we change no existing file.
+            # In WAL mode, readers and the writer do not block each other. The file keeps the mode.
             connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(";".join(statements))
         with _alone_in(path.parent):

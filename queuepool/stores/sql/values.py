@@ -220,7 +220,7 @@ class SqlValues(SqlLocks):
     # Tallies
 
     def count(self, connection: Connection, job_id: str, tally: str) -> int:
-        """Raise this tally of the job by one, unless it is empty, in the caller's transaction; returns the new number."""
+        """Raise this tally of the job by one, if one is named, in the caller's transaction; returns the new number."""
         if not tally:
             return 0
         if tally == "exceptions":
