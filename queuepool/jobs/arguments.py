@@ -56,9 +56,7 @@ def reader_of(name: str, target: Any) -> Reader | None:
     try:
         return _reader_of(name, target)
     except Exception as error:  # noqa: BLE001 - annotations are user code; a job can run without them
-        _log.warning(
-            "%s: annotations cannot be evaluated (%r); arguments are passed as plain JSON values", name, error
-        )
+        _log.warning("%s: annotations cannot be evaluated (%r); arguments are passed as plain JSON values", name, error)
         return None
 
 

@@ -110,9 +110,7 @@ def _left_out(handler: Handler, given: Mapping[str, Any]) -> str:
     is_php = "\\" in handler.name and "@" not in handler.name and handler.target
     if not is_php or keywords(inspect.signature(handler.target))[1] <= given.keys():
         return ""
-    return (
-        "; PHP omits properties that have their default values (SerializesModels): give the parameter that default"
-    )
+    return "; PHP omits properties that have their default values (SerializesModels): give the parameter that default"
 
 
 def arguments_for(target: Any, data: object) -> tuple[list[Any], dict[str, Any]]:

@@ -82,9 +82,7 @@ def test_tables_that_are_missing_are_told_one_by_one(url):
 def test_a_table_that_cannot_be_worked_with_is_told(url):
     execute(url, "DROP TABLE failed_jobs", "CREATE TABLE failed_jobs (id INT)")
 
-    remedy = (
-        "if another program created it, name ours by [connection] failed_table (docs/producers.md#names-of-tables)"
-    )
+    remedy = "if another program created it, name ours by [connection] failed_table (docs/producers.md#names-of-tables)"
     line = f"the table failed_jobs has no column connection: it is not Laravel's; {remedy}"
     assert [line] == found(url, "FAIL")
 

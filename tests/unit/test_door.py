@@ -101,7 +101,9 @@ def test_a_lock_that_no_store_holds_is_refused(queue, name, push, about, why):
 
 def test_an_identity_is_as_long_as_a_database_holds_on_each_of_them_and_of_any_length_in_redis(queue, sqlite_url):
     assert queue.push(NAME, unique_id="x" * 300)
-    with pytest.raises(ValueError, match=rf"^{NAME}: the key of its unique lock has 3\d\d characters, a database holds 255"):
+    with pytest.raises(
+        ValueError, match=rf"^{NAME}: the key of its unique lock has 3\d\d characters, a database holds 255"
+    ):
         connect(sqlite_url).push(NAME, unique_id="x" * 300)
 
 

@@ -117,9 +117,7 @@ def _pooler(client: SqlClient) -> tuple[Grade, str]:
         return int(connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one())
 
     lends = client.ask(lambda one: client.ask(session) == session(one))
-    mode = (
-        "in transaction mode" if lends else "apparently in session mode: its pool_size must exceed all our processes"
-    )
+    mode = "in transaction mode" if lends else "apparently in session mode: its pool_size must exceed all our processes"
     cost = "no statements are prepared, and pushes are found by polling, up to 0.05 s later"
     return Grade.WARN, f"connected through a pooler ({mode}): {cost}; connect to the server itself to avoid that"
 
