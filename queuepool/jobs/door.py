@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
@@ -22,11 +22,7 @@ from queuepool.payload.options import EXPIRES, TAGS, checked_tags, payload_optio
 from queuepool.payload.unique_locks import new_lock
 from queuepool.settlement.verdict import Backoff
 
-if TYPE_CHECKING:
-    from queuepool.jobs.delay import Delay
-
-
-#: characters of a key in the table ``cache_locks``. SQLite would hold more, but not the database that may follow it
+#: characters of a key in the table ``cache_locks``; SQLite would hold more, but other databases do not
 _LONGEST_KEY = 255
 _NO_FIELDS: Mapping[str, object] = MappingProxyType({})
 

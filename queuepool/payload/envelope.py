@@ -238,7 +238,7 @@ def dump(fields: Mapping[str, object], limit: int = MAX_BYTES) -> bytes:
 # When a job was pushed, and for how long it has been ready, as far as its payload says.
 
 #: seconds between ``createdAt``, a whole number, and ``pushedAt`` up to which they mean the same moment
-_SAME = 2.0
+_SAME_MOMENT = 2.0
 #: the limit of ``is_time``
 _LATEST = 100_000_000_000
 
@@ -286,7 +286,7 @@ def precise(pushed: object, created: float) -> float:
         at = float(pushed)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return created
-    return at if -_SAME <= at - created <= _SAME else created
+    return at if -_SAME_MOMENT <= at - created <= _SAME_MOMENT else created
 
 
 # How a job is identified: by its id, or a digest of its bytes.

@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 from queuepool.payload.context import Texts
 from queuepool.payload.ending import Lock
 from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, SCHEDULED_FOR, Envelope, encode
-from queuepool.payload.unique_locks import claimed, exact, new_lock
+from queuepool.payload.unique_locks import DAY, claimed, exact, new_lock
 
-#: seconds after which the lock of ``overlap = no`` ends by itself
-_DAY = 86400.0
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "queuepool:schedule")
 
 
@@ -35,8 +33,8 @@ class ScheduledPayload(NamedTuple):
     folds: bool = False
 
     def lock(self) -> Lock:
-        """The lock that a job of this schedule holds until it is over; its owner is new."""
-        lock = new_lock(self.job, f"schedule:{self.name}", _DAY)
+        """The lock of a job with ``overlap = no``, held until it is over, at most a day; its owner is new."""
+        lock = new_lock(self.job, f"schedule:{self.name}", DAY)
         assert lock
         return exact(lock, self.job) if self.folds else lock
 

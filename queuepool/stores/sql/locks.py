@@ -44,7 +44,7 @@ _PAGE = 1000
 #: the state of a lock in a query; null = it has expired
 _OURS, _HELD = 1, 2
 #: the last second that the column ``expiration`` holds: Laravel deletes locks that have expired
-_LAST = 2**31 - 1
+LAST_SECOND = 2**31 - 1
 #: most characters of an alert in its key, before the digest
 _MAX_ALERT = 120
 
@@ -248,7 +248,7 @@ class SqlLocks:
         before = Mark.from_text(text or b"")
         mark = before.seen(rule, now) if before else Mark(now, rule)
         if text is None:  # of two transactions that insert it at once, one is retried as a whole
-            row = {"key": self._mark(name), "owner": mark.to_text(), "expiration": _LAST}
+            row = {"key": self._mark(name), "owner": mark.to_text(), "expiration": LAST_SECOND}
             connection.execute(insert(self._owned).values(**row))
         elif mark != before:
             self._put_mark(connection, name, mark)
@@ -261,7 +261,7 @@ class SqlLocks:
         return None if text is None else bytes_of(text)
 
     def _put_mark(self, connection: Connection, name: str, mark: Mark) -> None:
-        values = {"owner": mark.to_text(), "expiration": _LAST}
+        values = {"owner": mark.to_text(), "expiration": LAST_SECOND}
         connection.execute(update(self._owned).where(self._is_mark(connection, name)).values(**values))
 
     def _pushed(self, connection: Connection, due: Due) -> Result:

@@ -25,9 +25,9 @@ from queuepool.stores.sql.waiting import Waiting, waiting_for
 from queuepool.unix.originals import sleep
 
 #: most rows that one transaction adds
-_ADDED = 1000
+_ROWS_PER_PUSH = 1000
 #: most rows that one transaction of a clear drops, and most that may hold a lock, as their payloads are read
-_DROPPED, _READ = 10_000, 500
+_ROWS_PER_CLEAR, _READ_PER_CLEAR = 10_000, 500
 #: seconds for which the database's clock is assumed to run at the speed of ours
 _CLOCK_LASTS = 10.0
 
@@ -100,7 +100,7 @@ class SqlQueue:
         if lock:
             self._values.examine()
         added = partial(self.push_within, queue=queue, delay=delay, lock=lock)
-        batches = (jobs[first : first + _ADDED] for first in range(0, len(jobs), _ADDED))
+        batches = (jobs[first : first + _ROWS_PER_PUSH] for first in range(0, len(jobs), _ROWS_PER_PUSH))
         return all(self.client.transaction(partial(added, jobs=batch)) for batch in batches)
 
     def push_within(
@@ -267,7 +267,7 @@ class SqlQueue:
     def _clear_some(self, connection: Connection, queue: str, finder: Finder) -> int:
         jobs = self.client.tables.jobs
         in_queue = is_name(connection.dialect, jobs.c.queue, queue)
-        first = select(jobs.c.id).where(in_queue).order_by(jobs.c.id).limit(_DROPPED).subquery()
+        first = select(jobs.c.id).where(in_queue).order_by(jobs.c.id).limit(_ROWS_PER_CLEAR).subquery()
         last = connection.execute(select(func.max(first.c.id))).scalar()
         if last is None:
             return 0
@@ -282,7 +282,7 @@ class SqlQueue:
             return 0
         jobs = self.client.tables.jobs
         read = select(jobs.c.id, payload_column(connection, jobs)).where(these)
-        rows = connection.execute(read.order_by(jobs.c.id).limit(_READ).with_for_update()).all()
+        rows = connection.execute(read.order_by(jobs.c.id).limit(_READ_PER_CLEAR).with_for_update()).all()
         for _, payload in rows:
             unlocks = self.locks_of.here(finder.locks_of(bytes_of(payload)))
             self._values.release_within(connection, unlocks)

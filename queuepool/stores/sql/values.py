@@ -24,7 +24,7 @@ from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of, is_name
 from queuepool.stores.sql.jobs_table import JobsTable
-from queuepool.stores.sql.locks import SqlLocks
+from queuepool.stores.sql.locks import LAST_SECOND, SqlLocks
 from queuepool.stores.values import (
     MAX_KEPT,
     MAX_NOTICE,
@@ -38,9 +38,8 @@ from queuepool.stores.values import (
 
 #: seconds: Laravel's "forever", and how long it counts a job's exceptions
 _FOREVER, _DAY = 315_360_000, 86_400
-_LAST = 2**31 - 1
 #: names in one query: the number of parameters is limited
-_ASKED = 10_000
+_NAMES_PER_QUERY = 10_000
 #: most notices that are read
 _MOST_NOTICES = 1000
 #: most states that one transaction removes
@@ -66,8 +65,8 @@ class SqlValues(SqlLocks):
     def get(self, names: Sequence[str]) -> list[bytes | None]:
         def read(connection: Connection) -> dict[str, bytes]:
             found: dict[str, bytes] = {}
-            for first in range(0, len(names), _ASKED):
-                found |= self._some(connection, names[first : first + _ASKED])
+            for first in range(0, len(names), _NAMES_PER_QUERY):
+                found |= self._some(connection, names[first : first + _NAMES_PER_QUERY])
             return found
 
         found = self._client.ask(read)
@@ -299,4 +298,4 @@ def ends(connection: Connection, lifetime: float) -> dict[str, ColumnElement[Any
     """The column with the end of a value that lives for ``lifetime`` seconds from now."""
     # Before Laravel 13 the column has four bytes, and "forever" does not fit from 2028 on.
     end = Clock(connection.dialect).up(lifetime)
-    return {"expiration": case((end < _LAST, end), else_=_LAST)}
+    return {"expiration": case((end < LAST_SECOND, end), else_=LAST_SECOND)}

@@ -18,9 +18,9 @@ from queuepool.unix.originals import sleep
 from queuepool.unix.readiness import is_readable
 
 #: the share of time that polling may take; a queue full of delayed jobs is polled less often
-_PART = 0.05
+_POLLING_SHARE = 0.05
 #: seconds between looks at a file that has not changed: a delayed job that came during the wait becomes due
-_LOOK = 0.25
+_LOOK_PERIOD = 0.25
 
 IsReady = Callable[[Connection], bool]
 
@@ -47,7 +47,7 @@ class Polling:
             cost = time.monotonic() - began
             pause = min(pause * 1.1, self._longest)
             # The lower of the last two costs: the first may include a connect, and any may fall into a busy moment.
-            sleep(min(max(pause, min(cost, before) / _PART), remaining))
+            sleep(min(max(pause, min(cost, before) / _POLLING_SHARE), remaining))
             before = cost
 
     def _is_other(self, connection: Connection) -> bool:
@@ -81,7 +81,7 @@ class CountingCommits(Polling):
         now = time.monotonic()
         is_worth_it = count != self._seen or now >= self._look_at
         if is_worth_it:
-            self._seen, self._look_at = count, now + _LOOK
+            self._seen, self._look_at = count, now + _LOOK_PERIOD
         return is_worth_it
 
 
