@@ -191,7 +191,7 @@ class Queue(AnsweringQueue):
         return self._pushing_to(*pushes_after_commit(self._stores.pushes, session))
 
     def job(self, job_id: str) -> JobState | None:
-        """What is known of a tracked job; ``None`` if it is not tracked, or no longer. Raises ``StoreError``."""
+        """What is known of a tracked job; ``None`` if nothing is kept. Raises ``StoreError``."""
         return found(self.stores, job_id)
 
     def wait(self, job_id: str, timeout: float | None = None) -> JobState:
