@@ -289,7 +289,7 @@ def test_an_asynchronous_connection_takes_awaited_pushes(sql, queue, is_session)
 @pytest.mark.bad_input("B125")
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_a_blocking_connection_is_refused_in_a_coroutine(sql, queue):
-    with drivers(sql.settings.url) as own, pytest.raises(TypeError, match=r"^within: this connection would block the event"):
+    with drivers(sql.settings.url) as own, pytest.raises(TypeError, match=r"^within: this connection would block"):
         asyncio.run(send.using(within=own).adispatch(1))
 
     assert 0 == queue.size()
