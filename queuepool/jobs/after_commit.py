@@ -1,6 +1,6 @@
-"""Pushes that wait for a commit: for a queue that cannot be part of the application's transaction.
+"""Pushes that wait for a commit: for a queue that cannot take part in the application's transaction.
 
-SQLAlchemy's sessions and Django's connections say when they have committed; other connections do not.
+Only SQLAlchemy's sessions and Django's connections report their commits.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from queuepool.stores.contract import NewJob, PushStore
 
 _TAKES = (
-    "after_commit takes a Session or AsyncSession of SQLAlchemy's, or a connection of Django's, and not a {}: other "
-    "connections do not say when they have committed"
+    "after_commit takes an SQLAlchemy Session or AsyncSession, or a Django connection, not a {}: other connections do "
+    "not report their commits"
 )
-#: where a session keeps its own, in ``Session.info``
+#: the key of a session's ``PendingPushes`` in ``Session.info``
 _PENDING = "queuepool after_commit"
 Act = Callable[[], object]
-#: registers what is to be done after the commit
+#: registers an act for after the commit
 OnCommit = Callable[[Act], object]
 
 
 def pushes_after_commit(pushes: PushStore, session: Any) -> tuple[Postponed, Aside]:
-    """Where to push after the commit, and how from a coroutine.
+    """Where to push after the commit, and how to do so from a coroutine.
 
-    Raises ``TypeError`` for what does not say when it commits.
+    Raises ``TypeError`` for a connection that does not report its commits.
     """
 
     async def aside(call: Callable[[], Any]) -> Any:
@@ -40,7 +40,7 @@ def pushes_after_commit(pushes: PushStore, session: Any) -> tuple[Postponed, Asi
 
 
 class Postponed:
-    """Keeps pushes until the commit; payloads are complete from the beginning, so that errors in them come at once."""
+    """Keeps pushes until the commit. Payloads are encoded before, so errors in them are raised at once."""
 
     def __init__(self, pushes: PushStore, session: Any, on_commit: OnCommit) -> None:
         self._pushes = pushes
@@ -48,17 +48,17 @@ class Postponed:
         self._on_commit = on_commit
 
     def onto(self, pushes: PushStore, on_commit: Callable[[OnCommit, Act], object]) -> Postponed:
-        """The same, pushing there; ``on_commit`` registers an act by what registered it before."""
+        """A copy that pushes there; ``on_commit`` gets the former way to register an act, and the act."""
         return Postponed(pushes, self.session, partial(on_commit, self._on_commit))
 
     def push(self, queue: str, jobs: Sequence[NewJob], delay: float = 0.0, lock: Lock | None = None) -> bool:
-        """Always ``True``: whether another job holds the lock is known after the commit alone, as are the states."""
+        """Always ``True``: only after the commit is it known whether another job holds the lock."""
         self._on_commit(partial(self._pushes.push, queue, jobs, delay, lock))
         return True
 
 
 def still_waits(session: Any, act: Act) -> bool:
-    """Whether the act is registered; it no longer is when its transaction or savepoint was rolled back."""
+    """Whether the act is still registered: a rollback of its transaction or savepoint drops it."""
     if _is_djangos(session):
         return any(entry[1] is act for entry in session.run_on_commit)
     return _pending_of(_inner(session)).has(act)
@@ -91,7 +91,7 @@ class PendingPushes:
         self._due: list[Act] = []
 
     def add(self, session: Any, carry_out: Callable[[Act], object], act: Act) -> None:
-        """Keep it for the session's present transaction, which begins now if there is none."""
+        """Keep the act for the session's current transaction, which begins now if there is none."""
         inmost = session.get_nested_transaction() or session.get_transaction() or session.begin()
         self._waiting.append((list(_with_parents(inmost)), carry_out, act))
 
@@ -108,9 +108,9 @@ class PendingPushes:
         self._waiting = [one for one in self._waiting if transaction not in one[0]]
 
     def ended(self, session: Any, transaction: Any) -> None:
-        """Push what was committed: only now, as an error before would leave the session in the middle of its commit.
+        """Push what was committed. Not earlier: an error would leave the session in the middle of its commit.
 
-        A session that is closed without a commit ends here, too.
+        A session that is closed without a commit also ends here.
         """
         if transaction.parent is None:
             self.rolled_back(session, transaction)
@@ -123,15 +123,15 @@ def _carry_out(due: Sequence[Act]) -> None:
         try:
             act()
         except StoreError as error:
-            error.add_note(f"the transaction is committed; {len(due) - number} of its jobs are not pushed")
+            error.add_note(f"the transaction is committed, but {len(due) - number} of its jobs were not pushed")
             raise
 
 
 def _pending_of(session: Any) -> PendingPushes:
-    """Its only one, so that its events are registered once."""
+    """The session's own, made once, so that its events are registered once."""
     found = session.info.get(_PENDING)
     if found is None:
-        from sqlalchemy import event  # imported here: who has a session has it
+        from sqlalchemy import event  # imported here: whoever has a session has loaded it
 
         found = session.info[_PENDING] = PendingPushes()
         event.listen(session, "after_commit", found.committed)
@@ -151,7 +151,7 @@ def _call(act: Act) -> None:
 
 
 def _off_loop(act: Act) -> None:
-    """In a thread: an AsyncSession is committing, whose loop goes on meanwhile."""
+    """Carry out the act in a thread, so that the loop of the committing AsyncSession is not blocked."""
     import asyncio
 
     from sqlalchemy.util import await_only

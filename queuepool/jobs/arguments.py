@@ -44,10 +44,10 @@ class Reader:
 
 
 def door_reader_of(target: Any) -> Reader | None:
-    """A reader for a look at arguments that are about to be pushed: it calls no code of the application's."""
+    """A reader that checks arguments before a push; it calls none of the application's code."""
     try:
         return _reader_with(target, hints_of(target), at_door=True)
-    except Exception:  # noqa: BLE001 - annotations are user code, and the worker says what it cannot read
+    except Exception:  # noqa: BLE001 - annotations are user code; the worker reports what it cannot read
         return None
 
 
@@ -56,9 +56,7 @@ def reader_of(name: str, target: Any) -> Reader | None:
     try:
         return _reader_of(name, target)
     except Exception as error:  # noqa: BLE001 - annotations are user code; a job can run without them
-        _log.warning(
-            "%s: its annotations cannot be read (%r): arguments come as they stand in the payload", name, error
-        )
+        _log.warning("%s: annotations cannot be evaluated (%r); arguments are passed as plain JSON values", name, error)
         return None
 
 
@@ -66,7 +64,7 @@ def _reader_of(name: str, target: Any) -> Reader | None:
     parameters, hints = inspect.signature(target).parameters, hints_of(target)
     for unknown in [one for one, it in parameters.items() if it.annotation is not it.empty and one not in hints]:
         why = f"the annotation of {unknown!r} cannot be resolved here"
-        _log.warning("%s: %s: the argument comes as it stands in the payload", name, why)
+        _log.warning("%s: %s; the argument is passed as a plain JSON value", name, why)
     return _reader_with(target, hints, at_door=False)
 
 

@@ -15,13 +15,13 @@ HOOKS: list[Hook] = []
 
 
 def around(hook: H) -> H:
-    """Register a generator function: what is before its ``yield`` runs before each job, the rest after it.
+    """Register a generator function: the code before its ``yield`` runs before each job, the rest after it.
 
     It gets the job that ``current()`` returns. Hooks are entered in order of registration and left in reverse, within
-    the job's timeout. What the job raises is raised at the ``yield``; whatever the hook makes of that, it stays the
-    job's error. A hook that raises, or does not yield once, is reported as ``HookRaised`` and changes nothing. Async
-    jobs run in the hook's ``contextvars``. An attempt that is killed never comes back to the ``yield``: the steward
-    emits ``JobTimedOut`` or ``JobLost`` for it. Raises ``TypeError`` for what is no generator function.
+    the job's timeout. What the job raises is raised at the ``yield``; it remains the job's error even if the hook
+    catches it. A hook that raises, or does not yield once, is reported as ``HookRaised`` and changes nothing. Async
+    jobs run in the hook's ``contextvars``. A killed attempt never returns to the ``yield``: the steward emits
+    ``JobTimedOut`` or ``JobLost`` for it. Raises ``TypeError`` if it is not a generator function.
     """
     is_generator: bool = inspect.isgeneratorfunction(hook)
     if not is_generator:

@@ -1,4 +1,4 @@
-"""A warning of jobs that are pushed while a pool's modules are imported: a module's last line, meant for one run."""
+"""Warns of jobs that are pushed while a pool imports its modules, usually by a line that was meant to run once."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 _WORDS = (
-    "%s was dispatched while modules are imported: it is pushed again at every start of a worker or a template; what a"
-    " module runs as a program belongs under if __name__ == '__main__'"
+    "%s was dispatched during an import: every start of a worker or template would push it again; put what the module"
+    " runs as a program under if __name__ == '__main__'"
 )
 _log = logging.getLogger("queuepool")
-#: asked at each push: an import is under way
+#: whether an import is under way; read at each push
 is_under_way = False
-#: Unix seconds when the last one was over; 0.0 = there was none. A worker that a template forks has the template's
+#: Unix seconds when the last import ended; 0.0 = there was none. A forked worker inherits its template's
 ended_at = 0.0
-#: each job is named once in a process
+#: jobs warned of already: each is named once in a process
 _named: set[str] = set()
 
 
 @contextmanager
 def under_way() -> Iterator[None]:
-    """Around an import of the user's modules, whose pushes are warned of."""
+    """Wraps an import of the user's modules, during which pushes are warned of."""
     global is_under_way, ended_at
     is_under_way = True
     try:

@@ -1,29 +1,32 @@
-"""What ``bulk`` is given. One call in place of a list is refused: its keys or letters are no calls."""
+"""What ``bulk`` is given, and copies of arguments for awaited pushes.
+
+A single call in place of a list is refused: its keys or letters would be taken for calls.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-#: what can be iterated over, but is one call
+#: types that can be iterated over but stand for one call
 _ONE = (str, bytes, bytearray, Mapping)
 
 
 class Several(NamedTuple):
-    """What this ``bulk`` takes: several of what is ``wanted``, which ``fits`` tells from anything else."""
+    """What one ``bulk`` takes: a list of what is ``wanted``; ``fits`` checks an item."""
 
     bulk: str
     wanted: str
     fits: Callable[[Any], bool]
 
     def listed(self, given: Iterable[Any]) -> list[Any]:
-        """A list of what was given, not looked at yet: an event loop waits for this. Raises ``TypeError``."""
+        """What was given, as a list of unchecked items: quick, as it runs on the event loop. Raises ``TypeError``."""
         if isinstance(given, _ONE) or not hasattr(given, "__iter__"):
             raise TypeError(f"{self.bulk} takes a list of {self.wanted}, not {type(given).__name__}")
         return list(given)
 
     def checked(self, given: Iterable[Any]) -> list[Any]:
-        """The list, each item looked at. Raises ``TypeError``."""
+        """The list, each item checked. Raises ``TypeError``."""
         items = self.listed(given)
         for at, item in enumerate(items):
             if not self.fits(item):
@@ -44,7 +47,7 @@ def objects_of(name: str, kind: type) -> Several:
 
 
 def as_in_json(call: Any) -> object:
-    """The data of one of the ``calls_of`` a job as its worker reads it: a tuple is a list there."""
+    """One of a job's calls as its worker will read it: JSON turns a tuple into a list."""
     if call is None or isinstance(call, (dict, list)):
         return call
     return dict(call) if isinstance(call, Mapping) else list(call)
@@ -54,16 +57,16 @@ def _is_call(call: object) -> bool:
     return call is None or isinstance(call, (dict, list, tuple, Mapping))
 
 
-# Copies of arguments, so that a push that is awaited stores them as they were when it began.
+# Copies of arguments, so that an awaited push stores them as they were when it began.
 
-#: most values; those of other types are looked at one by one
+#: the types of most values; other values are copied one by one
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 
 
 def captured(value: Any) -> Any:
-    """A copy of lists, dicts, tuples and sets in each other; objects of other types are the caller's own.
+    """A copy of nested lists, dicts, tuples and sets; objects of other types are shared with the caller.
 
-    This is done on the event loop, in about 0.4 µs for each value: long texts are not copied.
+    It runs on the event loop and takes about 0.4 µs a value: long texts are not copied.
     """
     try:
         return _copied(value)

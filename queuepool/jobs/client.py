@@ -38,7 +38,7 @@ class Queue(AnsweringQueue):
     """Pushes to one connection. Threads may share it. ``connect`` makes one.
 
     A push that returns is stored. One that raises ``StoreDown`` may be stored: it is never resent automatically. A
-    silent server counts as gone after the connection's ``timeout`` in seconds; with ``by_hand``, for a person, later.
+    silent server counts as gone after the connection's ``timeout`` in seconds; later with ``by_hand``, for a person.
     """
 
     def __init__(self, settings: ConnectionSettings, *, by_hand: bool = False) -> None:
@@ -51,7 +51,7 @@ class Queue(AnsweringQueue):
         self._encryption = Encryption(settings)
         self.pusher = Pusher(settings, self._stores.pushes, self._encryption)
 
-    # For this package. In a test that diverts pushes these two are the diversion's: ask for them at each use.
+    # For this package. A test that diverts pushes replaces these two, so read them at each use.
     @property
     def settings(self) -> ConnectionSettings:
         return diversion.active.settings(self._settings) if diversion.active else self._settings
@@ -78,9 +78,9 @@ class Queue(AnsweringQueue):
         ``backoff``, ``timeout`` and ``retryUntil`` (seconds, or a ``datetime``), and ``tags``, a list of texts.
 
         ``encrypted``: only queuepool's workers with the same ``app_key`` can read the data. ``unique_id``: take the
-        lock of this name and identity for ``unique_for`` seconds, until the job is over; if another job holds it,
-        nothing is added and the id is empty. ``track``: keep the job's state until that many seconds after its end, for
-        ``job`` and ``wait``.
+        lock of this name and identity until the job is over, for at most ``unique_for`` seconds; if another job holds
+        it, nothing is added and the id is empty. ``track``: keep the job's state for that many seconds after its end,
+        for ``job`` and ``wait``.
 
         Raises ``BadPayload`` for an invalid name, data that JSON cannot hold or too much of it, ``TypeError`` as
         ``dispatch`` does if this process knows the job, ``ValueError`` for any other wrong value, and ``StoreError``.
@@ -104,7 +104,7 @@ class Queue(AnsweringQueue):
         encrypted: bool = False,
         track: Seconds = 0,
     ) -> list[JobId]:
-        """Add many ``(name, data)`` in few round trips and return their ids. Raises as ``push`` does."""
+        """Add many ``(name, data)`` pairs in few round trips and return their ids. Raises as ``push`` does."""
         pairs = checked(jobs)
         name = pairs[0][0] if pairs else ""
         return self._put(pairs, terms_of(name, queue, delay, track, options, encrypted))
@@ -129,8 +129,8 @@ class Queue(AnsweringQueue):
 
         ``protected`` and ``private`` name the properties that the class declares so. ``encrypted``: with ``app_key``,
         as Laravel does for ``ShouldBeEncrypted``. ``unique_id`` and ``unique_for`` as for ``push``, with the lock that
-        Laravel (from 11 on) takes in its cache for a class without ``displayName()``: they exclude one another. Raises
-        as ``push`` does, and ``PhpDataRefused``, a ``ValueError``, for what PHP cannot hold.
+        Laravel (from 11 on) takes in its cache for a class without ``displayName()``, so both sides exclude each other.
+        Raises as ``push`` does, and ``PhpDataRefused``, a ``ValueError``, for what PHP cannot hold.
         """
         from queuepool.jobs.pusher import data_of  # imported here: few programs push such jobs
 
@@ -143,8 +143,8 @@ class Queue(AnsweringQueue):
     async def apush(self, name: str, data: object = None, **about: Unpack[PushOptions]) -> JobId:
         """``push``, awaited: the event loop goes on while the job is stored.
 
-        Lists, dicts and sets in ``data`` are copied when the coroutine starts; other objects must not change before it
-        is over. If it is cancelled, the job may still be stored. Raises as ``push`` does.
+        Lists, dicts and sets in ``data`` are copied when the coroutine starts; other objects must not change until it
+        ends. If it is cancelled, the job may still be stored. Raises as ``push`` does.
         """
         return await self.aside(partial(self.push, name, captured(data), **about))
 
@@ -154,7 +154,7 @@ class Queue(AnsweringQueue):
         return await self.apush(name, data, queue=queue, delay=delay)
 
     async def abulk(self, jobs: Iterable[tuple[str, object]], **about: Unpack[BulkOptions]) -> list[JobId]:
-        """``bulk``, awaited; the jobs' data must not change before it is over."""
+        """``bulk``, awaited; the jobs' data must not change until it ends."""
         return await self.aside(partial(self.bulk, PAIRS.listed(jobs), **about))
 
     async def apush_object(self, class_name: str, properties: Mapping[str, Any], **about: Any) -> JobId:
@@ -166,32 +166,32 @@ class Queue(AnsweringQueue):
         return await self._threads.run(partial(self.size, queue))
 
     async def aside(self, call: Callable[[], T]) -> T:
-        """Await a blocking call of this queue's, made in one of its few threads, in the caller's context."""
+        """Await a blocking call on this queue, made in one of its few threads, in the caller's context."""
         return await self._aside(call)  # type: ignore[no-any-return]
 
     def push_raw(self, payload: bytes, *, queue: str = "default", delay: Delay = 0) -> None:
-        """Add these bytes unchanged, and so unsigned; a worker sets aside what is no job. Raises as ``push`` does."""
+        """Add these bytes unchanged, so unsigned; workers quarantine what is not a job. Raises as ``push`` does."""
         self.pusher.push_raw(payload, queue, delay)
 
     def within(self, connection: Any) -> Queue:
-        """This queue, pushing in your own transaction on ``connection``, to the queue's database: SQLAlchemy's (also a
+        """This queue, pushing in your own transaction on ``connection`` to the queue's database: SQLAlchemy's (also a
         ``Session``), a driver's or Django's. The jobs are committed with it, or not at all. Raises ``ValueError`` in
-        Redis; its pushes raise ``TypeError`` or ``ValueError`` for another connection.
+        Redis; its pushes raise ``TypeError`` or ``ValueError`` for an unsuitable connection.
         """
         from queuepool.jobs.within import pushes_within  # imported here, as below: few programs need it
 
         return self._pushing_to(*pushes_within(self._stores, connection))
 
     def after_commit(self, session: Any) -> Queue:
-        """This queue, pushing once the ``session`` of SQLAlchemy's, or Django's connection, has committed; if the
-        process dies in between, the job is lost. Raises ``TypeError`` for what does not say when it commits.
+        """This queue, pushing once ``session``, an SQLAlchemy session or a Django connection, has committed; if the
+        process dies in between, the job is lost. Raises ``TypeError`` for anything that does not report its commits.
         """
         from queuepool.jobs.after_commit import pushes_after_commit
 
         return self._pushing_to(*pushes_after_commit(self._stores.pushes, session))
 
     def job(self, job_id: str) -> JobState | None:
-        """What is known of a tracked job; ``None`` if it is not tracked, or its time is over. Raises ``StoreError``."""
+        """What is known of a tracked job; ``None`` if nothing is kept. Raises ``StoreError``."""
         return found(self.stores, job_id)
 
     def wait(self, job_id: str, timeout: float | None = None) -> JobState:
@@ -209,7 +209,7 @@ class Queue(AnsweringQueue):
         return await aended(lambda: self.ajob(job_id), job_id, timeout)
 
     def size(self, queue: str = "default") -> int:
-        """The number of jobs not yet done: ready, delayed and reserved."""
+        """The number of unfinished jobs: ready, delayed and reserved."""
         return self.sizes(queue).total
 
     def sizes(self, queue: str = "default") -> Sizes:
@@ -220,7 +220,7 @@ class Queue(AnsweringQueue):
         """Drop the queue's ready, delayed and reserved jobs, with their unique locks; returns how many there were."""
         from queuepool.settlement.held_locks import HeldLocks  # imported here: few programs drop jobs
 
-        check_queue(queue)  # it may be the name of another queue's own key
+        check_queue(queue)  # else it could name a key of another queue, like q:delayed
         return self.stores.queue.clear(queue, HeldLocks(self.settings).waiting)
 
     def close(self) -> None:
@@ -229,7 +229,7 @@ class Queue(AnsweringQueue):
         self._stores.close()
 
     def _pushing_to(self, pushes: PushStore, aside: Aside) -> Queue:
-        """A copy that shares the stores, and pushes there instead, from coroutines by ``aside``."""
+        """A copy that shares the stores but pushes there; coroutines call it through ``aside``."""
         other = copy(self)
         other.pusher, other._aside = Pusher(self._settings, pushes, self._encryption), aside
         return other
@@ -238,14 +238,14 @@ class Queue(AnsweringQueue):
         return [JobId(identity, self) for identity in self.pusher.push(jobs, terms)]
 
 
-# Pushes by name. If the job is registered in this process, its arguments are looked at as its dispatch does.
+# Pushes by name. If the job is registered in this process, its arguments are checked as by its dispatch.
 
 #: each a name and data
 Jobs = Iterable[tuple[str, object]]
 
 
 class _Parameters(NamedTuple):
-    """Those of a handler; ``names`` can be passed by name."""
+    """The parameters of a handler; ``names`` can be passed by keyword."""
 
     handler: Handler
     signature: inspect.Signature
@@ -259,15 +259,15 @@ def _is_pair(job: object) -> bool:
 
 #: what ``Queue.bulk`` takes
 PAIRS = Several("bulk", "(name, data)", _is_pair)
-#: by the job's name: an inspection takes longer than a push
+#: by the job's name, as inspecting a signature takes longer than a push
 _known: dict[str, _Parameters] = {}
 
 
 def checked(jobs: Jobs) -> list[tuple[str, object]]:
-    """The jobs, each a name and data. Raises ``TypeError`` for arguments that do not fit, and for what is no job.
+    """The jobs, each a name and data. Raises ``TypeError`` for arguments that do not fit, or items that are not pairs.
 
-    Only a job under its own name, ``module.function``, or an alias is looked at: a name that was given by hand may be
-    that of another service's job, or of PHP's. Data that is no object is pushed as it is: it has no names to compare.
+    Only jobs under their default name, ``module.function``, or an alias are checked: a name that was chosen by hand may
+    also be used by another service, or by PHP. Data other than a mapping is not checked: it has no names to compare.
     """
     pairs = PAIRS.checked(jobs)
     for name, data in pairs:

@@ -13,11 +13,11 @@ from queuepool.jobs.client import Queue
 
 
 def connect(where: str | Path | None = None, *, connection: str | None = None, prefix: str = "") -> Queue:
-    """A queue by URL (``redis://…``, ``sqlite:///…``), by configuration file, or of the configuration in force.
+    """A queue by URL (``redis://…``, ``sqlite:///…``), by configuration file, or by the configuration in force.
 
-    In force is what ``configure`` has chosen in this process, else the file that ``start`` would find.
-    ``connection`` names one of the file; without it, the file's only connection or its ``default`` is used. ``prefix``
-    goes with a URL. Raises ``ConfigError``. Sends nothing before the first push.
+    In force is what ``configure`` chose in this process, else the file that ``start`` would find. ``connection`` names
+    a connection in the file; without it, the file's only connection or its ``default`` is used. ``prefix`` goes with a
+    URL. Raises ``ConfigError``. Sends nothing before the first push.
     """
     if _chosen is not None and not (where or connection or prefix):
         return Queue(_chosen.settings)
@@ -34,15 +34,15 @@ def settings_at(where: str | Path | None = None, connection: str | None = None, 
 
 
 _default: Queue | None = None
-#: by ``configure``
+#: chosen by ``configure``
 _chosen: Queue | None = None
-#: a framework's choice, given what ``configure`` has chosen
+#: makes a framework's choice, given what ``configure`` chose
 _decide: Callable[[Queue | None], Queue] | None = None
 _has_decided = False
 
 
 def configure(where: str | Path | ConnectionSettings | Queue, *, connection: str | None = None) -> Queue:
-    """Choose the queue that ``dispatch`` uses in this process; URLs, files, names and errors as in ``connect``."""
+    """Choose the queue that ``dispatch`` uses in this process; arguments and errors as for ``connect``."""
     global _default, _chosen
     if isinstance(where, ConnectionSettings):
         where = Queue(where)
@@ -51,7 +51,7 @@ def configure(where: str | Path | ConnectionSettings | Queue, *, connection: str
 
 
 def is_configured() -> bool:
-    """Whether ``default_queue`` has nothing left to do."""
+    """Whether ``default_queue`` returns at once, with nothing left to load."""
     return _default is not None or _has_decided
 
 
@@ -66,14 +66,14 @@ def default_queue() -> Queue:
 
 
 def _first(made: Queue) -> Queue:
-    """The queue of the thread that came first; another's is dropped before it has connected."""
+    """Keep the first queue that any thread made; drop the others before they connect."""
     global _default
     _default = _default or made
     return _default
 
 
 def decide_by(decide: Callable[[Queue | None], Queue]) -> None:
-    """Called by a framework: its choice for each dispatch, given what ``configure`` has chosen."""
+    """Called by a framework: ``decide`` chooses the queue of each dispatch, given what ``configure`` chose."""
     global _decide
     _decide = decide
 

@@ -15,12 +15,12 @@ from queuepool.payload.unique_locks import without_lock
 
 
 class _Own(NamedTuple):
-    """A context as it is after something was added to it."""
+    """A context to which something was added."""
 
     #: the running job at that time, whose end it does not outlive; ``None`` outside of jobs
     job: ref[Current] | None
     texts: Texts | None
-    #: whether it is for one push, which may be made after the end of that job
+    #: whether it was kept for one push, which may be made after the end of that job
     is_kept: bool = False
 
     def is_of(self, job: Current | None) -> bool:
@@ -36,7 +36,7 @@ class JobContext:
     """The context of the running job; outside of jobs that of this thread or task (``contextvars``)."""
 
     def add(self, name: str, value: PhpValue, *, hidden: bool = False) -> None:
-        """Give every job that is dispatched from here on this value; ``hidden`` keeps it out of logs.
+        """Give this value to every job that is dispatched from now on; ``hidden`` keeps it out of logs.
 
         Raises ``PhpDataRefused`` (a ``ValueError``) for a value that PHP cannot hold.
         """
@@ -44,7 +44,7 @@ class JobContext:
 
     @contextmanager
     def scope(self, **values: PhpValue) -> Iterator[None]:
-        """Add these values for the block alone. Raises as ``add`` does."""
+        """Add these values within the block only. Raises as ``add`` does."""
         before = _own.set(_with("data", values))
         try:
             yield
@@ -57,7 +57,7 @@ class JobContext:
 
     @property
     def data(self) -> dict[str, PhpValue]:
-        """The values that are logged, those that the running job came with included."""
+        """The values that are logged, including those that the running job came with."""
         return values_of(texts(), "data")
 
     @property
@@ -70,7 +70,7 @@ context = JobContext()
 
 
 def texts() -> Texts | None:
-    """The context of a job that is dispatched now; ``None`` if there is none."""
+    """The context that a job dispatched now would get; ``None`` if there is none."""
     own, job = _own.get(), running()
     if own is not None and own.is_of(job):
         return own.texts
@@ -80,14 +80,14 @@ def texts() -> Texts | None:
 
 
 def kept_context() -> Context:
-    """A copy of the caller's ``contextvars``, in which ``texts`` gives what it gives now, whatever job runs then."""
+    """A copy of the caller's ``contextvars`` in which ``texts`` always returns what it returns now."""
     found, copied = texts(), copy_context()
     copied.run(_own.set, _Own(None, found, is_kept=True))
     return copied
 
 
 def running_data() -> Mapping[str, PhpValue]:
-    """What the log lines of the running job hold of its context; nothing between jobs."""
+    """The part of the running job's context that its log lines show; empty between jobs."""
     return values_of(texts(), "data", most=MOST_LOGGED + 1) if running() else {}
 
 
@@ -101,7 +101,7 @@ def _serialized(name: str, value: PhpValue) -> str:
     from queuepool.payload.php_serialize import serialize  # imported here: most programs add nothing
 
     if not isinstance(name, str):
-        raise PhpDataRefused(f"context: the name {name!r} is not a text")
+        raise PhpDataRefused(f"context: the name {name!r} is not a string")
     try:
         serialize(name)  # the name goes into the same payload
         return serialize(value)

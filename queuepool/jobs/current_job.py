@@ -33,14 +33,14 @@ class Current:
     verdict: Verdict | None = field(default=None)
     #: whether its handler has raised an exception after which the job is not retried (``retry_on``, ``fail_on``)
     is_final: bool = False
-    #: the seconds until its next try that this exception has of its own
+    #: the seconds until its next try, if this exception sets them
     retry_after: float | None = None
-    #: for those that follow the job
+    #: what those who follow the job see
     run: Run = field(default=NOT_RUN, init=False, repr=False)
 
     @property
     def id(self) -> str:
-        """The job's id, by which the failed store and the log name it."""
+        """The job's id, as in the failed store and the log."""
         return self.payload.id
 
     @property
@@ -55,7 +55,7 @@ class Current:
 
     @property
     def attempts(self) -> int:
-        """How often the job was started, this attempt included."""
+        """How often the job was started, including this attempt."""
         return self.payload.attempts
 
     @property
@@ -70,12 +70,12 @@ class Current:
 
     @property
     def extra(self) -> dict[str, Any]:
-        """What the payload holds beside the fields that queuepool knows, as Horizon's ``tags`` and ``silenced``."""
+        """The payload's fields that queuepool does not know, such as Horizon's ``silenced``."""
         return self.payload.extra
 
     @property
     def scheduled_for(self) -> datetime | None:
-        """The time that a schedule pushed the job for, in the schedule's zone; ``None`` for other jobs."""
+        """The due time for which a schedule pushed the job, in the schedule's zone; ``None`` for other jobs."""
         from datetime import datetime  # imported here: few jobs ask
 
         text = self.payload.fields.get(SCHEDULED_FOR)
@@ -83,29 +83,29 @@ class Current:
 
     @property
     def batch(self) -> Batch | None:
-        """Laravel's batch of the job, read now; ``None`` if it has none.
+        """The job's batch in Laravel, read now; ``None`` if it has none.
 
-        Raises ``ConfigError`` if no database is known to have batches, and ``StoreError``.
+        Raises ``ConfigError`` if no database with batches is configured, and ``StoreError``.
         """
         return _batch_of(self.payload) if _batch_of else None
 
     @property
     def stopping(self) -> bool:
-        """Whether the worker takes no further job: it is to stop, is replaced, or may not work for now (paused, down).
+        """Whether the worker takes no further job: it is to stop, is replaced, or may not work now (paused, down).
 
-        A long job may then stop at a safe point and ``release()``; its timeout stays as it was. That the worker is to
-        be recycled is no reason: it waits for the job.
+        A long job may then stop at a safe point and ``release()``; its timeout stays as it was. It is false if the
+        worker is merely to be recycled, which waits for the job.
         """
         return _is_stopping()
 
     def progress(self, fraction: float, note: str = "") -> None:
-        """Say how far the job is, from 0.0 to 1.0, for ``status`` and for those that follow it.
+        """Report how far the job is, from 0.0 to 1.0, for ``status`` and for those who follow it.
 
         A ``note`` is cut to 200 characters. Cheap: it is written to memory, and from there to the store twice a
-        second. Raises ``ValueError`` for any other fraction.
+        second. Raises ``ValueError`` for a fraction out of range.
         """
         if isinstance(fraction, bool) or not isinstance(fraction, (int, float)) or not 0 <= fraction <= 1:
-            raise ValueError(f"progress is a number from 0 to 1, not {fraction!r}")
+            raise ValueError(f"progress must be a number from 0 to 1, not {fraction!r}")
         note = str(note)[:_MOST_NOTE]
         self.run = self.run._replace(progress=float(fraction), note=note)
         _show_progress(float(fraction), note)
@@ -145,7 +145,7 @@ _show_progress: Callable[[float, str], None] = _shown_nowhere
 def current() -> Current:
     """The running job. Raises ``QueuepoolError`` if none is running."""
     if _running is None:
-        remedy = "for a test, queuepool.testing has run_now() and as_current()"
+        remedy = "in a test, use run_now() or as_current() of queuepool.testing"
         raise QueuepoolError(f"no job is running in this process: {remedy}")
     return _running
 
@@ -184,6 +184,6 @@ def set_progress(show: Callable[[float, str], None]) -> None:
 
 
 def set_current(job: Current | None) -> None:
-    """Called by the worker. It runs one job at a time, so a plain variable does, which the job's threads see too."""
+    """Called by the worker. It runs one job at a time, so a plain variable suffices; the job's threads see it too."""
     global _running
     _running = job

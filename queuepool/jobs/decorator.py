@@ -39,18 +39,18 @@ def job(name: str | Callable[P, R] | None = None, **options: Unpack[JobOptions])
 
     Options: ``queue``, ``tries`` (0 = no limit), ``timeout`` and ``backoff`` (seconds; ``backoff`` also a list of
     them, or ``exponential(1, 300)``), ``max_exceptions``, ``fail_on_timeout``, ``soft_timeout`` (seconds after which
-    ``SoftTimeout`` is raised in the function), ``retry_on`` and ``fail_on`` (classes of exceptions after which alone
-    the job is retried, and after which it is not; ``retry_on`` also a dict with a delay for each), ``encrypted`` (of
+    ``SoftTimeout`` is raised in the function), ``retry_on`` and ``fail_on`` (exception classes: the job is retried only
+    after the former, never after the latter; ``retry_on`` also a dict with a delay for each), ``encrypted`` (encrypt
     the data, with ``app_key``). The pool decides those that are not given.
-    ``expires``: seconds from when it is due within which it must begin; later it is dropped.
-    ``tags``: texts that its payloads carry, as Horizon's, for its events and the log as JSON.
-    ``schedule``: a pool pushes it by itself, by a cron expression (``"0 3 * * *"``) or every so often (``"30s"``).
-    ``aliases``: names that it had before, under which jobs may still be queued.
+    ``expires``: seconds after it is due within which it must begin; later it is dropped.
+    ``tags``: texts that its payloads carry, like Horizon's, for its events and the log as JSON.
+    ``schedule``: when a pool pushes it by itself: a cron expression (``"0 3 * * *"``) or an interval (``"30s"``).
+    ``aliases``: its former names, under which jobs may still be queued.
 
-    ``unique``: an identity with the arguments in braces, whose lock a dispatch takes for ``unique_for`` seconds, until
-    the job is over; if it is held, nothing is pushed and the id is empty. Of jobs that Laravel dispatches:
-    ``unique_id`` (a function of the arguments) and ``unique_until`` (``"start"``, ``"end"``) say when their lock is
-    released, ``skip_if_cancelled`` leaves out those of a cancelled batch. Raises ``ConfigError``.
+    ``unique``: an identity with the arguments in braces; a dispatch takes its lock until the job is over, for at most
+    ``unique_for`` seconds; if it is held, nothing is pushed and the id is empty. For jobs that Laravel dispatches:
+    ``unique_id`` (a function of the arguments) and ``unique_until`` (``"start"``, ``"end"``) say which lock is released
+    and when, ``skip_if_cancelled`` skips those of a cancelled batch. Raises ``ConfigError``.
     """
     if name is not None and not isinstance(name, str):
         return _registered(None, options_of(options), name)
@@ -98,7 +98,7 @@ class Target(Generic[P]):
         return (await self._apush(lambda: [call]))[0]
 
     async def abulk(self, calls: Iterable[object]) -> list[JobId]:
-        """``bulk``, awaited; the calls must not change before it is over."""
+        """``bulk``, awaited; the calls must not change until it ends."""
         return await self._apush(partial(self._several, calls_of(self.job.name).listed(calls)))
 
     async def _apush(self, calls: Calls) -> list[JobId]:
@@ -152,7 +152,7 @@ class JobFunction(words.Answering, Generic[P, R]):
         return self._function(*args, **kwargs)
 
     def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A unique job's arguments by name, defaults included; for other jobs, which need none, an empty mapping."""
+        """A unique job's arguments by name, including defaults; empty for other jobs, which need none."""
         if self.options.unique is None:
             return {}
         bound = fitted(self._signature, args, kwargs)

@@ -14,32 +14,32 @@ _REMEDY = 'give it one: @job("shop.send")'
 
 
 def check_runs(name: str, function: object) -> None:
-    """Raises ``ConfigError`` for what a worker cannot call: no function, a generator, or a method."""
+    """Raises ``ConfigError`` for what a worker cannot run: not a function, a generator, or a method."""
     if not callable(function):
         raise ConfigError("@job", f"{name!r} is not a function{_remedy(function)}")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise ConfigError("@job", f"{name!r} is a generator: a call of it would do nothing")
+        raise ConfigError("@job", f"{name!r} is a generator: calling it would do nothing")
     if _is_method(function):
         raise ConfigError("@job", f"{name!r} is a method, and a worker has no object to call it on: write a Job class")
 
 
 def _remedy(function: object) -> str:
-    """For what only looks like one in its class: a class method, a property."""
+    """For what only looks like a function in its class: a class method, a property."""
     if not hasattr(type(function), "__get__"):
         return ""
     kind = type(function).__name__
-    return f" but a {kind}, which a worker has no class for: write a plain function that calls it, or a Job class"
+    return f" but a {kind}, which a worker cannot call: write a plain function that calls it, or a Job class"
 
 
 def check_job_name(name: object) -> None:
-    """Raises ``ConfigError`` for what no payload can name."""
+    """Raises ``ConfigError`` for a name that no payload can have."""
     if not isinstance(name, str) or not name.strip():
-        raise ConfigError("@job", f"a job needs a name, and {name!r} is none")
+        raise ConfigError("@job", f"a job needs a name, not {name!r}")
     try:
         check_name(name)
         name.encode()
     except (BadPayload, UnicodeEncodeError):
-        raise ConfigError("@job", f"{name!r} is no name for a job: it has what cannot be printed") from None
+        raise ConfigError("@job", f"{name!r} is not a job name: it contains unprintable characters") from None
 
 
 def name_of(function: Any) -> str:
@@ -50,7 +50,7 @@ def name_of(function: Any) -> str:
     if "<lambda>" in name:
         raise ConfigError("@job", f"a lambda has no name: {_REMEDY}")
     if "<locals>" in name:
-        raise ConfigError("@job", f"{name!r} is defined inside of a function, so it has no name of its own: {_REMEDY}")
+        raise ConfigError("@job", f"{name!r} is defined inside a function, so it cannot be imported by name: {_REMEDY}")
     return written_name(function)
 
 
@@ -63,9 +63,10 @@ def check_is_known(name: str) -> None:
     """Called at a dispatch. Raises ``ConfigError`` for a job defined in ``__main__``, which no worker can import."""
     if name.startswith("__main__."):
         program = Path(getattr(sys.modules["__main__"], "__file__", "this session")).name
-        how = 'import it from its module, run that with python -m, or give it a name: @job("shop.send"); what a module'
-        how += " runs as a program belongs under if __name__ == '__main__', since a worker imports it"
-        raise ConfigError("@job", f"{name.removeprefix('__main__.')!r} is defined in {program} as it runs: {how}")
+        how = 'import it from its module, run that with python -m, or give it a name: @job("shop.send"); put what the'
+        how += " module runs as a program under if __name__ == '__main__', since a worker imports it"
+        own_name = name.removeprefix("__main__.")
+        raise ConfigError("@job", f"{own_name!r} is defined in {program}, which runs as __main__: {how}")
 
 
 def check_handle(name: str, handle: Any) -> None:
@@ -88,6 +89,6 @@ def _is_method(function: Any) -> bool:
 
 
 def _module_of(name: str) -> str:
-    """The name under which other modules import it, also for a program run by ``python -m``."""
+    """The name under which other modules import it, even if it runs by ``python -m``."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return spec.name.removesuffix(".__main__") if name == "__main__" and spec else name

@@ -1,4 +1,4 @@
-"""Pushing calls of a registered job to the queue that ``dispatch`` uses, unique ones each under its lock."""
+"""Pushing calls of a registered job to the queue that ``dispatch`` uses; unique jobs each under its lock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sending:
-    """How a dispatch pushes: as ``Queue.push`` takes it, and by which connection of the application's."""
+    """How a dispatch pushes: options of ``Queue.push``, and the application's connection to use."""
 
     queue: str
     delay: Delay = 0
@@ -31,7 +31,7 @@ def dispatched(
     """Push calls, each its payload's data and its arguments by name, and return their ids.
 
     The id of a unique job is empty if another one holds its lock: then it was not pushed. Raises as ``Queue.push``
-    does, and ``TypeError`` for arguments that a worker could not read, or of which no identity can be made.
+    does, and ``TypeError`` for arguments that a worker could not read or that give no identity.
     """
     from queuepool.jobs.connecting import default_queue  # imported here: slow, and a worker may never push
 
@@ -41,7 +41,7 @@ def dispatched(
 def pushed(
     queue: Queue, name: str, calls: Sequence[tuple[object, Mapping[str, Any]]], sending: Sending, options: Options
 ) -> list[JobId]:
-    """The same to this queue, which ``bound`` has given."""
+    """As ``dispatched``, to this queue, which is from ``bound``."""
     from queuepool.jobs.door import lock_of, terms_of  # imported here, as above
     from queuepool.jobs.job_id import JobId
 
@@ -65,7 +65,7 @@ def bound(queue: Queue, sending: Sending) -> Queue:
     if sending.within is None:
         return queue.after_commit(sending.after_commit)
     if sending.after_commit is not None:
-        raise ValueError("within or after_commit: a job is pushed in the transaction, or after it")
+        raise ValueError("give within or after_commit, not both: a job is pushed in the transaction or after it")
     return queue.within(sending.within)
 
 
@@ -78,7 +78,7 @@ def _identity(name: str, template: str, arguments: Mapping[str, Any]) -> str:
 
 # Pushing from a coroutine: what ``adispatch`` adds to ``dispatch``.
 
-#: makes the calls of a dispatch, each its payload's data and its arguments by name; in a thread
+#: makes the calls of a dispatch, each its payload's data and its arguments by name; called in a thread
 Calls = Callable[[], Sequence[tuple[object, Mapping[str, Any]]]]
 
 

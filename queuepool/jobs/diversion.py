@@ -1,4 +1,4 @@
-"""In a test, where the pushes of all queues go instead of to their stores: see ``queuepool.testing``."""
+"""Where a test diverts the pushes of all queues instead of to their stores: see ``queuepool.testing``."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Push(NamedTuple):
 
 
 class Diversion(Protocol):
-    """What takes the place of the stores. Threads may share it."""
+    """Takes the place of the stores. Threads may share it."""
 
-    #: who put it in force, for an error
+    #: what put it in force, for an error
     what: str
 
     def settings(self, settings: ConnectionSettings) -> ConnectionSettings:
@@ -38,7 +38,7 @@ class Diversion(Protocol):
         """Where to push this, in place of ``pushes``."""
 
     def run(self) -> None:
-        """Called when a push is over; what it raises, the push raises."""
+        """Called at the end of a push, which raises what this raises."""
 
 
 #: the one in force in this process; ``None`` outside of such tests
@@ -46,6 +46,6 @@ active: Diversion | None = None
 
 
 def divert(to: Diversion | None) -> None:
-    """Put a diversion in force for all queues of this process, those already made included; ``None`` ends it."""
+    """Put a diversion in force for all queues of this process, even existing ones; ``None`` ends it."""
     global active
     active = to

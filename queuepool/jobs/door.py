@@ -1,4 +1,4 @@
-"""The rule for all that is pushed, by whatever call: what no worker serves or no store holds is refused here.
+"""Checks of every push, whatever the call: refuses queues that no pool can serve and values that no store holds.
 
 Errors begin with the name of the job, since a dispatch may be one of many.
 """
@@ -22,7 +22,7 @@ from queuepool.payload.options import EXPIRES, TAGS, checked_tags, payload_optio
 from queuepool.payload.unique_locks import new_lock
 from queuepool.settlement.verdict import Backoff
 
-#: characters of a key in the table ``cache_locks``. SQLite would hold more, but not what comes after it
+#: characters of a key in the table ``cache_locks``; SQLite would hold more, but other databases do not
 _LONGEST_KEY = 255
 _NO_FIELDS: Mapping[str, object] = MappingProxyType({})
 
@@ -32,7 +32,7 @@ class Terms(NamedTuple):
 
     queue: str
     delay: float = 0.0
-    #: how long their states are kept after their ends; 0 = they are not tracked
+    #: how long their states are kept after they end; 0 = they are not tracked
     track: float = 0.0
     #: as payload fields
     options: Mapping[str, object] = _NO_FIELDS
@@ -52,8 +52,8 @@ def terms_of(
     encrypted: bool = False,
     lock: Lock | None = None,
 ) -> Terms:
-    """The terms of a push of this job, or without a name of bytes; ``options`` as ``Queue.push`` takes them, or those
-    of a registered job.
+    """The terms for a push of this job (no name: of raw bytes); ``options`` as for ``Queue.push``, or a registered
+    job's.
 
     Raises ``ValueError`` for a queue that no pool can serve, and for times and options that no worker understands.
     """
@@ -85,7 +85,7 @@ def _check_queue(name: str) -> None:
 def lock_of(name: str, identity: object, lasts: Seconds, settings: ConnectionSettings, url: str = "") -> Lock | None:
     """The unique lock that a push takes for ``lasts`` seconds; ``None`` without an identity. Raises ``ValueError``.
 
-    ``url``: where the lock is, if not beside the job.
+    ``url``: where the lock is, if it is not beside the job.
     """
     if identity is None:
         return None
@@ -111,8 +111,8 @@ def _check_length(name: str, settings: ConnectionSettings) -> None:
 
     if (length := len(lock_prefix_of(settings, "sql") + name)) > _LONGEST_KEY:
         raise ValueError(
-            f"its unique lock has {length} characters, at most {_LONGEST_KEY} fit into a database: {name[:60]!r}...; "
-            "give a digest of what makes it unique"
+            f"the key of its unique lock has {length} characters, a database holds {_LONGEST_KEY}: {name[:60]!r}...; "
+            "use a digest as the identity"
         )
 
 
@@ -124,7 +124,7 @@ def _is_text(text: str) -> bool:
     return True
 
 
-# The keywords of a push, and its ``options``, as Laravel writes them into the payload: its workers read only that.
+# The keywords of a push, and its ``options`` as payload fields, in Laravel's spelling.
 
 
 class BulkOptions(TypedDict, total=False):
@@ -144,7 +144,7 @@ class PushOptions(BulkOptions, total=False):
     unique_for: Seconds
 
 
-#: by the name in the payload, and of the PHP job's property
+#: payload fields, by their own names and by those of a PHP job's properties
 _FIELDS = {
     "maxTries": "maxTries",
     "tries": "maxTries",
@@ -177,7 +177,7 @@ def wire(options: Options) -> dict[str, object]:
 
 
 def fields_of(options: Mapping[str, object]) -> dict[str, object]:
-    """The fields of options as ``Queue.push`` takes them.
+    """The fields for the ``options`` of ``Queue.push``.
 
     Raises ``ValueError`` for an unknown option, or a value that no worker understands.
     """
@@ -202,7 +202,7 @@ def _written(value: object) -> object:
         return value.total_seconds()
     if isinstance(value, Backoff):
         if value.jitter:
-            raise ValueError("backoff: jitter is the worker's: write it with @job; a payload has plain delays")
+            raise ValueError("backoff: only the worker adds jitter: set it in @job; a payload holds plain delays")
         value = value.delays
     return _backoff_text(tuple(value)) if isinstance(value, (list, tuple)) else value
 

@@ -1,4 +1,4 @@
-"""Binds arguments to a signature, with an error that names everything that does not fit: Python's names the first."""
+"""Binds arguments to a signature; the error names all that do not fit, where Python's names the first."""
 
 from __future__ import annotations
 

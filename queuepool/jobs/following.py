@@ -1,4 +1,4 @@
-"""Jobs that can be followed: what is known of a tracked job, by its id."""
+"""Following tracked jobs by their ids: what is known of one, and waiting for its end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: seconds between looks while waiting: first, and at most
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.25
-#: seconds for which a wait goes on without an answer of the store
+#: seconds for which a wait outlasts a store that does not answer
 _LONGEST_BLIP = 60.0
 _OVER = frozenset(("done", "failed", "cancelled"))
 
@@ -29,7 +29,7 @@ class JobState:
     """What was known of a job when it was asked for. ``None`` or empty: unknown, or not yet.
 
     ``state`` is ``queued``, ``delayed``, ``running``, ``released`` (waits for its next try), ``done``, ``failed`` or
-    ``cancelled`` (left out: with its batch, or since it had expired).
+    ``cancelled`` (skipped: its batch was cancelled, or it had expired).
     """
 
     id: str
@@ -54,7 +54,7 @@ class JobState:
     note: str = ""
     #: what the handler returned, as JSON holds it
     result: Any = None
-    #: why that is not kept
+    #: why the result is not kept
     result_problem: str = ""
     #: why it failed, was released or was cancelled
     error: str = ""
@@ -73,11 +73,11 @@ def found(stores: Stores, job_id: str) -> JobState | None:
     try:
         return _state_of(job_id, _facts_in(text), stores.queue.now)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        raise StoreError(f"what is kept as the state of job {job_id} is none: {error}") from error
+        raise StoreError(f"the stored state of job {job_id} cannot be read: {error}") from error
 
 
 def _facts_in(text: bytes) -> dict[str, Any]:
-    """The facts in a record; a later version may have written more of them."""
+    """The known facts in a record; a later version may have written others."""
     if len(text) >= MAX_STATE:
         raise ValueError(f"it has {MAX_STATE} bytes or more")
     return {key: value for key, value in json.loads(text).items() if key in _FACTS}
@@ -118,7 +118,7 @@ class _Wait:
 
     @contextmanager
     def outlasting_a_blip(self) -> Iterator[None]:
-        """Around a look: a store that has answered before may be away for a while."""
+        """Wraps a look: a store that has answered before may be down for a while."""
         try:
             yield
         except StoreDown:
@@ -143,7 +143,7 @@ _FACTS = frozenset(field.name for field in fields(JobState)) - {"id"} | {"until"
 
 
 def _state_of(job_id: str, facts: dict[str, Any], now: Callable[[], float]) -> JobState:
-    """What the facts say. Raises what Python raises for facts of another form."""
+    """The state that the facts describe. Raises what Python raises for malformed facts."""
     if not isinstance(facts["state"], str):
         raise TypeError("it names no state")
     until = facts.pop("until", None)
@@ -157,7 +157,7 @@ def _state_of(job_id: str, facts: dict[str, Any], now: Callable[[], float]) -> J
 
 
 def _moment(seconds: object) -> datetime | None:
-    """Raises nothing for a time that a foreign payload made up."""
+    """``None`` for a time that is invalid, as a foreign payload's may be."""
     try:
         return datetime.fromtimestamp(float(seconds), UTC) if isinstance(seconds, (int, float)) else None
     except (ValueError, OverflowError, OSError):

@@ -27,8 +27,8 @@ _OBJECTS = (dict, abc.Mapping, abc.MutableMapping)
 def converter_of(hint: Any, *, at_door: bool = False) -> Converter | None:
     """A converter from JSON to a value of this annotation; ``None`` if the value stays as it is.
 
-    ``at_door``: for a look at what is about to be pushed, which calls none of the application's code: no ``from_json``,
-    no validation, no ``__init__``, since what they do is the worker's.
+    ``at_door``: for a check before a push, which calls none of the application's code (no ``from_json``, validation or
+    ``__init__``): that is for the worker.
     """
     hint = _bare(hint)
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
@@ -71,7 +71,7 @@ def _of_container(cls: type, inner: Sequence[Any], at_door: bool) -> Converter |
 
 
 def _one_of(members: Sequence[Any], at_door: bool) -> Converter | None:
-    """The first member that fits counts, in the annotation's order."""
+    """A converter that takes the first member that fits, in the annotation's order."""
     rest = [(member, converter_of(member, at_door=at_door)) for member in members if member is not NoneType]
     if not any(convert for _, convert in rest):
         return None
@@ -114,7 +114,7 @@ def _record(cls: type, at_door: bool, value: Any) -> Any:
 
 
 def _takes(cls: type, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The fields, unless an object of this class cannot be made of them. Raises ``TypeError``."""
+    """The fields, if they can make an object of this class. Raises ``TypeError`` if not."""
     if is_dataclass(cls):
         _signature(cls).bind(**fields)
     return fields
@@ -125,7 +125,7 @@ _signature = cache(inspect.signature)
 
 @cache
 def _fields(cls: type, at_door: bool) -> Mapping[str, Converter | None]:
-    """Resolved when the first value comes, since a class may refer to itself."""
+    """Resolved at the first value, since a class may refer to itself."""
     return {name: converter_of(hint, at_door=at_door) for name, hint in hints_of(cls).items()}
 
 
@@ -141,7 +141,7 @@ def _fixed(make: Callable[[Any], Any], items: Sequence[Converter | None], value:
 
 
 def _items(value: Any) -> list[Any]:
-    if value == {}:  # Laravel's Lua script makes this of an empty list
+    if value == {}:  # Laravel's Lua script turns an empty list into this
         return []
     if not isinstance(value, list):
         raise Unreadable("a list", value)
@@ -157,7 +157,7 @@ def _mapping(key: Converter | None, item: Converter | None, value: Any) -> dict[
 
 
 def within(place: str, convert: Converter | None, value: Any) -> Any:
-    """The converted value. An ``Unreadable`` gets ``place`` put before the place it names."""
+    """The converted value. Prepends ``place`` to the place that an ``Unreadable`` names."""
     try:
         return convert(value) if convert else value
     except Unreadable as problem:
@@ -177,7 +177,7 @@ def hints_of(target: Any) -> dict[str, Any]:
 
 
 def _written(target: Any) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Unresolved annotations, each with the names that they may use; a class comes after its bases."""
+    """Unresolved annotations, each with the names they may refer to; a class comes after its bases."""
     if not isinstance(target, type):
         function = _function_of(target)
         yield _annotations(function), getattr(function, "__globals__", {})
@@ -187,7 +187,7 @@ def _written(target: Any) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]
 
 
 def _function_of(target: Any) -> Any:
-    """The function that a call runs in the end, under decorators and partials."""
+    """The function that a call finally runs, beneath decorators and partials."""
     target = inspect.unwrap(target.func if isinstance(target, partial) else target)
     return target if inspect.isroutine(target) else type(target).__call__
 
@@ -211,14 +211,14 @@ def _resolved(annotations: Mapping[str, Any], known: Mapping[str, Any]) -> Itera
 # Converters for single values from the text or number that stands for them in JSON.
 
 Converter = Callable[[Any], Any]
-_WORDS = {str: "a text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
+_WORDS = {str: "a string", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
 #: for each type: the types it has in JSON, how it is read, and its name in errors; the first match counts
 _SCALARS: tuple[tuple[type, tuple[type, ...], Callable[[Any, Any], object], str], ...] = (
     (datetime, (str,), lambda cls, text: cls.fromisoformat(text), "an ISO date and time"),
     (date, (str,), lambda cls, text: cls.fromisoformat(text), "an ISO date"),
     (time, (str,), lambda cls, text: cls.fromisoformat(text), "an ISO time"),
     (timedelta, (int, float), lambda cls, number: cls(seconds=number), "a number of seconds"),
-    (Decimal, (str, int, float), lambda cls, number: cls(str(number)), "a decimal number, best as a text"),
+    (Decimal, (str, int, float), lambda cls, number: cls(str(number)), "a decimal number, preferably a string"),
     (UUID, (str,), lambda cls, text: cls(text), "a UUID"),
     (PurePath, (str,), lambda cls, text: cls(text), "a path"),
 )
@@ -234,7 +234,7 @@ class Unreadable(TypeError):
         self.place = ""
 
     def __str__(self) -> str:
-        return f"{self.place} is {self.found}, and not {self.expected}"
+        return f"{self.place} is {self.found}, not {self.expected}"
 
 
 def reader_of(cls: type) -> Converter | None:
@@ -252,12 +252,12 @@ def reader_of(cls: type) -> Converter | None:
 
 
 def is_applications(cls: type) -> bool:
-    """Whether values of this type are read by code of the application's: a registered type, a pydantic model."""
+    """Whether the application's code reads values of this type: a registered type, a pydantic model."""
     return own_type(cls) is not None or hasattr(cls, "model_validate")
 
 
 def left_alone(value: Any) -> Any:
-    """In place of the application's code."""
+    """The value itself, in place of the application's code."""
     return value
 
 
@@ -267,7 +267,7 @@ def key_of(hint: Any, at_door: bool) -> Converter | None:
     ``at_door`` as for ``converter_of``.
     """
     if hint in (int, float):
-        return partial(_scalar, hint, (str,), "a number in a text")
+        return partial(_scalar, hint, (str,), "a number in a string")
     if not isinstance(hint, type):
         return None
     return left_alone if at_door and is_applications(hint) else reader_of(hint)
@@ -294,8 +294,8 @@ def _enum_member(cls: type[Enum], value: Any) -> Enum:
         if not isinstance(value, bool):  # true is 1 in Python
             return cls(value)
     except ValueError:
-        pass  # no member has exactly this value, but JSON may have changed a member's
-    for member in cls:  # such as a tuple or a Decimal
+        pass  # no member has exactly this value, but one may look different in JSON
+    for member in cls:  # such as one whose value is a tuple or a Decimal
         if type(value) is type(encoded := _encoded(member.value)) and value == encoded:
             return member
     raise Unreadable(f"the value of a {cls.__qualname__}", value)

@@ -1,4 +1,4 @@
-"""Blocking calls of a queue in a few threads of its own, for an event loop that goes on meanwhile."""
+"""A queue's blocking calls in a few threads, so that an event loop goes on meanwhile."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import asyncio
 
 T = TypeVar("T")
-#: threads of one queue, and so connections; more would keep the loop waiting for the interpreter's lock
+#: threads of one queue, and so connections; more would make the loop wait for the interpreter's lock
 MOST = 4
 #: seconds after which a thread without work ends
 _IDLE = 5.0
@@ -32,9 +32,9 @@ _CLOSED = "the queue was closed before this push began: nothing was pushed"
 
 
 def with_pauses(items: Sequence[T]) -> Iterable[T]:
-    """The items; in one of these threads with short pauses, or the interpreter's lock would hold up the loop by 5 ms.
+    """The items; in one of these threads with short pauses, else the interpreter's lock would delay the loop by 5 ms.
 
-    To release the lock is not enough: without a pause the thread has it back before the loop's has woken.
+    Releasing the lock is not enough: without a pause, the thread takes it back before the loop's thread wakes.
     """
     return _paused(items) if len(items) > 1 and threading.current_thread().name == _NAME else items
 
@@ -62,9 +62,9 @@ class _ThreadCall(NamedTuple):
 
 
 class Threads:
-    """At most ``MOST`` threads, started when there is work. They are daemons: the end of the process waits for none.
+    """At most ``MOST`` threads, started when there is work. As daemons they do not delay the end of the process.
 
-    A fork has none of them, and starts its own.
+    A forked process starts its own.
     """
 
     def __init__(self) -> None:
@@ -73,8 +73,8 @@ class Threads:
     async def run(self, call: Callable[[], T]) -> T:
         """Await a blocking call, made with the caller's context.
 
-        If this is cancelled, a call that has begun is made to its end; one that has not is left out. Where gevent or
-        eventlet has replaced threads the call is made here and now: it would not be made while the loop waits.
+        If this is cancelled, a call that has begun runs to its end; one that has not is dropped. Where gevent or
+        eventlet has replaced threads, the call is made here and now: no thread would run while the loop waits.
         """
         from asyncio import get_running_loop  # imported here: most programs push from no coroutine
 
@@ -100,7 +100,7 @@ class Threads:
 
 
 class _Crew:
-    """What the threads share; they do not keep the queue alive."""
+    """What the threads share; it does not keep the queue alive."""
 
     def __init__(self) -> None:
         self._waiting: SimpleQueue[_ThreadCall | None] = SimpleQueue()
@@ -109,7 +109,7 @@ class _Crew:
         self._is_closed = False
 
     def add(self, call: _ThreadCall) -> None:
-        """Have the call made, by a new thread if there are not yet all. Raises ``RuntimeError`` if none can start."""
+        """Have a thread make the call, a new one if fewer than ``MOST`` run. Raises ``RuntimeError`` if it cannot."""
         with self._lock:
             if self._is_closed:  # by another thread, just now
                 raise StoreDown(_CLOSED)
@@ -134,7 +134,7 @@ class _Crew:
             pass
 
     def _take(self) -> bool:
-        """Make one call; ``False``: this thread is to end."""
+        """Make one call; ``False`` when this thread is to end."""
         try:
             call = self._waiting.get(timeout=_IDLE)
         except Empty:

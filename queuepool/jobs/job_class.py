@@ -112,7 +112,7 @@ class Job(words.Answering):
         within: Any = None,
         after_commit: Any = None,
     ) -> list[JobId]:
-        """``bulk``, awaited; the jobs must not change before it is over."""
+        """``bulk``, awaited; the jobs must not change until it ends."""
         from queuepool.jobs.dispatch import adispatched  # imported here: most dispatch from no coroutine
 
         sending = cls._sending(queue, delay, within, after_commit)

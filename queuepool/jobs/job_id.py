@@ -29,7 +29,7 @@ class JobId(str):
         return made
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
-        """A copy, or what another process gets, is a plain text."""
+        """A copy, or a pickle for another process, is a plain string."""
         return str, (str(self),)
 
     def job(self) -> JobState | None:

@@ -1,4 +1,4 @@
-"""A job's options, checked where the job is defined: in a worker it would be too late."""
+"""A job's options, checked where the job is defined, and ``Retry``; in a worker a check would come too late."""
 
 from __future__ import annotations
 
@@ -32,43 +32,43 @@ class Options:
     tries: int | None = None
     timeout: float | None = None
     backoff: tuple[float, ...] | None = None
-    #: whether each of these delays is shortened by chance, by the worker: no payload says it
+    #: whether the worker shortens each of these delays at random; payloads do not say so
     jitter: bool = False
     max_exceptions: int | None = None
     fail_on_timeout: bool | None = None
     #: seconds after which the handler gets ``SoftTimeout``
     soft_timeout: float | None = None
-    #: the exceptions after which it may be retried, but for those in ``fail_on``
+    #: the exceptions after which it may be retried, except those in ``fail_on``
     retry_on: tuple[type[BaseException], ...] = (BaseException,)
-    #: how long it waits after some of them, the nearest class of an exception counts; ``None`` = its backoff
+    #: how long it waits after some of them (the nearest class of an exception counts); ``None`` = its backoff
     delays: tuple[tuple[type[BaseException], Backoff | None], ...] = ()
     fail_on: tuple[type[BaseException], ...] = ()
-    #: seconds from when it is due within which it must begin, or it is dropped; ``None`` = at any time
+    #: seconds after it is due within which it must begin, else it is dropped; ``None`` = no limit
     expires: float | None = None
     #: whether a dispatch encrypts the data
     encrypted: bool = False
-    #: a dispatch takes the lock of this identity, with the arguments in braces, or does nothing if it is held
+    #: the identity, with the arguments in braces, whose lock a dispatch takes; if it is held, nothing is pushed
     unique: str | None = None
     #: seconds after which that lock ends by itself
     unique_for: float = 86400.0
-    #: seconds that the job's state is kept after its end; 0 = as the pool says
+    #: seconds for which the job's state is kept after its end; 0 = the pool decides
     track: float = 0.0
-    #: whether the job is left out, as done, once its batch in Laravel was cancelled
+    #: whether the job is skipped, as if done, once its batch in Laravel was cancelled
     skip_if_cancelled: bool = False
     #: the identity under which Laravel has locked the job, from its arguments by name
     unique_id: Callable[..., object] | None = None
     #: when Laravel's lock is released: at the ``end`` of the job, or at its ``start`` (ShouldBeUniqueUntilProcessing)
     unique_until: str = "end"
-    #: words that its payloads carry, as Horizon's
+    #: words that its payloads carry, like Horizon's
     tags: tuple[str, ...] = ()
-    #: when a pool pushes it by itself: a cron expression, or a time in between
+    #: when a pool pushes it by itself: a cron expression or an interval
     schedule: str | None = None
-    #: names that it had, under which jobs may still be queued
+    #: its former names, under which jobs may still be queued
     aliases: tuple[str, ...] = ()
 
     @property
     def is_unique(self) -> bool:
-        """Whether they say more of Laravel's lock than a payload does."""
+        """Whether they say more about Laravel's lock than a payload does."""
         return self.unique_id is not None or self.unique_until == "start"
 
 
@@ -123,8 +123,8 @@ def _expires(options: JobOptions) -> float | None:
     if expires == 0:
         raise ConfigError("@job", "expires must be above 0: a job that may never begin need not be pushed")
     if expires and options.get("schedule") is not None:
-        how = "its time is the schedule's, not a dispatch's; [schedule] late says how late one may be made good"
-        raise ConfigError("@job", f"expires cannot go with schedule: {how}")
+        how = "its time is set by the schedule; use [schedule] late to limit how late a job may begin"
+        raise ConfigError("@job", f"expires cannot be combined with schedule: {how}")
     return expires
 
 
@@ -172,13 +172,13 @@ def _soft_timeout(value: object, timeout: float | None) -> float | None:
 
 def _check_unique(options: JobOptions) -> None:
     if not callable(options.get("unique_id", str)):
-        raise ConfigError("@job", "unique_id is a function of the job's arguments, which returns the identity")
+        raise ConfigError("@job", "unique_id must be a function of the job's arguments that returns the identity")
     if not isinstance(options.get("unique") or "", str):
-        raise ConfigError("@job", 'unique is a text with the arguments in braces, like "{order}"')
+        raise ConfigError("@job", 'unique must be a string with the arguments in braces, like "{order}"')
     if not options.get("unique_for", 1):
-        raise ConfigError("@job", "unique_for must be above 0: a lock without an end could be held for ever")
+        raise ConfigError("@job", "unique_for must be above 0: a lock that never expires could be held forever")
     if options.get("unique_until", "end") not in ("start", "end"):
-        raise ConfigError("@job", f"unique_until cannot be {options['unique_until']!r}: it is 'start' or 'end'")
+        raise ConfigError("@job", f"unique_until cannot be {options['unique_until']!r}: give 'start' or 'end'")
 
 
 def queue_name(name: str) -> str:
@@ -202,7 +202,7 @@ def _hint(key: str, known: Sequence[str]) -> str:
 
 
 def delay_of(key: str, value: object) -> float:
-    """Seconds of a delay. Raises ``ConfigError`` for what is none."""
+    """Seconds of a delay. Raises ``ConfigError`` if it is not one."""
     seconds = _seconds(key, value)
     if seconds is None:
         raise ConfigError("@job", f"{key} cannot be None")
@@ -257,20 +257,20 @@ def _class_of(key: str, one: object) -> type[BaseException]:
     if not isinstance(one, type) or not issubclass(one, BaseException):
         raise ConfigError("@job", f"{key} cannot have {one!r}: {_EXAMPLE}")
     if issubclass(one, Retry):
-        raise ConfigError("@job", f"{key} cannot have {one.__qualname__}: who raises it asks for another try")
+        raise ConfigError("@job", f"{key} cannot have {one.__qualname__}: raising it already asks for another try")
     if issubclass(one, AttemptLost):
         why = "fail_on_timeout and tries decide on a timeout, max_crashes on a worker's death"
         raise ConfigError("@job", f"{key} cannot have {one.__qualname__}, which no handler raises: {why}")
     return one
 
 
-# The names that a job had before it was renamed: what was queued under them runs it all the same.
+# The former names of a job: what was queued under them still runs it.
 
 
 def aliases_of(value: object) -> tuple[str, ...]:
-    """The names as ``@job(aliases=...)`` gives them. Raises ``ConfigError``."""
+    """The names in ``@job(aliases=...)``. Raises ``ConfigError``."""
     if not isinstance(value, (list, tuple)):
-        raise ConfigError("@job", f"aliases cannot be {value!r}: they are a list of names, as ['app.old.send']")
+        raise ConfigError("@job", f"aliases cannot be {value!r}: give a list of names, like ['app.old.send']")
     for name in value:
         check_job_name(name)
     return tuple(value)
@@ -282,30 +282,30 @@ def aliases_of(value: object) -> tuple[str, ...]:
 def exponential(first: Seconds, most: Seconds, *, jitter: bool = False) -> Backoff:
     """A backoff that doubles from ``first`` up to ``most`` (seconds, ``"5m"`` or a ``timedelta``), and then stays.
 
-    ``jitter``: each delay is shortened by chance, to no less than its half, so that jobs that failed together do not
-    come back together. The payload has the whole delays: Laravel's workers wait for these. Raises ``ConfigError``.
+    ``jitter``: each delay is shortened at random, by up to half, so that jobs that failed together do not come back
+    together. The payload has the full delays, which Laravel's workers use. Raises ``ConfigError``.
     """
     begin, end = (round(delay_of("backoff", delay), 3) for delay in (first, most))  # as workers read them
     if not 0 < begin <= end:
-        raise ConfigError("@job", f"backoff: exponential({begin:g}, {end:g}) begins above 0, and ends no lower")
+        raise ConfigError("@job", f"backoff: exponential({begin:g}, {end:g}) must begin above 0 and end no lower")
     if not isinstance(jitter, bool):
-        raise ConfigError("@job", f"backoff: exponential: jitter cannot be {jitter!r}: it is True or False")
+        raise ConfigError("@job", f"backoff: exponential: jitter cannot be {jitter!r}: give True or False")
     growing = takewhile(lambda delay: delay < end, (begin * 2**step for step in count()))
     return Backoff((*growing, end), jitter)
 
 
-# ``Retry``: raised by a handler that wants another try, at a time of its own.
+# ``Retry``: raised by a handler that wants another try, at a time that it chooses.
 
 
 class Retry(QueuepoolError):
-    """The job is to be tried again ``after`` this delay; by default after its backoff.
+    """Try the job again ``after`` this delay; by default after its backoff.
 
-    It counts as any exception does: it uses up a try, and in the last one the job fails with it. ``retry_on`` and
-    ``fail_on`` say nothing about it. Write ``raise Retry(after="30s") from error`` to keep why. Raises ``ValueError``
-    for what is no delay.
+    It counts like any exception: it uses up a try, and on the last try the job fails with it. ``retry_on`` and
+    ``fail_on`` do not apply to it. Write ``raise Retry(after="30s") from error`` to keep the cause. Raises
+    ``ValueError`` for an invalid delay.
     """
 
     def __init__(self, reason: str = "", *, after: Delay | None = None) -> None:
         self.after = None if after is None else seconds_until(after)
         when = "later" if self.after is None else f"in {self.after:g} s"
-        super().__init__(reason or f"the handler asks for another try {when}")
+        super().__init__(reason or f"the handler asked for another try {when}")

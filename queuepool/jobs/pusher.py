@@ -1,4 +1,4 @@
-"""Encoding jobs and pushing them, for all the ways in which a ``Queue`` pushes."""
+"""Encodes jobs and pushes them, for all of a ``Queue``'s ways to push."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ class Pusher:
             diverted.run()
 
     def laravels(self, lock: Lock | None) -> Lock | None:
-        """The lock, to be taken where Laravel's cache has its own."""
+        """The lock, to be taken where Laravel's cache keeps its locks."""
         settings = self._current
         return lock and lock._replace(is_elsewhere=lock_home_of(settings) != settings.url)
 
     def _told_apart(self, terms: Terms, jobs: Sequence[tuple[str, object]]) -> Terms:
-        """The lock by a name that the store takes for no other; that of a PHP class, which Laravel gives, as it is."""
+        """The terms with a lock name that the store confuses with no other; a PHP class keeps the name from Laravel."""
         if terms.lock is None or "\\" in jobs[0][0] or not folds_keys(self._settings.url):
             return terms
         return terms._replace(lock=exact(terms.lock, jobs[0][0]))
@@ -94,7 +94,7 @@ class Pusher:
         )
 
     def _extra(self, terms: Terms) -> dict[str, object]:
-        """The fields of a payload that few have."""
+        """The fields that few payloads have."""
         lock = terms.lock
         extra: dict[str, object] = {}
         if texts := claimed(context.texts(), lock, self._kind_of(lock)) if lock else context.texts():
@@ -138,11 +138,11 @@ def emit_queued(pushed: Iterable[tuple[str, str]], queue: str, delay: float) -> 
         LISTENERS.emit(JobQueued(identity, name, queue, delay))
 
 
-# The producer's side of encrypted jobs. The library that encrypts is loaded with the first of them.
+# The producer's side of encrypted jobs. The encryption library is loaded for the first of them.
 
 
 class Encryption:
-    """That of one connection. Its methods raise ``ConfigError`` without a key."""
+    """Encrypts for one connection. Its methods raise ``ConfigError`` without a key."""
 
     def __init__(self, settings: ConnectionSettings) -> None:
         self._settings = settings
@@ -176,11 +176,13 @@ def data_of(
     private: Collection[str],
     encryption: Encryption | None,
 ) -> dict[str, object]:
-    """As Laravel writes it, encrypted if asked. Raises ``PhpDataRefused``, and for other types
-    ``ValueError`` and ``TypeError``."""
+    """The data as Laravel writes it, encrypted with ``encryption``.
+
+    Raises ``PhpDataRefused``, and ``ValueError`` or ``TypeError`` for arguments of wrong types.
+    """
     if not isinstance(class_name, str):
         raise ValueError(f"{class_name!r} is not the full name of a PHP class like App\\Jobs\\Sync")
     if not isinstance(properties, Mapping):
-        raise TypeError(f"{class_name}: its properties are a dict, not {type(properties).__name__}")
+        raise TypeError(f"{class_name}: its properties must be a dict, not {type(properties).__name__}")
     command = build_command(values.php_class(class_name), properties, protected, private)
     return {"commandName": class_name, "command": encryption.command(command) if encryption else command}

@@ -51,15 +51,15 @@ class Registry:
 
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
-        #: by names that they had
+        #: by former names
         self._aliases: dict[str, Handler] = {}
         #: names of ``Job`` classes that cannot be jobs: the bases of others, or unfinished
         self.without_handle: set[str] = set()
-        #: each registers what a framework defines without ``@job``. In a pool modules do that; in tests an unknown name
+        #: each registers the jobs that a framework defines without ``@job``; only tests call them, for an unknown name
         self.sources: list[Callable[[], object]] = []
 
     def add(self, handler: Handler) -> None:
-        """Register a handler, also under its aliases. Raises ``ConfigError`` if a name is none, or is taken."""
+        """Register a handler, also under its aliases. Raises ``ConfigError`` if a name is invalid or taken."""
         check_job_name(handler.name)
         for name in (handler.name, *handler.options.aliases):
             if other := self.known(name):
@@ -69,18 +69,18 @@ class Registry:
         self._aliases |= dict.fromkeys(handler.options.aliases, handler)
 
     def find(self, name: str) -> Handler:
-        """The handler of this name, or that had it. Raises ``UnknownJob``."""
+        """The handler with this name or alias. Raises ``UnknownJob``."""
         found = self._handlers.get(name) or self._aliases.get(name)
         if found is None:
             raise UnknownJob(name, "handle()" if name in self.without_handle else "")
         return found
 
     def known(self, name: object) -> Handler | None:
-        """The handler of this name, or that had it; ``None`` if there is none."""
+        """The handler with this name or alias; ``None`` if there is none."""
         return self._handlers.get(name) or self._aliases.get(name) if isinstance(name, str) else None
 
     def names(self) -> list[str]:
-        """All names, sorted, without those that jobs had before."""
+        """All names, sorted, without aliases."""
         return sorted(self._handlers)
 
     def scheduled(self) -> list[Handler]:
@@ -110,18 +110,16 @@ def _left_out(handler: Handler, given: Mapping[str, Any]) -> str:
     is_php = "\\" in handler.name and "@" not in handler.name and handler.target
     if not is_php or keywords(inspect.signature(handler.target))[1] <= given.keys():
         return ""
-    return (
-        "; PHP leaves out a property that has its class's default (SerializesModels): give the parameter that default"
-    )
+    return "; PHP omits properties that have their default values (SerializesModels): give the parameter that default"
 
 
 def arguments_for(target: Any, data: object) -> tuple[list[Any], dict[str, Any]]:
-    """As ``arguments_of``; of those that are on offer, the ones that this function or class takes."""
+    """As ``arguments_of``; of an ``Offer``, only what this function or class takes."""
     return ([], _taken(target, data)) if type(data) is Offer and target else arguments_of(data)
 
 
 def _taken(target: Any, offer: Offer) -> dict[str, Any]:
-    """Those of the arguments on offer that this function or class has a parameter for."""
+    """The offered arguments for which this function or class has a parameter."""
     signature = inspect.signature(target)
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in signature.parameters.values()):
         return offer
@@ -130,7 +128,7 @@ def _taken(target: Any, offer: Offer) -> dict[str, Any]:
 
 
 def by_name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
-    """``data`` for this call: the arguments by name, or a list if the function takes positional-only ones or ``*args``.
+    """The ``data`` of this call: arguments by name, or a list if the function takes positional-only ones or ``*args``.
 
     Raises ``TypeError`` for arguments that do not fit.
     """
@@ -140,7 +138,7 @@ def by_name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping
     if given.args and kinds & {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL}:
         if given.kwargs:
             raise TypeError(
-                f"{function.__qualname__} takes positional arguments: they cannot go with keywords in a job"
+                f"{function.__qualname__} takes positional arguments: a job cannot combine them with keywords"
             )
         return list(given.args)
     names = dict(given.arguments)
@@ -165,7 +163,7 @@ def keywords(signature: inspect.Signature) -> tuple[set[str], set[str]]:
 
 
 def arguments_of(data: object) -> tuple[list[Any], dict[str, Any]]:
-    """A call's arguments in a payload's data: an object by keyword, a list by position, none for ``""`` and null."""
+    """A call's arguments from a payload's data: an object by keyword, a list by position, none for ``""`` and null."""
     if data is None or data == "":
         return [], {}
     if isinstance(data, dict):
@@ -173,21 +171,23 @@ def arguments_of(data: object) -> tuple[list[Any], dict[str, Any]]:
     return (data, {}) if isinstance(data, list) else ([data], {})
 
 
-#: The handlers of this process; ``@job`` and ``Job`` add to it.
+#: the handlers of this process; ``@job`` and ``Job`` add to it
 REGISTRY = Registry()
+
+
 # Warnings of jobs that would never run: no pool serves their queue, or no module registers them.
 
 #: the queue of jobs that name none; a dispatch may choose another
 DEFAULT = "default"
 #: most job names in one warning
 _MAX_NAMES = 3
-NO_MODULES = "no modules are named, so no job is known: say modules = app.jobs, or --modules app.jobs"
+NO_MODULES = "no modules are configured, so no jobs are known: set modules = app.jobs, or pass --modules app.jobs"
 
 
 def unserved(registry: Registry, served: Collection[str], present: Sequence[str], place: str = "") -> list[str]:
     """A warning for each queue that a registered job names and that is not ``served``.
 
-    ``present``: the queues of the pool to which it can be added, which is named by ``place``.
+    ``present``: the queues of a pool to which it can be added; ``place`` names that pool.
     """
     jobs: dict[str, list[str]] = defaultdict(list)
     for name in registry.names():
@@ -195,22 +195,22 @@ def unserved(registry: Registry, served: Collection[str], present: Sequence[str]
         if queue not in served and queue != DEFAULT:
             jobs[queue].append(name)
     together = ",".join(dict.fromkeys((*present, *jobs)))
-    return [f"{_words(queue, names)}; say queue = {together}{place}" for queue, names in jobs.items()]
+    return [f"{_words(queue, names)}; set queue = {together}{place}" for queue, names in jobs.items()]
 
 
 def unregistered(registry: Registry, wanted: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The name and a warning for each schedule, by name with its job, whose job no module registers."""
+    """The name of each schedule whose job no module registers, with a warning; ``wanted``: jobs by schedule."""
     return [(name, _unknown(registry, job)) for name, job in wanted.items() if registry.known(job) is None]
 
 
 def _unknown(registry: Registry, job: str) -> str:
     if job in registry.without_handle:
-        return f"its job {job} has no handle(): each will fail where these modules run"
-    return f"no module registers its job {job}: each will fail as unknown where these modules run"
+        return f"its job {job} has no handle(): each run will fail in workers with these modules"
+    return f"no module registers its job {job}: each run will fail as unknown in workers with these modules"
 
 
 def _words(queue: str, names: list[str]) -> str:
     return (
-        f"no pool of this configuration serves queue {queue}: unless another one does, its jobs wait for ever"
+        f"no pool in this configuration serves queue {queue}: its jobs wait forever unless another pool does"
         f" ({first_of(names, _MAX_NAMES)})"
     )

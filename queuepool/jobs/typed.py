@@ -1,4 +1,4 @@
-"""A look at arguments that are about to be pushed, as a worker will read them by the handler's annotations."""
+"""Checks arguments before a push, as a worker will read them by the handler's annotations."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from queuepool.jobs.from_json import hints_of
 from queuepool.jobs.registry import REGISTRY, Handler, Read, arguments_of
 from queuepool.payload.envelope import dump
 
-#: those for which nothing is converted, so nothing is imported to find that out
+#: annotations that need no conversion, so nothing is imported for them
 _PLAIN = (str, int, float, bool, type(None), object, Any, list, dict)
-#: by the job's name: its function or class, and what reads its arguments, if anything does
+#: by the job's name: its function or class, and the reader of its arguments, if it needs one
 _known: dict[str, tuple[Any, Read | None]] = {}
 
 
 def check_values(name: str, data: object) -> None:
-    """Raise ``TypeError`` for data of which the annotations of this job, if it is known here, accept no argument.
+    """Raise ``TypeError`` for data that the annotations of this job do not accept, if the job is known here.
 
-    None of the application's code is called: what a registered type or a model accepts, the worker finds out. Jobs
-    whose annotations ask for nothing cost nothing.
+    None of the application's code is called: only the worker finds out what a registered type or a model accepts. Jobs
+    without such annotations cost nothing.
     """
     handler = REGISTRY.known(name)
     read = _reader_of(handler) if handler else None
@@ -29,7 +29,7 @@ def check_values(name: str, data: object) -> None:
     try:
         args, kwargs = arguments_of(json.loads(dump({"data": data}))["data"])
     except BadPayload:
-        return  # the push says which argument it is
+        return  # the push reports which argument it is
     try:
         read(args, kwargs)
     except TypeError as error:

@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 Aside = Callable[[Callable[[], Any]], Awaitable[Any]]
 _IN_REDIS = (
-    "within: this queue is in Redis, which takes no part in a database's transaction: use after_commit, or a queue in "
+    "within: this queue is in Redis, which cannot join a database's transaction: use after_commit, or a queue in "
     "that database"
 )
 
 
 def pushes_within(stores: Stores, connection: Any) -> tuple[PushStore, Aside]:
-    """Where to push on this connection, and how from a coroutine.
+    """Where to push on this connection, and how to do so from a coroutine.
 
-    Raises ``ValueError`` for a queue that is in no database.
+    Raises ``ValueError`` for a queue that is not in a database.
     """
     if stores.borrowing is None:
         raise ValueError(_IN_REDIS)

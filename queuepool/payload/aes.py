@@ -1,7 +1,7 @@
-"""The two modes of AES that Laravel encrypts with, each with one key. Needs the extra ``encrypted``.
+"""The two AES modes that Laravel encrypts with, each with one key. Needs the extra ``encrypted``.
 
-``encrypt`` returns the fields of Laravel's JSON. ``decrypt`` returns the plaintext, ``None`` if it was not encrypted
-with this key; raises ``ValueError``, ``KeyError``, ``TypeError`` or ``AttributeError`` for fields that are malformed.
+``encrypt`` returns the fields of Laravel's JSON. ``decrypt`` returns the plaintext, or ``None`` if it was not encrypted
+with this key; it raises ``ValueError``, ``KeyError``, ``TypeError`` or ``AttributeError`` for malformed fields.
 Source: Encryption/Encrypter.php (8.83 to 13.x).
 """
 
@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.padding import PKCS7
 
 
 class Cbc:
-    """AES-CBC, padded as PKCS #7."""
+    """AES-CBC with PKCS #7 padding."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -51,7 +51,7 @@ class Cbc:
 
 
 class Gcm:
-    """AES-GCM without additional data; its tag of 16 bytes stands beside the value."""
+    """AES-GCM without additional data; its 16-byte tag is beside the value."""
 
     def __init__(self, key: bytes) -> None:
         self._aes = AESGCM(key)

@@ -1,9 +1,9 @@
-"""Laravel's object job: its arguments, and what else PHP expects of the worker that runs it.
+"""Laravel's object jobs: their arguments, and what else PHP expects of the worker that runs them.
 
 Source: Bus/Queueable.php, Bus/Batchable.php, Queue/CallQueuedHandler.php (8.83 to 13.x).
 
-Some carry another object: queued listeners, mailables, notifications, broadcast events. All jobs of such a kind have
-one class; the application's own class is their display name.
+Some carry another object: queued listeners, mailables, notifications, broadcast events. All jobs of such a kind share
+one class of Laravel's; the application's own class is their display name.
 Source: Events/CallQueuedListener.php, Mail/SendQueuedMailable.php, Notifications/SendQueuedNotifications.php,
 Broadcasting/BroadcastEvent.php (8.83 to 13.x).
 """
@@ -22,7 +22,7 @@ from queuepool.payload.wrappers import CLAIMANTS, LISTENER, UNIQUE_BROADCAST, Cl
 
 _Properties: TypeAlias = "Mapping[str, PhpValue]"
 _MODEL = "Illuminate\\Contracts\\Database\\ModelIdentifier"
-#: Laravel's bookkeeping and the job's settings: no arguments
+#: Laravel's bookkeeping and the job's settings, which are not arguments
 _NOT_ARGUMENTS = frozenset((
     "job", "connection", "queue", "delay", "afterCommit", "middleware",
     "chained", "chainConnection", "chainQueue", "chainCatchCallbacks", "batchId", "fakeBatch",
@@ -30,36 +30,36 @@ _NOT_ARGUMENTS = frozenset((
     "tries", "timeout", "backoff", "maxExceptions", "failOnTimeout", "retryUntil", "deleteWhenMissingModels",
     "shouldBeEncrypted",
 ))  # fmt: skip
-#: how a command says that somebody holds its lock, and that nobody does
+#: how a command names the owner of its lock, and how it says that it has none
 _OWNER, _NOBODY = '"uniqueLockOwner";s:', '"uniqueLockOwner";s:0:'
 #: what PHP has when nothing is set
 _EMPTY: tuple[object, ...] = (None, "", False, [], {})
 
 
 class ObjectCommand(NamedTuple):
-    """An object job. Parts that a Python worker cannot carry out are only described."""
+    """An object job. What a Python worker cannot carry out is only described."""
 
     class_name: str
     arguments: dict[str, PhpValue]
-    #: jobs that follow in its chain
+    #: how many jobs follow in its chain
     chained: int = 0
-    #: whether its chain has callbacks for a failure
+    #: whether its chain has failure callbacks
     catches: bool = False
     #: the id of its batch; empty if it has none
     batch: str = ""
     #: whether a later dispatch may have replaced it
     debounced: bool = False
     middleware: tuple[PhpValue, ...] = ()
-    #: whether it is none of the above: no chain, no batch, no middleware
+    #: whether it has no chain, no batch, no debounce and no middleware
     is_alone: bool = True
-    #: who holds its unique lock, as given at its dispatch (from 13.24); empty if it is not said
+    #: the owner of its unique lock, set at its dispatch (from 13.24); empty if unknown
     owner: str = ""
-    #: the unique lock that a job which carries another object says it holds
+    #: the unique lock that it claims to hold, if it carries another object
     claim: Claim | None = None
 
 
 class Commands:
-    """Reads the commands of one process; keeps the last one, as an attempt needs it several times.
+    """Reads commands; keeps the last one, as an attempt needs it several times.
 
     Without an ``encrypter`` there is no key, and encrypted commands are refused.
     """
@@ -83,11 +83,11 @@ class Commands:
 
 
 def command_of(data: object, encrypter: Encrypter | None = None) -> ObjectCommand:
-    """The command in an object job's ``data``, decrypted if need be. Raises ``BadArguments``."""
+    """The command in an object job's ``data``, decrypted if necessary. Raises ``BadArguments``."""
     fields: Mapping[str, Any] = data if isinstance(data, dict) else {}
     name, text = str(fields.get("commandName", "an object job")), fields.get("command")
     if not isinstance(text, str):
-        raise BadArguments(name, "there is no command in its data")
+        raise BadArguments(name, "its data has no command")
     try:
         return _described(parse_object(_decrypted(text, encrypter) if is_encrypted(text) else text))
     except (PhpDataRefused, CannotDecrypt) as error:
@@ -95,13 +95,13 @@ def command_of(data: object, encrypter: Encrypter | None = None) -> ObjectComman
 
 
 def may_have_owner(data: object) -> bool:
-    """Whether an object job's ``data`` may say who holds its unique lock, by a glance: reading it takes longer."""
+    """Whether an object job's ``data`` may name the owner of its unique lock; a quick test before reading it."""
     command = data.get("command") if isinstance(data, dict) else None
     return isinstance(command, str) and (is_encrypted(command) or (_OWNER in command and _NOBODY not in command))
 
 
 def is_encrypted(command: str) -> bool:
-    """Whether Laravel would first decrypt this command. Source: CallQueuedHandler.php, getCommand (8.83)."""
+    """Whether Laravel would decrypt this command first. Source: CallQueuedHandler.php, getCommand (8.83)."""
     return not command.startswith("O:")
 
 
@@ -115,7 +115,7 @@ def _described(job: PhpObject) -> ObjectCommand:
     own = job.properties
     offer = offer_of(job)
     arguments = offer or {name: value for name, value in own.items() if name not in _NOT_ARGUMENTS}
-    if len(arguments) == len(own):  # a class with SerializesModels leaves out all that is not set
+    if len(arguments) == len(own):  # a class with SerializesModels omits what is not set
         return ObjectCommand(job.class_name, arguments)
     batch, owner = own.get("batchId"), own.get("uniqueLockOwner")
     parts = (
@@ -143,7 +143,7 @@ def offer_of(job: PhpObject) -> Offer | None:
 
 
 def claim_of(job: PhpObject) -> Claim | None:
-    """The unique lock that a queued listener (from 12.50), or a unique broadcast, says that it holds.
+    """The unique lock that a queued listener (from 12.50) or a unique broadcast claims to hold.
 
     Source: Events/Dispatcher.php, propagateListenerOptions; Bus/UniqueLock.php, getKey (13.x).
     """
@@ -155,7 +155,7 @@ def claim_of(job: PhpObject) -> Claim | None:
 
 
 def _as_text(value: PhpValue) -> str | None:
-    """What PHP makes of it within a text; ``None`` for an object, whose ``__toString`` is in PHP."""
+    """The value as PHP converts it to a string; ``None`` for an object, whose ``__toString`` only PHP can call."""
     if value is None or isinstance(value, bool):
         return "1" if value else ""
     if isinstance(value, float):
@@ -189,7 +189,7 @@ def _of_event(event: PhpValue) -> dict[str, PhpValue]:
 
 
 def _opened(value: PhpValue) -> PhpValue:
-    """An object's properties; any other value as it stands."""
+    """An object's properties; any other value unchanged."""
     return _mapping(value.properties) if isinstance(value, PhpObject) else value
 
 
@@ -198,7 +198,7 @@ def _mapping(properties: _Properties) -> dict[int | str, PhpValue]:
 
 
 def _listed(data: PhpValue) -> list[PhpValue]:
-    """A listener's arguments, which old versions serialized once more. Raises ``PhpDataRefused``."""
+    """A listener's arguments, which old versions serialized twice. Raises ``PhpDataRefused``."""
     found = parse(data) if isinstance(data, str) else data
     if isinstance(found, dict):
         return list(found.values())
@@ -208,7 +208,7 @@ def _listed(data: PhpValue) -> list[PhpValue]:
 
 
 def _notifiables(value: PhpValue) -> PhpValue:
-    """Each of those that are notified: a model as its class and key, another object as its properties."""
+    """Those to be notified: each model as its class and key, any other object as its properties."""
     if not isinstance(value, PhpObject):
         return value
     if value.class_name == _MODEL:

@@ -17,12 +17,12 @@ from queuepool.payload.php_values import PhpDataRefused, PhpValue
 Texts: TypeAlias = "dict[str, dict[str, str]]"
 
 
-#: most names of a context that the log shows: its lines are read by people and sent by programs
+#: most values of a context that the log shows, to keep its lines short
 MOST_LOGGED = 64
 
 
 class Context:
-    """A payload's context, as received; its values are read when they are asked for."""
+    """A payload's context, as received; its values are decoded on demand."""
 
     def __init__(self, received: object) -> None:
         self._received = received
@@ -34,14 +34,14 @@ class Context:
 
     @property
     def hidden(self) -> dict[str, PhpValue]:
-        """The values that it does not log."""
+        """The values that Laravel does not log."""
         return values_of(self._received, "hidden")
 
 
 def values_of(context: object, part: str, most: int | None = None) -> dict[str, PhpValue]:
-    """The values of one part of a context, ``data`` or ``hidden``; those that cannot be read are left out.
+    """The values of one part of a context, ``data`` or ``hidden``, except those that cannot be read.
 
-    ``most``: read no more than the first ones.
+    ``most``: read only so many, the first ones.
     """
     from queuepool.payload.php_unserialize import parse  # imported here: programs that only push need no reader
 
@@ -55,7 +55,7 @@ def values_of(context: object, part: str, most: int | None = None) -> dict[str, 
 
 
 def texts_of(context: object) -> Texts:
-    """Both parts as they stand, without what is no serialized value."""
+    """Both parts as received, without what is not a serialized value."""
     return {part: _texts_of(context, part) for part in ("data", "hidden")}
 
 

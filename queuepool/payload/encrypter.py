@@ -2,11 +2,11 @@
 
     base64(JSON {"iv": base64, "value": base64, "mac": hex or "", "tag": base64 or ""})
 
-CBC has a MAC over ``iv`` and ``value`` as they are written here, GCM a tag. The text is encrypted as PHP serializes it.
-Source: Encryption/Encrypter.php (8.83 to 13.x).
+CBC has a MAC over ``iv`` and ``value`` as they are written here, GCM a tag. What is encrypted is the text as PHP
+serializes it. Source: Encryption/Encrypter.php (8.83 to 13.x).
 
-The data of a job of queuepool's own is encrypted as ``{"qp_encrypted": TEXT}``. ``TEXT`` is the JSON
-``{"data": DATA}``, encrypted as Laravel encrypts its object jobs. PHP workers do not read it.
+The data of queuepool's own jobs is encrypted as ``{"qp_encrypted": TEXT}``. ``TEXT`` is the JSON ``{"data": DATA}``,
+encrypted as Laravel encrypts its object jobs. PHP workers cannot read it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from queuepool.payload.php_serialize import serialize
 from queuepool.payload.php_unserialize import PhpDataRefused, parse
 from queuepool.payload.strict_json import read_object
 
-#: the only key of such data
+#: the only key of queuepool's encrypted data
 MARK = "qp_encrypted"
 NO_KEY = "it is encrypted, and there is no key: set app_key"
 
 
 class CannotDecrypt(QueuepoolError):
-    """No key fits, or the text was changed on its way."""
+    """No key fits, or the text was changed on the way."""
 
 
 class Encrypter:
@@ -46,10 +46,10 @@ class Encrypter:
         return b64encode(json.dumps(fields, separators=(",", ":")).encode()).decode()
 
     def decrypt(self, text: str) -> str:
-        """The text. Raises ``CannotDecrypt``, and ``PhpDataRefused`` if what was encrypted is no text of PHP."""
+        """The text. Raises ``CannotDecrypt``, and ``PhpDataRefused`` if it decrypts to no serialized string."""
         plain = parse(self._decrypted(text).decode("utf-8", "surrogateescape"))
         if not isinstance(plain, str):
-            raise CannotDecrypt("what was encrypted is no text")
+            raise CannotDecrypt("the decrypted value is not text")
         return plain
 
     def _decrypted(self, text: str) -> bytes:
@@ -58,7 +58,7 @@ class Encrypter:
             found = (cipher.decrypt(fields) for cipher in self._ciphers)
             return next(plain for plain in found if plain is not None)
         except (BadPayload, StopIteration, ValueError, KeyError, TypeError, AttributeError):
-            # The cause would say what is wrong with the bytes, which helps those who forge them.
+            # No cause: details about the bytes would help those who forge them.
             raise CannotDecrypt("it cannot be decrypted with these keys") from None
 
 
@@ -73,7 +73,7 @@ def encrypted(data: object, encrypter: Encrypter) -> dict[str, str]:
 
 
 def decrypted(name: str, data: dict[str, Any], encrypter: Encrypter | None) -> Any:
-    """The data that was encrypted, for the job of this ``name``. Raises ``BadArguments``."""
+    """The decrypted data of the job with this ``name``. Raises ``BadArguments``."""
     try:
         if encrypter is None:
             raise CannotDecrypt(NO_KEY)

@@ -1,4 +1,4 @@
-"""What is written to the store in the same step as the end of a job, as plain values."""
+"""What is written to the store in the same step that ends a job, as plain values; and the locks of unique jobs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Lock(NamedTuple):
     name: str
     owner: str
     seconds: float
-    #: whether it is with the locks of Laravel's cache, and these are not where its job is
+    #: whether it belongs in Laravel's cache, and that is not in the job's store
     is_elsewhere: bool = False
 
 
@@ -41,7 +41,7 @@ class StateRecord(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """Nothing else is written for an empty one."""
+    """What is written when a job ends; an empty one adds nothing."""
 
     outcome: Outcome | None = None
     unlocks: tuple[Unlock, ...] = ()

@@ -32,23 +32,21 @@ from queuepool.payload.strict_json import check_readable
 from queuepool.payload.to_json import as_json
 from queuepool.payload.wrappers import WRAPPERS
 
-#: The class that every object job of Laravel goes through; its own name is in ``data.commandName``.
+#: the class that runs all of Laravel's object jobs; a job's own class is in ``data.commandName``
 OBJECT_JOB = "Illuminate\\Queue\\CallQueuedHandler@call"
 #: where the payload holds Laravel's context. Source: Log/Context/ContextServiceProvider.php (11.x)
 CONTEXT = "illuminate:log:context"
-#: where a schedule's job holds the time that it is for, as an ISO text with its offset
+#: where a schedule's job has its due time, in ISO format with an offset
 SCHEDULED_FOR = "scheduledFor"
 #: created once: json.dumps would create one for every payload
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=as_json)
-# When a job was pushed, and for how long it has been ready, as far as its payload says it.
-
-#: where a payload has the time of its push as the text of Unix seconds with a fraction, as Horizon writes it
+#: where a payload has the time of its push, as Horizon writes it: Unix seconds with a fraction, as text
 PUSHED_AT = "pushedAt"
 _TIMES = ("createdAt", PUSHED_AT, "delay", SCHEDULED_FOR)
 _KNOWN = frozenset((*KEYS, *_TIMES, "uuid", "id", "data", "attempts", CONTEXT, UNIQUE_FOR, "qp", EXPIRES, RETRIED))
-#: the keys that a payload may have by itself: nothing else may set them. ``queue`` is in what is signed
+#: the keys that hooks may not set: Laravel's and ours. ``queue`` is part of what is signed
 RESERVED = _KNOWN | {"deleteWhenMissingModels", "queue"}
-#: the options of a payload that says nothing of them, in Laravel's order
+#: the options that a payload has by default, in Laravel's order
 _UNSET: Mapping[str, object] = MappingProxyType(
     dict.fromkeys(("maxTries", "maxExceptions", "failOnTimeout", "backoff", "timeout", "retryUntil"))
     | {"failOnTimeout": False}
@@ -63,16 +61,16 @@ class Payload(NamedTuple):
     data: Any
     attempts: int
     options: PayloadOptions
-    #: whether the payload has an id of its own
+    #: whether the payload has an id; else ``id`` is a digest
     identified: bool = True
     #: warnings: what was not understood and is ignored
     warnings: tuple[str, ...] = ()
     #: as received: when it was pushed, in whole Unix seconds, and how many seconds later it was due
     created_at: object = None
     delay: object = None
-    #: as received: Laravel's context, whose values are serialized one by one (``payload.context``)
+    #: as received: Laravel's context (see ``payload.context``)
     context: object = None
-    #: all that the payload holds
+    #: all fields of the payload
     fields: Mapping[str, Any] = MappingProxyType({})
 
     def waited(self, begun: float) -> float | None:
@@ -87,7 +85,7 @@ class Payload(NamedTuple):
 
     @property
     def pushed_at(self) -> float | None:
-        """When it was pushed, in Unix seconds, as exactly as the payload says it; ``None`` if it does not."""
+        """When it was pushed, in Unix seconds, as exactly as the payload says; ``None`` if it does not."""
         created, pushed = self.created_at, self.fields.get(PUSHED_AT)
         if not is_time(created):
             return None
@@ -103,7 +101,7 @@ class Payload(NamedTuple):
         return options.job
 
     def tracked_for(self, seconds: float) -> Payload:
-        """The payload as if it said itself that its job is tracked for ``seconds``, unless it says for how long."""
+        """The payload with its job tracked for ``seconds``, unless it says itself for how long."""
         if self.options.track is not None or not seconds > 0:
             return self
         return self._replace(options=replace(self.options, track=seconds))
@@ -115,15 +113,15 @@ class Payload(NamedTuple):
 
     @property
     def extra(self) -> dict[str, Any]:
-        """The fields that are not Laravel's own for every job, nor ours."""
+        """The fields other than Laravel's standard ones and ours."""
         return {key: value for key, value in self.fields.items() if key not in _KNOWN}
 
 
 def decode(raw: bytes, attempts: int | None = None) -> Payload:
-    """Decode a payload; ``attempts`` is given where the store counts them, not the payload.
+    """Decode a payload; ``attempts`` is given if the store counts them rather than the payload.
 
-    Raises ``BadPayload`` for bytes that cannot be a job: not one JSON object in UTF-8, ambiguous (a duplicate key),
-    nested deeper than 999, NaN or infinity, an id or name that cannot be printed, a count that is out of range.
+    Raises ``BadPayload`` for bytes that cannot be a job: not a single JSON object in UTF-8, a duplicate key, nesting
+    deeper than 999, NaN or infinity, an unprintable id or name, a count out of range.
     """
     return payload_of(strict_json.read_object(raw), raw, attempts)
 
@@ -150,25 +148,25 @@ def payload_of(fields: Mapping[str, Any], raw: bytes, attempts: int | None = Non
 
 
 class Envelope(NamedTuple):
-    """What new payloads have besides a name and data: the same for all that are pushed at once."""
+    """What payloads that are pushed together share: all but their names and data."""
 
     #: Unix seconds
     created_at: float
     #: seconds
     delay: float = 0
-    #: ``maxTries``, ``maxExceptions``, ``failOnTimeout``, ``backoff``, ``timeout`` and ``retryUntil``, of which the
-    #: worker decides the missing ones; ``tags``, a list of texts; ``EXPIRES``, the seconds from when it is due within
-    #: which it must begin
+    #: ``maxTries``, ``maxExceptions``, ``failOnTimeout``, ``backoff``, ``timeout`` and ``retryUntil``, where the worker
+    #: decides what is missing; ``tags``, a list of texts; ``EXPIRES``, seconds after it is due within which it must
+    #: begin
     options: Mapping[str, object] = MappingProxyType({})
     #: ``None`` = the job's name
     display_name: str | None = None
-    #: further fields, as Laravel's context
+    #: further fields, such as Laravel's context
     extra: Mapping[str, object] = MappingProxyType({})
-    #: gives the fields of ``@on_push``
+    #: returns the fields of ``@on_push``
     stamp: Callable[[Mapping[str, object]], Mapping[str, object]] | None = None
-    #: gives the encrypted data
+    #: returns the encrypted data
     encrypt: Callable[[object], object] | None = None
-    #: gives the signature of the fields that must not change on the way: all but ``delay`` and ``attempts``
+    #: returns the signature of the fields that must not change on the way: all but ``delay`` and ``attempts``
     sign: Callable[[dict[str, object]], object] | None = None
     #: most bytes
     limit: int = MAX_BYTES
@@ -207,7 +205,7 @@ def encode(name: str, data: object, envelope: Envelope, identity: str = "", uuid
 
 
 def _pushed(identity: str, created_at: float, delay: float, given: Mapping[str, Any]) -> dict[str, object]:
-    """The fields of one push, and the tags and the end if there are any."""
+    """The fields of one push, with its tags and expiry if it has them."""
     fields: dict[str, object] = {"createdAt": int(created_at), "id": identity, PUSHED_AT: as_text(created_at)}
     if EXPIRES in given:
         fields[EXPIRES] = round(created_at + delay + given[EXPIRES], 3)
@@ -215,7 +213,7 @@ def _pushed(identity: str, created_at: float, delay: float, given: Mapping[str, 
 
 
 def _named(name: str, data: object) -> NotSendable | None:
-    """The error for the first argument that cannot be written as JSON; ``None`` if each can."""
+    """The error for the first argument that JSON cannot hold; ``None`` if there is none."""
     arguments = data.items() if isinstance(data, Mapping) else enumerate(data) if isinstance(data, list) else ()
     for key, value in arguments:
         try:
@@ -237,17 +235,19 @@ def dump(fields: Mapping[str, object], limit: int = MAX_BYTES) -> bytes:
     return raw
 
 
-#: seconds from ``createdAt``, which is whole, within which ``pushedAt`` is the same moment
-_SAME = 2.0
-#: as ``is_time`` has it
+# When a job was pushed, and for how long it has been ready, as far as its payload says.
+
+#: seconds between ``createdAt``, a whole number, and ``pushedAt`` up to which they mean the same moment
+_SAME_MOMENT = 2.0
+#: the limit of ``is_time``
 _LATEST = 100_000_000_000
 
 
 def ready_for(payload: bytes | None, now: float) -> float | None:
     """Seconds since the job was due, not below 0; ``now`` in Unix seconds by the store's clock.
 
-    ``None`` if the payload does not say it: on a later attempt, and if it has no ``createdAt`` or no ``delay`` (Laravel
-    before 12.11). A producer whose clock is ahead gives 0, one that is behind as much too much.
+    ``None`` if the payload does not say: on a later attempt, or without ``createdAt`` or ``delay`` (Laravel before
+    12.11). A producer whose clock is ahead makes it 0; one whose clock is behind makes it too large.
     """
     try:
         fields = json.loads(payload or b"null")
@@ -260,7 +260,7 @@ def ready_for(payload: bytes | None, now: float) -> float | None:
     return None if due is None else max(now - due, 0.0)
 
 
-@lru_cache(maxsize=1)  # the payloads of a bulk have one time
+@lru_cache(maxsize=1)  # all payloads of a bulk have the same time
 def as_text(pushed: float) -> str:
     """Unix seconds as ``PUSHED_AT`` holds them."""
     return f"{pushed:.4f}"
@@ -269,9 +269,9 @@ def as_text(pushed: float) -> str:
 def due_at(created: object, delay: object, pushed: object) -> float | None:
     """When a job was due, in Unix seconds, by its ``createdAt``, ``delay`` and ``pushedAt``.
 
-    ``None`` if one of the first two is no time.
+    ``None`` if one of the first two is not a time.
     """
-    # Nearly all are such; ``is_time`` for both costs more than all the rest.
+    # The usual case, checked first: ``is_time`` for both costs more than all the rest.
     if delay is None and pushed.__class__ is str and created.__class__ is int and 0 <= created < _LATEST:
         return precise(pushed, created)
     delay = delay or 0
@@ -281,15 +281,15 @@ def due_at(created: object, delay: object, pushed: object) -> float | None:
 
 
 def precise(pushed: object, created: float) -> float:
-    """``pushed`` (a number or its text) if it is the same moment as ``created``, else that."""
+    """``pushed`` (a number or its text) if it means the same moment as ``created``, else ``created``."""
     try:
         at = float(pushed)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return created
-    return at if -_SAME <= at - created <= _SAME else created
+    return at if -_SAME_MOMENT <= at - created <= _SAME_MOMENT else created
 
 
-# What a job is known by: its id, or a digest of its bytes.
+# How a job is identified: by its id, or a digest of its bytes.
 
 _ID = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
 _ATTEMPTS = re.compile(rb'"attempts"\s*+:\s*+\d++')
@@ -299,7 +299,7 @@ def is_word(value: object) -> TypeGuard[str]:
     """Whether it is 1 to 128 printable characters: people type it, and failed jobs are recorded under it."""
     if not isinstance(value, str):
         return False
-    # Nearly all are plain ASCII, which is faster to check.
+    # Most are plain ASCII, which is faster to check.
     return (0 < len(value) <= 128 and value.isascii() and value.isprintable()) or bool(_ID.fullmatch(value))
 
 
@@ -313,5 +313,5 @@ def identity_of(given: object, raw: bytes) -> str:
 
 
 def digest_of(raw: bytes) -> str:
-    """A name for these bytes, whatever they are, that is the same for every attempt."""
+    """An id for any bytes, the same for every attempt."""
     return hashlib.sha256(_ATTEMPTS.sub(b"", raw)).hexdigest()[:32]

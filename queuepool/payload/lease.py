@@ -1,4 +1,7 @@
-"""A worker's lease on one job, and the tallies of the job's earlier attempts."""
+"""A worker's lease on one job, and the tallies of the job's earlier attempts.
+
+A lease's tag is its fencing token: a store carries out nothing for a lease that was given to another since.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ class LeaseRow(NamedTuple):
 class Lease(NamedTuple):
     """A temporary right to a job: its queue, its bytes, and the tag of the worker that reserved it.
 
-    Bytes and tag prove it in Redis, row and tag in a table. Tags begin at 1; 0 is a reservation by another program.
+    Its proof is bytes and tag in Redis, row and tag in a table. Tags begin at 1; 0 is a reservation by another program.
     """
 
     queue: str
@@ -26,7 +29,7 @@ class Lease(NamedTuple):
 
     @property
     def attempts(self) -> int | None:
-        """Which attempt this is, if the row says; ``None`` if the bytes do."""
+        """Which attempt this is, if a row counts them; ``None`` if the payload does."""
         return self.row.attempts if self.row else None
 
 

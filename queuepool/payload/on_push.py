@@ -1,4 +1,4 @@
-"""``@on_push``: functions that give further top-level keys to every payload, as Laravel's ``createPayloadUsing``."""
+"""``@on_push``: functions that add top-level keys to every payload, like Laravel's ``createPayloadUsing``."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from queuepool.payload.envelope import OBJECT_JOB, RESERVED, dump
 
 Hook = Callable[[str, str, Mapping[str, Any]], Mapping[str, object] | None]
 H = TypeVar("H", bound=Hook)
-#: gives the further keys of a payload with these fields
+#: returns the additional keys for a payload with these fields
 Stamp = Callable[[Mapping[str, object]], Mapping[str, object]]
-#: bytes of the JSON of all keys that the hooks of a payload give
+#: most bytes, as JSON, of all keys that the hooks add to a payload
 MAX_BYTES = 8192
 #: in order of registration; a later one's key wins
 _HOOKS: list[Hook] = []
 
 
 def on_push(hook: H) -> H:
-    """Register a function that is called for each job that this process pushes, but for ``push_raw``.
+    """Register a function that is called for each job that this process pushes, except by ``push_raw``.
 
     It gets the job's name, the queue, and the payload's fields so far, whose data is not yet encrypted. It returns
     further top-level keys with JSON values, or ``None``; the job reads them in ``current().extra``. They are signed
-    with the rest. What it raises, the dispatch raises, and nothing is pushed: ``TypeError`` if it returns no mapping,
-    ``ValueError`` for a key of Laravel's or queuepool's own, a value that JSON cannot hold, or more than 8 KiB of all
-    hooks. Raises ``TypeError`` for what is no function.
+    with the rest. If it raises, the dispatch raises the same and nothing is pushed. The dispatch also raises
+    ``TypeError`` if it returns anything else, and ``ValueError`` for a key of Laravel's or queuepool's, a value that
+    JSON cannot hold, or more than 8 KiB from all hooks. Raises ``TypeError`` if it is not callable.
     """
     if not callable(hook):
         raise TypeError(f"@on_push takes a function, not {hook!r}")
@@ -36,7 +36,7 @@ def on_push(hook: H) -> H:
 
 
 def stamper(queue: str) -> Stamp | None:
-    """What gives the further keys of payloads for this queue; ``None`` without hooks."""
+    """Returns the additional keys of payloads for this queue; ``None`` without hooks."""
     return partial(_keys, queue) if _HOOKS else None
 
 
@@ -55,7 +55,7 @@ def _given(hook: Hook, name: str, queue: str, fields: Mapping[str, object]) -> M
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise TypeError(f"{called} returned {type(given).__name__}: it returns a mapping, or None")
+        raise TypeError(f"{called} returned {type(given).__name__}: it must return a mapping or None")
     for key, value in given.items():
         _check(called, key, value)
     return given
@@ -63,7 +63,7 @@ def _given(hook: Hook, name: str, queue: str, fields: Mapping[str, object]) -> M
 
 def _check(called: str, key: object, value: object) -> None:
     if not isinstance(key, str) or not key:
-        raise ValueError(f"{called}: {key!r} is no key: a key is a text")
+        raise ValueError(f"{called}: {key!r} is not a key: a key must be a non-empty string")
     if key in RESERVED or key.startswith(("illuminate:", "qp")):
         raise ValueError(f"{called}: the key {key!r} is Laravel's or queuepool's own")
     try:

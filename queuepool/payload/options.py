@@ -1,4 +1,4 @@
-"""A payload's options, which hold for every attempt: parsed once for all payloads with equal options."""
+"""A payload's options, which apply to every attempt, its expiry and its tags."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any, TypeGuard
 
 from queuepool.errors import BadPayload
 
-#: the key of the seconds for which a tracked job's state is kept
+#: the key with the seconds for which a tracked job's state is kept
 TRACK = "qpTrack"
-#: the key of the seconds that a job's unique lock lasts, if that is not a day
+#: the key with the seconds that a job's unique lock lasts, if that is not a day
 UNIQUE_FOR = "qpUniqueFor"
-#: seconds, for delays and points in time alike: beyond the year 5000 another unit must be meant
+#: seconds that no delay or Unix time reaches: beyond the year 5000 another unit must be meant
 _NO_TIME = 1e11
 #: seconds that no backoff reaches
 _NO_DELAY = 1e10
-#: of any length: a job with an unregistered name fails and is not quarantined
+#: of any length: a job with an unregistered name fails, but is not quarantined
 NAME = re.compile(r"[^\x00-\x1f\x7f]+")
-#: a text that PHP takes for a number: Laravel's ``$tries = env('TRIES')`` is one
+#: a text that PHP treats as a number, like Laravel's ``$tries = env('TRIES')``
 _NUMERIC = re.compile(r"[ \t\n\r\v\f]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t\n\r\v\f]*")
 _LONGEST_NUMBER = 40
 
@@ -42,7 +42,7 @@ class PayloadOptions:
     backoff: tuple[float, ...] | None = None
     timeout: float | None = None
     retry_until: float | None = None
-    #: how long the job's state is kept after its end; ``None`` = as the pool says
+    #: how long the job's state is kept after its end; ``None`` = the pool decides
     track: float | None = None
     #: warnings: what was not understood and is ignored
     warnings: tuple[str, ...] = ()
@@ -77,8 +77,8 @@ def _read_options(job: Any, name: Any, *limits: Any) -> PayloadOptions:
     )
 
 
-#: the fields that ``PayloadOptions`` are read from. Most jobs have the options of the one before, so these are cached;
-#: by type too, since ``true`` equals 1 but is not a number of tries
+#: the fields that ``PayloadOptions`` are read from. Most jobs have the same options as the one before, so they are
+#: cached; by type too, since ``true`` equals 1 but is not a number of tries
 KEYS = (
     "job", "displayName", "maxTries", "maxExceptions", "failOnTimeout", "backoff", "timeout", "retryUntil", "timeoutAt",
     TRACK,
@@ -91,7 +91,7 @@ _cached_options = lru_cache(maxsize=256, typed=True)(_read_options)
 def check_name(name: object) -> None:
     """Raise ``BadPayload`` for what cannot be the name of a job."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise BadPayload(f"{name!r} is no name for a job")
+        raise BadPayload(f"{name!r} is not a job name")
 
 
 def _name(value: object) -> str:
@@ -110,12 +110,12 @@ def _count(value: object, key: str, whole: Callable[[float], int]) -> int | None
 
 
 def _whole_tries(tries: float) -> int:
-    """PHP begins an attempt while its number is at most ``tries``; not 0, which would mean no limit."""
+    """As PHP, which begins an attempt while its number is at most ``tries``; not 0, which would mean no limit."""
     return max(floor(tries), 1)
 
 
 def _number(value: object) -> object:
-    """The number in a text that PHP takes for one; any other value unchanged."""
+    """The number that a text means to PHP; any other value unchanged."""
     if not isinstance(value, str) or len(value) > _LONGEST_NUMBER or not _NUMERIC.fullmatch(value):
         return value
     number = float(value)
@@ -138,7 +138,7 @@ def is_time(value: object) -> TypeGuard[int | float]:
 
 
 def _backoff(value: object, warnings: list[str]) -> tuple[float, ...] | None:
-    """In seconds, rounded to milliseconds. Laravel writes ``"1,5,30"``; hand-made payloads hold a number or a list."""
+    """Seconds, rounded to milliseconds. Laravel writes ``"1,5,30"``; hand-made payloads have a number or a list."""
     if value is None or value in ("", {}):
         return None
     parts = value if isinstance(value, list) else str(value).split(",")
@@ -148,16 +148,16 @@ def _backoff(value: object, warnings: list[str]) -> tuple[float, ...] | None:
     return delays or None
 
 
-# Until when a job may begin, by ``@job(expires=…)``: after that it is dropped, as nobody waits for it any more.
+# Until when a job may begin, by ``@job(expires=…)``; after that it is dropped.
 #
-# Laravel's workers know nothing of it. A job that somebody retries by hand is wanted again, whenever it was to begin.
+# Laravel's workers ignore it. A job that is retried by hand no longer expires.
 
-#: where a payload has the Unix second, and the mark of a retry by hand, which no signature covers
+#: the keys of the Unix second, and of the mark of a retry by hand, which no signature covers
 EXPIRES, RETRIED = "qpExpires", "qpRetried"
 
 
 def late_by(fields: Mapping[str, Any], now: float) -> float:
-    """By how many seconds the first attempt at the job with this payload comes too late; 0 if it may begin.
+    """How many seconds too late a job with this payload would begin; 0 if it may begin.
 
     ``now`` is in Unix seconds, by the store's clock.
     """
@@ -167,14 +167,14 @@ def late_by(fields: Mapping[str, Any], now: float) -> float:
 
 # A job's tags: words in its payload, as Horizon writes them and searches for them.
 
-#: where a payload has them
+#: the key of the tags
 TAGS = "tags"
 #: most tags of a job, and most characters of one
 _MOST, _LONGEST = 32, 128
 
 
 def tags_in(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    """The tags of a payload with these fields, as far as they are texts and not too many; long ones are cut."""
+    """The tags of a payload with these fields: only texts, the first 32, each cut to 128 characters."""
     found = fields.get(TAGS)
     # PHP writes a list with a gap as an object.
     listed = found.values() if isinstance(found, dict) else found if isinstance(found, list) else ()
@@ -182,10 +182,10 @@ def tags_in(fields: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def checked_tags(value: object) -> tuple[str, ...]:
-    """The tags that a payload is to have. Raises ``ValueError``."""
+    """The tags for a new payload. Raises ``ValueError``."""
     if not isinstance(value, (list, tuple)) or len(value) > _MOST:
-        raise ValueError(f"tags cannot be {value!r}: they are a list of at most {_MOST} texts")
+        raise ValueError(f"tags cannot be {value!r}: give a list of at most {_MOST} strings")
     for tag in value:
         if not isinstance(tag, str) or not 0 < len(tag) <= _LONGEST or not tag.isprintable():
-            raise ValueError(f"tags: {tag!r} is not a text of 1 to {_LONGEST} printable characters")
+            raise ValueError(f"tags: {tag!r} is not a string of 1 to {_LONGEST} printable characters")
     return tuple(value)

@@ -13,7 +13,7 @@ def build_command(
     protected: Collection[str] = (),
     private: Collection[str] = (),
 ) -> str:
-    """The PHP serialization of an object whose properties are public, but for those named ``protected`` or ``private``.
+    """The PHP serialization of an object; its properties are public, except those in ``protected`` or ``private``.
 
     Raises ``PhpDataRefused``.
     """
@@ -56,7 +56,7 @@ def _written_scalar(value: object) -> str:
             return f"d:{repr(value).upper()};"
         case str():
             return f"s:{_sized(value)};"
-    raise PhpDataRefused(f"PHP has no such {type(value).__name__}")
+    raise PhpDataRefused(f"PHP cannot hold this {type(value).__name__}")
 
 
 def _written_pairs(pairs: Iterable[tuple[int | str, PhpValue]], depth: int) -> str:

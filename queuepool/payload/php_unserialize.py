@@ -1,7 +1,4 @@
-"""PHP's serialized data as inert Python data: nothing is executed, nothing is instantiated.
-
-A value that occurs again is written as the number of its first occurrence.
-"""
+"""Reads PHP's serialized data as inert Python data: nothing is executed, nothing is instantiated."""
 
 from __future__ import annotations
 
@@ -70,7 +67,7 @@ class _Reader:
         self._data = data
         self._at = 0
         self._values_left = MAX_VALUES
-        #: kept only where the text may hold one: after a key, so after a semicolon
+        #: only if the text may hold a reference, which comes after a key, so after a semicolon
         self._references = References() if b";r:" in data or b";R:" in data else None
         self._bytes_left = MAX_BYTES - len(data)
         self._deepest = 0
@@ -128,7 +125,7 @@ class _Reader:
             return _list_or_dict(self._pairs(size, depth))
         if kind == "object":
             return self._object(size, depth)
-        if kind in ("r", "R"):  # at the very beginning, where there is nothing to refer to
+        if kind in ("r", "R"):  # at the beginning, where there is nothing to refer to
             return self._again(kind, size, depth)
         string = self._string(size, b'";')
         if kind == "string":
@@ -190,9 +187,9 @@ def _list_or_dict(pairs: dict[int | str, PhpValue]) -> PhpValue:
 
 
 class Extent(NamedTuple):
-    """What a walk through a value meets: values and bytes in it, and levels below it.
+    """The size of a value: values and bytes in it, and levels below it.
 
-    Where the value occurs again, it is met again, so references are charged with it.
+    A reference to the value is charged the same, since a walk through the result meets the value again.
     """
 
     values: int
@@ -210,8 +207,9 @@ class Numbered(NamedTuple):
 class References:
     """The values of one text by their numbers.
 
-    A value takes its number, counted from 1, before the values in it. So does ``r:``, an object that occurs again;
-    ``R:``, a variable that two names share, takes none. Keys take none.
+    A value that occurs again is written as the number of its first occurrence. A value takes its number, counted from
+    1, before the values in it. So does ``r:``, an object that occurs again; ``R:``, a variable that two names share,
+    and keys take none.
     Source: ext/standard/var_unserializer.re and var.c, php_add_var_hash (PHP 8.2).
     """
 
@@ -225,13 +223,13 @@ class References:
         return len(self._numbered) - 1
 
     def end(self, place: int, value: PhpValue, extent: Extent) -> None:
-        """Say what the value has become."""
+        """Set the value that was read."""
         self._numbered[place] = Numbered(value, extent)
 
     def resolve(self, kind: str, number: int) -> Numbered:
-        """The value that ``r:`` or ``R:`` means. Raises ``LookupError``, which says why it means none.
+        """The value that ``r:`` or ``R:`` refers to. Raises ``LookupError`` with the reason if there is none.
 
-        A value that contains itself is none: who walks through it never ends.
+        Values that contain themselves are refused: a walk through one would never end.
         """
         if not 0 < number <= len(self._numbered):
             raise LookupError("a reference to no value")

@@ -1,4 +1,4 @@
-"""What PHP's serialized data becomes in Python: inert data."""
+"""PHP's values in Python, as inert data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PhpObject:
 
 @dataclass(frozen=True, slots=True)
 class PhpEnum:
-    """A case of a PHP enum; a backed enum's value is not in the data."""
+    """A case of a PHP enum; the serialization does not hold a backed enum's value."""
 
     class_name: str
     case: str

@@ -1,4 +1,4 @@
-"""The job of a schedule as a payload. Its id follows from the schedule's name and the due time."""
+"""Payloads of scheduled jobs. A job's id follows from the schedule's name and the due time."""
 
 from __future__ import annotations
 
@@ -11,18 +11,16 @@ from typing import Any, NamedTuple
 from queuepool.payload.context import Texts
 from queuepool.payload.ending import Lock
 from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, SCHEDULED_FOR, Envelope, encode
-from queuepool.payload.unique_locks import claimed, exact, new_lock
+from queuepool.payload.unique_locks import DAY, claimed, exact, new_lock
 
-#: seconds after which the lock of ``overlap = no`` ends by itself
-_DAY = 86400.0
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "queuepool:schedule")
 
 
 class ScheduledPayload(NamedTuple):
     """What the payloads of one schedule have in common.
 
-    ``job`` names a job, or a PHP class if ``is_object``; ``data`` is JSON, or empty; ``kind`` is that of the store, and
-    ``folds``: it takes keys that look alike for one another; ``sign`` and ``stamp`` as for ``Envelope``.
+    ``job`` names a job, or a PHP class if ``is_object``; ``data`` is JSON, or empty; ``kind`` is the kind of the store,
+    which with ``folds`` treats similar keys as equal; ``sign`` and ``stamp`` as for ``Envelope``.
     """
 
     name: str
@@ -35,8 +33,8 @@ class ScheduledPayload(NamedTuple):
     folds: bool = False
 
     def lock(self) -> Lock:
-        """The lock that a job of this schedule holds until it is over; its owner is new."""
-        lock = new_lock(self.job, f"schedule:{self.name}", _DAY)
+        """The lock of a job with ``overlap = no``, held until it is over, at most a day; its owner is new."""
+        lock = new_lock(self.job, f"schedule:{self.name}", DAY)
         assert lock
         return exact(lock, self.job) if self.folds else lock
 
@@ -68,5 +66,5 @@ def _extra(context: Texts | None, due: datetime) -> dict[str, object]:
 
 
 def identity_of(name: str, due: datetime) -> str:
-    """The id of the job that this schedule pushes for this time: the same wherever it is made."""
+    """The id of the job that this schedule pushes for this time, the same in every process."""
     return str(uuid.uuid5(_NAMESPACE, f"{name} {due.astimezone(UTC).isoformat()}"))

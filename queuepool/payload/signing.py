@@ -1,4 +1,4 @@
-"""Signed payloads: access to the store does not suffice to push jobs.
+"""Signed payloads: access to the store is not enough to push jobs.
 
 Laravel's pop decodes a payload in the server and encodes it again: numbers are rounded, ``[]`` becomes ``{}``. Only
 strings survive. So the signature covers a string, the JSON of all the fields, and only that string is used:
@@ -6,8 +6,8 @@ strings survive. So the signature covers a string, the JSON of all the fields, a
     "qp": {"kid": NAME OF THE KEY, "body": JSON, "sig": HEX OF HMAC-SHA256(SECRET, kid ":" body)}
 
 It does not cover ``attempts``, which changes with every reservation, nor an ``id`` that Laravel adds after its hooks,
-nor the mark of a retry by hand. The signature is verified before the payload is decoded: of what nobody has signed,
-only its strings and brackets are looked at.
+nor the mark of a retry by hand. The signature is verified before the payload is decoded: in an unsigned one, only
+strings and brackets are looked at.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from queuepool.payload.envelope import MAX_BYTES, Payload, decode, dump, payload
 from queuepool.payload.options import RETRIED
 from queuepool.payload.strict_json import read_object, texts_at, values_of
 
-#: fields that are repeated outside of the signature, for readers that do not verify it: both must agree
+#: fields that are repeated outside the signed text, for readers that do not verify it: both must agree
 _TWICE = ("id", "uuid", "job", "displayName")
 
 
@@ -47,18 +47,18 @@ class Signer:
         if signed is not None:
             body = self._body(signed)
             outside = read_object(raw)
-            # These too: the steward, which settles dead workers' jobs, reads only these fields.
+            # Check these too: the steward, which settles dead workers' jobs, reads only them.
             payload_of(outside, raw, attempts)
             return payload_of(_agreed(outside, read_object(body.encode()), queue), raw, attempts)
         if self._required:
             raise BadPayload("unsigned")
         plain = decode(raw, attempts)
-        if "qp" in plain.fields:  # the name of the key is written with escapes, as neither we nor PHP write it
+        if "qp" in plain.fields:  # the key "qp" is written with escapes, which neither we nor PHP do
             raise BadPayload("malformed-signature")
         return plain
 
     def _body(self, signed: object) -> str:
-        """What was signed. Raises ``BadPayload`` if it was not signed with one of the keys."""
+        """The signed text. Raises ``BadPayload`` if it was not signed with one of the keys."""
         match signed:
             case {"kid": str(kid), "body": str(body), "sig": str(signature)}:
                 pass
@@ -85,7 +85,7 @@ def _signed_in(raw: bytes) -> object:
 
 
 def _agreed(outside: Mapping[str, Any], fields: dict[str, Any], queue: str) -> dict[str, Any]:
-    """The fields that were signed, with those that cannot be. Raises ``BadPayload``."""
+    """The signed fields, with those that a signature cannot cover. Raises ``BadPayload``."""
     if fields.pop("queue", None) != queue:
         raise BadPayload("signed-for-another-queue")
     if any(outside.get(name) != fields[name] for name in _TWICE if name in fields):
@@ -95,5 +95,5 @@ def _agreed(outside: Mapping[str, Any], fields: dict[str, Any], queue: str) -> d
 
 
 def signer_of(signing: str, keys: tuple[tuple[str, str], ...]) -> Signer | None:
-    """The signer for these settings; ``None`` for ``signing = off``, which neither makes nor checks signatures."""
+    """The signer for these settings; ``None`` for ``signing = off``: no signatures are made or checked."""
     return None if signing == "off" else Signer(keys, required=signing == "require")

@@ -1,4 +1,4 @@
-"""Strict JSON: refuses what two parsers might read differently."""
+"""Strict JSON: refuses what two parsers might read differently. Also checks that JSON we write is readable."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from queuepool.errors import BadPayload, NotSendable
 
-#: the depth at which the server's cjson stops, too
+#: the depth at which cjson, in Redis, stops too
 MAX_DEPTH = 999
 MAX_BYTES = 16 * 1024 * 1024
 #: with fewer brackets the depth is not checked
@@ -45,7 +45,7 @@ def _read(raw: bytes) -> Any:
         value, end = _scan(text, 0)
     except StopIteration:
         end = -1
-    if end != len(text):  # white space around it, or not JSON: decode() handles both
+    if end != len(text):  # surrounding white space, or not JSON: decode() handles both
         value = _DECODER.decode(text)
     if "\\u" in text:
         # A lone surrogate is not a character: it cannot be stored or printed. encode() raises.
@@ -58,7 +58,7 @@ def _brackets(raw: bytes) -> int:
 
 
 def _read_deep(raw: bytes) -> Any:
-    """The decoder recurses: the deepest allowed payload needs a higher recursion limit than Python's default."""
+    """As ``_read``: the decoder recurses, and the deepest payloads need more than Python's default recursion limit."""
     if _brackets(raw) > MAX_DEPTH and depth_of(raw) > MAX_DEPTH:
         raise BadPayload("too-deep")
     limit = sys.getrecursionlimit()
@@ -87,27 +87,30 @@ def _finite(text: str) -> float:
     return number
 
 
-# Created once: json.loads would create one for every payload.
+#: created once: json.loads would create one for every payload
 _DECODER = json.JSONDecoder(object_pairs_hook=_unambiguous, parse_constant=_refuse_number, parse_float=_finite)
 _scan: Callable[[str, int], tuple[Any, int]] = _DECODER.scan_once  # type: ignore[attr-defined]
-# What JSON can write, and a worker would not read: keys that become one, and what is nested too deep.
+
+
+# What Python can write as JSON but a worker refuses to read: keys that become one, and too deep nesting.
 
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 _WORDS: Mapping[str, str] = MappingProxyType({
-    "duplicate-key": "two keys of a dict are one in JSON, as 1 and '1' are",
+    "duplicate-key": "two keys of a dict become one in JSON, like 1 and '1'",
     "too-deep": f"it is nested deeper than {MAX_DEPTH}",
 })  # fmt: skip
 
 
 def check_readable(value: object, raw: bytes) -> None:
-    """Read the JSON of this value as a worker will, unless it is plain. Raises ``NotSendable``.
+    """Raise ``NotSendable`` if a worker could not read ``raw``, the JSON of this value.
 
-    A look at the keys of plain dicts and lists costs a tenth of their encoding, to read them as much as that.
+    It is read only if the value is not plain: checking plain dicts and lists costs a tenth of encoding them, reading
+    them as much as that.
     """
     try:
         if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH and _is_plain(value):
             return
-    except RecursionError:  # for Python's limit: a worker reads deeper
+    except RecursionError:  # by Python's limit: a worker reads deeper
         pass
     try:
         read_object(raw)
@@ -116,7 +119,7 @@ def check_readable(value: object, raw: bytes) -> None:
 
 
 def _is_plain(value: object) -> bool:
-    """Whether it is of JSON's own types, with keys that are texts; whatever has other types is not."""
+    """Whether it consists of JSON's own types, with strings as keys."""
     kind = type(value)
     if kind is dict:
         for key, inner in value.items():  # type: ignore[attr-defined]
@@ -124,28 +127,28 @@ def _is_plain(value: object) -> bool:
                 return False
         return True
     if kind is list or kind is tuple:
-        for inner in value:  # type: ignore[attr-defined]  # noqa: SIM110 - a generator would take half of the depth
+        for inner in value:  # type: ignore[attr-defined]  # noqa: SIM110 - a generator would halve the depth
             if type(inner) not in _PLAIN and not _is_plain(inner):
                 return False
         return True
     return kind in _PLAIN
 
 
-# The strings and brackets of a JSON text, found in one pass, whatever its bytes are: it need not be JSON.
+# Finds strings and brackets in one pass over any bytes, even if they are not JSON.
 
-#: A string, to its end or to that of the text. Where one begins, this always matches, so no byte is read a second time:
-#: with closed strings only, each quote within an unclosed one would be tried as the beginning of another. Possessive:
-#: a repetition that could be taken back takes a hundred bytes of memory for each escaped character.
+#: A string up to its closing quote or the end of the text. At an opening quote this always matches, so no byte is read
+#: twice: if only closed strings matched, each quote in an unclosed one would be tried as another beginning. Possessive,
+#: as backtracking takes a hundred bytes of memory for each escaped character.
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
 _STRINGS = re.compile(_STRING, re.DOTALL)
 #: a string, or what changes the depth
 _TOKEN = re.compile(_STRING + rb"|[{}\[\]]", re.DOTALL)
 _LEVELS = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
-#: by byte: what it adds to the depth
+#: what each byte adds to the depth
 _STEPS = [_LEVELS.get(bytes([byte]), 0) for byte in range(256)]
 _NO_BRACKETS = bytes(set(range(256)) - set(b"{}[]"))
 _COLON = re.compile(rb"\s*+:\s*+")
-#: an object of strings alone
+#: an object with nothing but strings
 _TEXTS = re.compile(rb"\{(?:[\s:,]*+" + _STRING + rb")*+\s*+\}", re.DOTALL)
 
 
@@ -156,7 +159,7 @@ def depth_of(raw: bytes) -> int:
 
 
 def values_of(raw: bytes, key: bytes) -> Iterator[int]:
-    """Where the values of this key at the top level of an object begin; the key is given in its quotes."""
+    """Where the values of this key at the top level of an object begin; ``key`` includes its quotes."""
     depth = 0
     for token in _TOKEN.finditer(raw):
         if depth == 1 and token[0] == key and (colon := _COLON.match(raw, token.end())):
@@ -165,6 +168,6 @@ def values_of(raw: bytes, key: bytes) -> Iterator[int]:
 
 
 def texts_at(raw: bytes, start: int) -> bytes | None:
-    """The object that begins here, if nothing is in it but strings."""
+    """The object that begins here, if it has nothing but strings."""
     found = _TEXTS.match(raw, start)
     return found[0] if found else None

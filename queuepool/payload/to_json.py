@@ -1,4 +1,4 @@
-"""Values that JSON does not know, as plain text and numbers that PHP reads too, without the type's name."""
+"""Writes values that JSON does not know as plain text and numbers, which PHP reads too, without their type."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _of_the_library(value: Any) -> object:
 
 
 def _seconds_of(value: timedelta) -> float:
-    """Raises ``TypeError`` for the last moment of all, which as a float is one that no ``timedelta`` holds."""
+    """Raises ``TypeError`` for the largest ``timedelta``, whose seconds as a float are beyond its range."""
     seconds = value.total_seconds()
     try:
         timedelta(seconds=seconds)
@@ -84,5 +84,5 @@ def _named(cls: type) -> str:
 
 def _hint(value: object) -> str:
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return ": send text (base64), or the place where they are"
-    return ": queuepool.register_type says what to send" if type(value).__module__ != "builtins" else ""
+        return ": send text (base64), or where to find the bytes"
+    return ": tell queuepool.register_type how to send it" if type(value).__module__ != "builtins" else ""

@@ -1,6 +1,6 @@
-"""A payload with another number of attempts: none for a retry, those that it had for the record of a failed job.
+"""Changes a payload's number of attempts: to 0 for a retry, to the real number for a failed job's record.
 
-A retry by hand also marks a job that could expire: it is wanted again.
+A retry by hand also marks a job that could expire, so that it no longer does.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ def uncounted(raw: bytes) -> bytes:
 def counted(raw: bytes, attempts: int) -> bytes:
     """The payload with its attempts set to this number and every other byte as it was.
 
-    Unchanged if it has no ``attempts`` or is not a job; written anew if they are not a plain number.
+    Unchanged if it has no ``attempts`` or is not a job; encoded again if they are not a plain number.
     """
     number = b"%d" % attempts
     head, found, tail = raw.rpartition(b'"attempts":')
-    # Ours and Laravel's end like this: only this key does, or one that ends in an escaped quote and its name.
+    # Ours and Laravel's end like this. Only a key that ends in an escaped quote and this name looks the same.
     if found and re.fullmatch(rb"\d+\}\s*", tail) and not head.endswith(b"\\"):
         return head + found + number + b"}"
     try:
@@ -51,7 +51,7 @@ def wanted_again(payload: str) -> str:
         return payload
     if EXPIRES not in fields:
         return payload
-    attempts = {"attempts": fields.pop("attempts", 0)}  # the last one, where it is found at once
+    attempts = {"attempts": fields.pop("attempts", 0)}  # last, where it is found at once
     return dump({**fields, RETRIED: True, **attempts}).decode()
 
 

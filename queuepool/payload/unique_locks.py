@@ -1,11 +1,11 @@
-"""The locks of Laravel's unique jobs: their names, and which of them a payload says that it holds.
+"""The locks of Laravel's unique jobs: their names, and which lock a payload claims to hold.
 
 A dispatch writes the lock's store, name and owner into the context's hidden part (from 11.39; the owner from 13.24).
-Whatever the job dispatches while it runs inherits its context, so a name counts only if it is the job's own.
+Jobs that the job dispatches inherit its context, so a name counts only if it is the job's own.
 
-The keys of MySQL's ``cache_locks`` have a collation: it takes names for equal that differ by case, accent or trailing
-spaces, and what it ignores. The lock of a PHP class keeps the name that Laravel gives it, so that either side finds the
-other's; ``exact`` gives any other one a name that no database takes for another.
+The collation of MySQL's ``cache_locks`` treats names as equal that differ in case, accents, trailing spaces or ignored
+characters. The lock of a PHP class keeps Laravel's name, so that each side finds the other's; ``exact`` gives any other
+lock a name that no database confuses with another.
 
 Source: Bus/UniqueLock.php, getKey; Foundation/Bus/PendingDispatch.php (8.83 to 13.x).
 """
@@ -32,15 +32,15 @@ STORE, NAME, OWNER = (
 )
 #: in the hidden part of the context of the job that holds the lock
 HIDDEN = (STORE, NAME, OWNER)
-#: how the names of all unique locks begin
+#: how all names of unique locks begin
 PREFIX = "laravel_unique_job:"
-#: Laravel's cache stores by name, as its skeleton has them, and the kind of each
+#: the cache stores of Laravel's skeleton, and the kind of each
 KINDS = MappingProxyType({"redis": "redis", "database": "sql"})
-#: seconds that a lock lasts which says nothing of it
+#: seconds that a lock lasts by default
 DAY = 86400.0
-#: what no collation takes for anything else
+#: characters that no collation confuses with others
 _DISTINCT = re.compile(r"[!-@\[-~]+")
-#: most characters of an identity that the digest follows: a key has 255, with the cache's prefix and the job's name
+#: characters of an identity before the digest: a key has 255, with the cache's prefix and the job's name
 _MOST = 100
 
 
@@ -50,20 +50,20 @@ def name_of(job: str, identity: str) -> str:
 
 
 def names_of(job: str, display_name: str, identity: str) -> tuple[str, ...]:
-    """The names that the lock may have: since Laravel 11, for a class with a ``displayName()`` since 12.54, and before.
+    """The names that the lock may have: since Laravel 11, since 12.54 for a class with ``displayName()``, before 11.
 
-    A payload does not say whether a class has that method.
+    A payload does not say whether its class has that method.
     """
     return name_of(job, identity), name_of(hexdigest(display_name), identity), f"{PREFIX}{job}{identity}"
 
 
 def new_lock(job: str, identity: str | None, seconds: float) -> Lock | None:
-    """The lock that a dispatch of this job is to take; ``None`` without an identity."""
+    """A lock for a dispatch of this job to take; ``None`` without an identity."""
     return None if identity is None else Lock(name_of(job, identity), secrets.token_hex(8), seconds)
 
 
 def claimed(texts: Texts | None, lock: Lock | None, kind: str) -> Texts | None:
-    """The context of a job that holds this lock, in a store of this kind, with what else is in its context."""
+    """The context of a job, extended by the lock that it holds in a store of this kind."""
     if lock is None:
         return texts
     parts = {part: dict((texts or {}).get(part, {})) for part in ("data", "hidden")}
@@ -75,7 +75,7 @@ def claimed(texts: Texts | None, lock: Lock | None, kind: str) -> Texts | None:
 def said_in(context: object) -> Unlock | None:
     """The lock that the context names, the job's own or inherited; ``None`` if it names none.
 
-    ``store`` is Laravel's name of the cache store if that is none of the skeleton's.
+    Its ``store`` is the cache store's name in Laravel, unless it is one of the skeleton's.
     """
     if not isinstance(context, dict) or not context.get("hidden"):
         return None
@@ -86,17 +86,17 @@ def said_in(context: object) -> Unlock | None:
 
 
 def without_lock(context: object) -> Texts | None:
-    """The context without its lock, for what is dispatched by the job that holds it; ``None`` if nothing is left."""
+    """The context without its lock, for jobs that the holder dispatches; ``None`` if nothing is left."""
     found = texts_of(context)
-    for name in HIDDEN:  # a job with them would release this job's own lock
+    for name in HIDDEN:  # else such a job would release the holder's lock
         found["hidden"].pop(name, None)
     return found if any(found.values()) else None
 
 
 def is_own(lock: Unlock, names: Iterable[str], owner: str) -> bool:
-    """Whether the lock is that of a job with these names: its class, its display name.
+    """Whether the lock belongs to a job with these names (its class, its display name).
 
-    ``owner`` is the one that the job itself was given; empty = none.
+    ``owner`` is the one that the job was given; empty = none.
     """
     if owner and owner == lock.owner:
         return True
@@ -104,9 +104,9 @@ def is_own(lock: Unlock, names: Iterable[str], owner: str) -> bool:
 
 
 def exact(lock: Lock, job: str) -> Lock:
-    """The lock of this job by a name whose digest tells it from all that look alike; unchanged if nothing does.
+    """The lock with a digest in its name, which distinguishes it from similar names; unchanged if it has none.
 
-    It begins as all names of this job's locks do, by which a worker knows that the lock is the job's own.
+    The name still begins like all of this job's locks, by which a worker knows that the lock is the job's own.
     """
     if _DISTINCT.fullmatch(lock.name):
         return lock
@@ -116,12 +116,12 @@ def exact(lock: Lock, job: str) -> Lock:
 
 
 def lasting(lock: Lock) -> dict[str, object]:
-    """The field by which a payload says how long its lock lasts, if that is not a day."""
+    """The payload field with the seconds that the lock lasts; none for a day."""
     return {} if lock.seconds == DAY else {UNIQUE_FOR: lock.seconds}
 
 
 def seconds_in(fields: Mapping[str, Any]) -> float:
-    """How long the lock of a payload with these fields is to last."""
+    """How many seconds the lock of a payload with these fields lasts."""
     seconds = fields.get(UNIQUE_FOR)
     return float(seconds) if is_time(seconds) and seconds else DAY
 

@@ -1,6 +1,6 @@
-"""XXH3's hash of 128 bits, without a seed, as PHP's ``hash('xxh128', …)``: Laravel names locks by it.
+"""The 128-bit hash XXH3 without a seed, as PHP's ``hash('xxh128', …)``, which Laravel uses in names of locks.
 
-In Python, since it is asked for a few short names, and no pool must need a package to know its own jobs' locks.
+In pure Python, since it hashes only a few short names: no pool should need a package to find its jobs' locks.
 Source: xxhash's specification, doc/xxhash_spec.md (0.8).
 """
 
@@ -23,14 +23,14 @@ _STRIPE, _SHORT = 64, 240
 
 @lru_cache(maxsize=256)
 def hexdigest(text: str) -> str:
-    """The hash of the text in UTF-8, in 32 digits."""
+    """The hash of the text in UTF-8, as 32 hexadecimal digits."""
     data = text.encode("utf-8", "surrogatepass")
     low, high = _long(data) if len(data) > _SHORT else _short(data)
     return f"{high:016x}{low:016x}"
 
 
 def _short(data: bytes) -> tuple[int, int]:
-    """Of up to 240 bytes."""
+    """The hash of up to 240 bytes."""
     size = len(data)
     if size > 128:
         return _to_240(data, size)
@@ -108,7 +108,7 @@ def _finished(low: int, high: int, size: int) -> tuple[int, int]:
 
 
 def _long(data: bytes) -> tuple[int, int]:
-    """Of more than 240 bytes."""
+    """The hash of more than 240 bytes."""
     lanes = [_P32[2], *_P64[:4], _P32[1], _P64[4], _P32[0]]
     in_block = (len(_SECRET) - _STRIPE) // 8
     stripes = (len(data) - 1) // _STRIPE
@@ -149,7 +149,7 @@ def _avalanche(value: int) -> int:
 
 
 def _avalanche64(value: int) -> int:
-    """Of the older XXH64."""
+    """The avalanche of the older XXH64."""
     value = (value ^ value >> 33) * _P64[1] & _64
     return _mixed(value ^ value >> 29, _P64[2], 32)
 

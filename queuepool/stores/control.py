@@ -1,8 +1,7 @@
 """The control keys: restart, pause and maintenance, in Laravel's cache, and the notices by which pools know each other.
 
-A notice is JSON in a store that other programs can write, too. What is too large for a notice is not read, and of all
-of them no more than is good for a steward, which looks at them in a thread: it must not keep the interpreter's lock for
-long.
+A notice is JSON in a store that other programs can write to. One that is too large is not read, nor are too many in
+all: a steward decodes them in a thread, which must not hold the interpreter's lock for long.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from queuepool.stores.values import Values
 _RESTART, _MAINTENANCE = "illuminate:queue:restart", "illuminate:foundation:down"
 _SCHEDULE_PAUSED = "illuminate:schedule:paused"
 _PHP_TRUE = b"b:1;"
-#: what the value of our own pauses begins with, and how it looks in PHP's serialization
+#: how the value of our own pauses begins, and how it looks in PHP's serialization
 _PAUSED_BY = "queuepool"
 _OUR_PAUSE = re.compile(rb's:\d{1,3}:"queuepool (\d{1,11}) ([ -~]{0,200})";')
 
@@ -37,10 +36,10 @@ class KeyPlace(NamedTuple):
 
 
 class ControlKeys:
-    """Reads and writes the control keys: ``restart`` is that of Laravel's restart, with the pauses beside it.
+    """Reads and writes the control keys: ``restart`` is the key of Laravel's restart, with the pauses beside it.
 
-    Laravel's cache prefix is the part of that key before Laravel's own name. ``maintenance`` is Laravel's maintenance
-    mode. ``down`` is our own, in the cache beside the queue.
+    Laravel's cache prefix is the part of that key before Laravel's own name. ``maintenance`` is the key of Laravel's
+    maintenance mode, ``down`` that of our own, in the cache beside the queue.
     """
 
     def __init__(self, restart: KeyPlace, maintenance: KeyPlace, down: KeyPlace, connection: str) -> None:
@@ -51,7 +50,7 @@ class ControlKeys:
         self._connection = connection
 
     def read(self, queues: Sequence[str], schedules: Sequence[str] = ()) -> Control:
-        """All control keys, in one round trip for each cache; none of schedules if there are none."""
+        """All control keys, in one round trip to each cache; those of schedules only if there are any."""
         laravels = [self._all_paused, *map(self._paused, queues)]
         places = [*self._places, *(KeyPlace(self._cache, key) for key in laravels), *self._pauses(schedules)]
         down, maintenance, restart, everything, *rest = _values(places)
@@ -69,9 +68,9 @@ class ControlKeys:
         return self._cache.stamp(self._restart_key)
 
     def pause(self, queue: str, at: float = 0.0, by: str = "") -> None:
-        """Pause a queue on all hosts. The key then says when that was (Unix seconds), and by whom, if it is given.
+        """Pause a queue on all hosts. The key also records when (Unix seconds) and by whom, if given.
 
-        Laravel asks only whether the value is true. Source: QueueManager.php, isPaused (12.40, 13.x).
+        Laravel only checks whether the value is true. Source: QueueManager.php, isPaused (12.40, 13.x).
         """
         self._cache.put(self._paused(queue), _pause_value(at, by) if at else _PHP_TRUE)
 
@@ -88,11 +87,11 @@ class ControlKeys:
         return self._own.remove(self._down)
 
     def pause_schedule(self, name: str = "") -> None:
-        """Pause one schedule on all hosts, or all that we push."""
+        """Pause one schedule on all hosts, or all of ours."""
         self._own.put(self._schedule(name), _PHP_TRUE)
 
     def resume_schedule(self, name: str = "") -> bool:
-        """Undo that; ``False`` when it was not paused by us."""
+        """Resume it, or all; ``False`` when we had not paused it."""
         return self._own.remove(self._schedule(name))
 
     def publish(self, pool: str, facts: Mapping[str, Any]) -> None:
@@ -104,11 +103,11 @@ class ControlKeys:
         self._own.withdraw(pool)
 
     def pools(self, within: float = NOTICE_LASTS) -> list[dict[str, Any]]:
-        """The last facts of the pools on all hosts that have published ``within`` these seconds."""
+        """The latest facts of all pools, on all hosts, that have published ``within`` these seconds."""
         return sorted(self._own.notices(within), key=lambda facts: (facts["host"], facts["pool"]))
 
     def _pauses(self, schedules: Sequence[str]) -> list[KeyPlace]:
-        """Laravel's pause of all schedules, ours of all, and ours of each; nothing if there are none."""
+        """Laravel's pause of all schedules, ours of all, and ours of each; empty without schedules."""
         laravels = KeyPlace(self._cache, f"{self._prefix}{_SCHEDULE_PAUSED}")
         return (
             [laravels, *(KeyPlace(self._own, self._schedule(name)) for name in ("", *schedules))] if schedules else []
@@ -132,10 +131,10 @@ def prefix_of(restart_key: str) -> str:
 
 
 def lock_prefix_of(settings: ConnectionSettings, kind: str) -> str:
-    """What the names of Laravel's locks begin with in a store of this kind, as far as it can be known.
+    """The prefix of Laravel's locks in a store of this kind, as far as we can know.
 
-    Laravel has one cache prefix for all of its stores; in Redis that of all keys comes before it, and so it does in a
-    restart key that is there.
+    Laravel has one cache prefix for all its stores; in Redis the prefix of all keys comes before it, also in a restart
+    key in Redis.
     """
     known, home = prefix_of(settings.restart_key), kind_of(settings.control_url or settings.url)
     if kind == home:
@@ -144,12 +143,12 @@ def lock_prefix_of(settings: ConnectionSettings, kind: str) -> str:
 
 
 def maintenance_key_of(restart_key: str) -> str:
-    """The key of Laravel's maintenance mode, if it is in the cache of this restart key."""
+    """The key of Laravel's maintenance mode, if it is in the same cache as this restart key."""
     return f"{prefix_of(restart_key)}{_MAINTENANCE}"
 
 
 def notice_in(text: bytes) -> dict[str, Any] | None:
-    """What a pool has published; ``None`` for a damaged text, or another program's."""
+    """A pool's notice; ``None`` for a text that is damaged or from another program."""
     try:
         notice = strict_json.read_object(text)
     except BadPayload:
@@ -160,7 +159,7 @@ def notice_in(text: bytes) -> dict[str, Any] | None:
 
 
 def newest_of(notices: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Mapping[str, Any]]:
-    """The newest notice of each pool by host and name, in their order: one that was restarted has several."""
+    """The newest notice of each pool, by host and name, in order: a restarted pool has several."""
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
     for notice in notices:
         name = notice["host"], notice["pool"]
@@ -170,7 +169,7 @@ def newest_of(notices: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Map
 
 
 def served_in(notices: Iterable[Mapping[str, Any]]) -> frozenset[str] | None:
-    """The queues that the pools of these notices serve; ``None``: a pool of an older version does not say its own."""
+    """The queues that the pools of these notices serve; ``None`` if one, of an older version, does not tell."""
     found: set[str] = set()
     for notice in notices:
         queues = notice.get("queues")
@@ -181,19 +180,19 @@ def served_in(notices: Iterable[Mapping[str, Any]]) -> frozenset[str] | None:
 
 
 def _pause_value(at: float, by: str) -> bytes:
-    """A text in PHP's serialization, in ASCII."""
+    """The value of a pause: an ASCII text in PHP's serialization."""
     text = f"{_PAUSED_BY} {int(at)} {by}".encode("ascii", "replace").replace(b'"', b"?")
     return b's:%d:"%b";' % (len(text), text)
 
 
 def _pause_in(value: bytes) -> tuple[float, str] | None:
-    """What our own pause says of itself; ``None`` for any other value."""
+    """When and by whom a queue was paused, if the value is ours; ``None`` for any other."""
     found = _OUR_PAUSE.fullmatch(value)
     return (float(found[1]), found[2].decode("ascii", "replace")) if found else None
 
 
 def _paused_of(schedules: Sequence[str], values: Sequence[bytes | None]) -> frozenset[str]:
-    """Those that are paused; the values are those of ``_pauses``."""
+    """The paused schedules; ``values`` are of the keys in ``_pauses``."""
     is_all = any(map(_is_set, values[:2]))
     return frozenset(name for name, value in zip(schedules, values[2:], strict=True) if is_all or _is_set(value))
 
@@ -208,5 +207,5 @@ def _values(places: Sequence[KeyPlace]) -> list[bytes | None]:
 
 
 def _is_set(value: bytes | None) -> bool:
-    """Whether a value is set: any but PHP's null, false, 0 and empty."""
+    """Whether a value is set: anything but PHP's null, false, 0 and empty string."""
     return value is not None and value not in (b"", b"0", b"N;", b"b:0;", b"i:0;")

@@ -3,8 +3,8 @@
 Often the queue is in Redis, and ``failed_jobs`` in a database.
 
 Two servers share no transaction. So one step removes a failed job and puts its record into an outbox beside the jobs;
-the record is then forwarded to the failed store. Each failure has an id of its own, which its record carries: forwarded
-twice, it is recorded once, and the record of an earlier failure of the same job is not mistaken for it.
+the record is then forwarded to the failed store. Each failure has a unique id, which its record carries: forwarded
+twice, it is recorded once, and an earlier failure of the same job is not mistaken for it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from queuepool.stores.sql.encoding import ASCII, storable, storable_json
 
 #: failures that are read at once
 _BATCH = 100
-#: characters that also the oldest of Laravel's tables hold: of a name, and of a text
+#: characters of a name, and of a text, that even Laravel's oldest tables hold
 _MOST_OF_NAME, _MOST_OF_TEXT = 191, 30_000
 
 
@@ -43,9 +43,9 @@ class FailedElsewhere:
     def retry(
         self, failed: FailedJob, queue: str | None = None, state: StateRecord | None = None, lock: Lock | None = None
     ) -> Returned:
-        """Push the job, then drop its record: a crash in between leaves the job twice, but never loses it.
+        """Push the job, then drop its record: a crash in between keeps both, but never loses the job.
 
-        Of a unique job it leaves the record, which cannot be retried as long as the job holds its lock.
+        The record of a unique job then cannot be retried as long as the pushed job holds the lock.
         """
         current = self._records.get(failed.id)
         if current is None or current.key != failed.key:
@@ -56,7 +56,7 @@ class FailedElsewhere:
         return Returned.DONE if self._records.drop([failed.key]) == 1 else Returned.GONE
 
     def drop(self, keys: Sequence[RecordKey], finder: Finder = NO_LOCKS) -> int:
-        """As the contract says; the locks, which are on the other server, end first."""
+        """As the contract says; the locks, on the other server, are released first."""
         for payload in self._records.holding(keys, finder):
             self._jobs.unlock(finder.locks_of(payload))
         return self._records.drop(keys)
@@ -68,7 +68,7 @@ class Forwarder:
     def __init__(self, outbox: Records, records: Records) -> None:
         self._outbox = outbox
         self._records = records
-        #: why the failed store refused a failure, the last time that it did
+        #: why the failed store last refused a failure
         self.problem = ""
 
     def count(self) -> int:
@@ -76,7 +76,7 @@ class Forwarder:
         return self._outbox.count_pending()
 
     def forward(self) -> int:
-        """Forward all; returns how many are left because the failed store refuses them. Raises ``StoreDown``."""
+        """Forward all; returns how many remain because the failed store refuses them. Raises ``StoreDown``."""
         refused, self.problem = 0, ""
         while batch := self._outbox.pending(refused, _BATCH):
             refused += sum(not self._record(failure) for failure in batch)
@@ -97,7 +97,7 @@ class Forwarder:
         return True
 
     def _record_somehow(self, failure: PendingFailure) -> None:
-        """Record it as it is or, where that is refused, more plainly."""
+        """Record it as it is or, if that is refused, in a plainer form."""
         try:
             self._records.record(failure)
         except StoreDown:
@@ -107,7 +107,7 @@ class Forwarder:
 
 
 def plainer(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The record in ASCII, with a short text of its error; its payload says the same, whole, as it may be retried."""
+    """The record in ASCII, with its error text shortened; its payload stays equivalent, as it may be retried."""
     names = {name: storable(str(record[name]), ASCII)[:_MOST_OF_NAME] for name in ("id", "connection", "queue")}
     exception = storable(record["exception"], ASCII)
     if len(exception) > _MOST_OF_TEXT:
@@ -121,8 +121,8 @@ def plainer(record: Mapping[str, Any]) -> dict[str, Any]:
 class LocksElsewhere:
     """Pushes to ``pushes``, with Laravel's ``locks`` in another store.
 
-    Such a lock is taken first; no transaction covers both, so a death in between leaves it held until its time is over,
-    as it does in Laravel.
+    Such a lock is taken first; no transaction covers both, so a crash in between leaves it held until it expires, as in
+    Laravel.
     """
 
     def __init__(self, pushes: PushStore, locks: Locks) -> None:
@@ -138,7 +138,7 @@ class LocksElsewhere:
         try:
             return self._pushes.push(queue, jobs, delay)
         except StoreError as error:
-            # Unanswered, the job may have been stored all the same. A producer may lack the right to release.
+            # After an unanswered push the job may be stored. A producer may lack the right to release.
             if isinstance(error, StoreDenied) or not isinstance(error, StoreDown):
                 with suppress(StoreError):
                     self._locks.release([Unlock(lock.name, lock.owner)])

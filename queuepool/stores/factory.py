@@ -1,4 +1,4 @@
-"""Builds the stores from settings: the only place that does, and that names the drivers."""
+"""Builds the stores from settings; the only place that does, and that names the drivers."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 #: how errors name the stores other than the queue's
 FAILED, CONTROL, BATCHES, LOCKS = "failed store", "control store", "batches", "lock store"
-#: seconds after which a silent server counts as gone, for a loop; for a producer, a setting says
+#: seconds after which a silent server counts as gone, for a loop; a producer has a setting
 REPLY_TIMEOUT = 2.0
 _LOOP_TIMEOUTS = {"redis": REPLY_TIMEOUT, "sql": 3.0}
-#: the same for a person, who may ask for a count of millions
+#: the same for a person, whose command may count millions of rows
 _PERSON_TIMEOUTS = {"redis": 7.0, "sql": 60.0}
-#: seconds that a producer waits while others write to its SQLite file, which does not queue writers
+#: seconds for which a producer waits while others write to its SQLite file: writers get no turns there
 _LOCK_TIMEOUT = 60.0
 
 
@@ -50,12 +50,13 @@ class Stores:
     #: the values beside the jobs
     values: Values
     control: ControlKeys
-    locks: Mapping[str, Locks]  # by the URL of their place: the jobs' own store, and those that have Laravel's
+    #: by URL: those in the jobs' own store, and in the stores of Laravel's cache
+    locks: Mapping[str, Locks]
     #: forwards failures to the failed store, if that is on another server
     forwarder: Forwarder | None = None
-    #: pushes in transactions of the application's; ``None`` in Redis, which has none
+    #: pushes in the application's transactions; ``None`` in Redis, which has none
     borrowing: Borrowing | None = None
-    #: Laravel's unique locks elsewhere than beside the queue, with the kind of each store; its default cache's first
+    #: Laravel's unique locks in stores other than the queue's, with their kinds; its default cache's first
     laravel_locks: list[tuple[str, Locks]]
 
     def __init__(
@@ -85,7 +86,7 @@ class Stores:
 
     @cached_property
     def batches(self) -> Batches:
-        """Laravel's batches. Raises ``ConfigError`` if no database is known to have them."""
+        """Laravel's batches. Raises ``ConfigError`` if no database with them is configured."""
         settings = self.settings
         url = settings.batches_url or settings.failed_url or settings.url
         if is_redis(url):
@@ -105,9 +106,9 @@ class Stores:
         return self._own
 
     def examine(self, queue: str) -> None:
-        """Raise ``StoreUnfit`` when the server is unsuitable, ``StoreError`` when that cannot be determined."""
+        """Raise ``StoreUnfit`` if the server is unsuitable, ``StoreError`` if that cannot be determined."""
         if is_redis(self.settings.url):
-            self.queue.sizes(queue)  # reads keys that a cluster would spread, with a worker's rights
+            self.queue.sizes(queue)  # with a worker's rights; a cluster refuses, as it spreads these keys
         else:
             self._own.examine()
 
@@ -120,7 +121,7 @@ class Stores:
         return self._values_at(url, LOCKS)
 
     def _in_redis(self) -> str:
-        """Build the stores beside the jobs; returns the name of our own maintenance mode."""
+        """Build the stores beside the jobs; returns the key of our own maintenance mode."""
         from queuepool.stores.redis.queue import RedisQueue
         from queuepool.stores.redis.records import RedisRecords
         from queuepool.stores.redis.values import RedisValues
@@ -153,7 +154,7 @@ class Stores:
 
     @property
     def _kept(self) -> dict[str, bool]:
-        """Whether failed jobs are recorded, and only wait here for another store."""
+        """Whether failed jobs are recorded, and whether their records only wait here for another store."""
         return {"keep": self.settings.failed != "null", "outbox": bool(self.settings.failed_url)}
 
     def _records_at(self, url: str) -> Records:
@@ -244,7 +245,7 @@ class Clients:
 
 
 def load_drivers(settings: ConnectionSettings) -> None:
-    """Import the drivers of all its stores, and read what is sent by them. Opens nothing."""
+    """Import the drivers of all stores, and read our scripts for them. Opens no connection."""
     controls = settings.control_url, settings.maintenance_url, settings.lock_url
     for url in (settings.url, settings.failed_url, *controls, settings.batches_url):
         if url and kind_of(url) == "redis":

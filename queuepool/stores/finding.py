@@ -27,7 +27,7 @@ class Finding:
 
 
 def refusal(ask: Callable[[], object]) -> str:
-    """The store's refusal of a call; empty when it is permitted. Raises ``StoreDown`` when the store is unavailable."""
+    """The store's error on a call; empty if it succeeds. Raises ``StoreDown`` if the store is unavailable."""
     try:
         ask()
     except StoreDenied as error:

@@ -1,4 +1,4 @@
-"""Unique locks: which jobs that are dropped hold one, and those that are in another store than the jobs."""
+"""Unique locks: how to find those of dropped jobs, and locks in a store other than the jobs'."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import NamedTuple, Protocol
 
 from queuepool.payload.ending import Lock, Unlock
 
-#: most bytes that are read of an owner: the column of a database has 255 characters
+#: most bytes read of an owner: a database's column has 255 characters
 MAX_OWNER = 1024
 
 
 class HeldLock(NamedTuple):
-    """A unique lock that is held; ``seconds`` until it ends by itself, ``None`` = it never does."""
+    """A unique lock that is held; it expires in ``seconds``, ``None`` = never."""
 
     name: str
     owner: str
@@ -23,23 +23,23 @@ class Locks(Protocol):
     """The locks in one of Laravel's caches."""
 
     def release(self, unlocks: Sequence[Unlock]) -> int:
-        """Release them, and return how many were held; one that another owner holds is held, and stays."""
+        """Release them, and return how many were held; a lock of another owner counts, and stays."""
 
     def take(self, lock: Lock) -> bool:
-        """Take the lock, or keep it if this owner has it; ``False`` if another has it."""
+        """Take the lock, or keep it if this owner has it; ``False`` if another owner has it."""
 
     def held(self) -> Iterator[HeldLock]:
         """The unique locks that are held, in any order, read page by page."""
 
     def owners(self, names: Sequence[str]) -> dict[str, str]:
-        """The owners of those of these locks that are held, by name."""
+        """The owners, by name, of those of these locks that are held."""
 
     def all_keys(self) -> list[str]:
-        """The keys of all unique locks that are held, whatever prefix they have; reads the whole store."""
+        """The keys of all held unique locks, whatever their prefix; reads the whole store."""
 
 
 class Finder(NamedTuple):
-    """How the unique locks of jobs that are dropped are found."""
+    """How to find the unique locks of jobs that are dropped."""
 
     #: one of these is in the bytes of each job that may hold a lock
     marks: tuple[bytes, ...]
@@ -47,16 +47,16 @@ class Finder(NamedTuple):
     locks_of: Callable[[bytes], Sequence[Unlock]]
 
     def may_hold(self, raw: bytes) -> bool:
-        """Whether the job may hold a lock, by a glance at its bytes."""
+        """Whether the job may hold a lock; a quick test of its bytes."""
         return any(mark in raw for mark in self.marks)
 
 
-#: finds none: what is dropped leaves its locks behind
+#: finds none: dropped jobs leave their locks behind
 NO_LOCKS = Finder((), lambda _: ())
 
 
 class LocksOf:
-    """Divides the locks of a job between its ``own`` store, of this ``kind``, and those that have Laravel's.
+    """Divides the locks of a job between its ``own`` store, of this ``kind``, and the stores with Laravel's locks.
 
     Those elsewhere are released before the job is settled. A crash in between may let a duplicate be dispatched too
     early; in the other order it would leave the lock held. ``elsewhere``: the other stores, with the kind of each.
@@ -66,15 +66,15 @@ class LocksOf:
         self._kind = kind
         self._elsewhere = elsewhere
         self._is_found = False
-        #: those in the jobs' own store
+        #: the locks in the jobs' own store
         self.own = own
-        #: whether there were locks to release, and none of them was anywhere
+        #: whether there were locks to release but none was found anywhere
         self.missed = False
 
     def here(self, unlocks: Sequence[Unlock]) -> Sequence[Unlock]:
-        """Those in the jobs' own store, if there are; those elsewhere are released now.
+        """The locks that may be in the jobs' own store; those elsewhere are released now.
 
-        A lock may be in each store of its kind, and in any if its kind is unknown.
+        A lock may be in any store of its kind, or in any store if its kind is unknown.
         """
         self.missed, self._is_found = False, self._is_found or not unlocks
         for kind, locks in self._elsewhere:
@@ -88,14 +88,14 @@ class LocksOf:
         return {name: owner for locks in places for name, owner in locks.owners(names).items()}
 
     def found(self, here: int) -> None:
-        """Note how many locks there were in the jobs' own store, once it has carried out what follows.
+        """Note how many locks there were in the jobs' own store, once it has released them.
 
-        Until then those that were found elsewhere stay known: they are gone when an unanswered call is repeated.
+        Until then, what was found elsewhere is remembered: it is gone when an unanswered call is repeated.
         """
         self.missed, self._is_found = not self._is_found and not here, False
 
     def ended(self, answer: int) -> bool:
-        """Whether a job was ended: then the answer is 1 and the number of locks that were there, else 0."""
+        """Whether a job was ended. The answer is then 1 plus the number of locks that were there, else 0."""
         if answer > 0:
             self.found(answer - 1)
         return answer > 0

@@ -13,7 +13,7 @@ from queuepool.stores.locks import NO_LOCKS, Finder
 
 
 class Returned(Enum):
-    """What became of a job that was to go back to its queue; true if it did."""
+    """The result of returning a job to its queue; true if it was returned."""
 
     DONE = 1
     #: there is no such job
@@ -36,8 +36,8 @@ class RecordKey(NamedTuple):
 class FailedJob:
     """A row of the failed store; ``failed_at`` in Unix seconds of the store's clock.
 
-    ``attempts`` is ``None`` where it is not recorded: Laravel's table has no column for it, so only the payload can
-    have it, and that of a job that Laravel has pushed to a database does not.
+    ``attempts`` is ``None`` if it is not recorded: Laravel's table has no column for it, so only the payload can have
+    it, which Laravel's payloads in a database do not.
     """
 
     id: str
@@ -60,24 +60,24 @@ class FailedJob:
 class PendingFailure:
     """A failed job's record that waits in the jobs' store for the failed store; its ``id`` is unique.
 
-    ``record`` is empty if others have damaged it.
+    ``record`` is empty if it is damaged.
     """
 
     id: str
     record: Mapping[str, Any]
 
 
-#: the texts that a record cannot do without
+#: the texts that every record needs
 _TEXTS = ("id", "queue", "connection", "payload", "exception")
 
 
 def sound_record(found: object) -> Mapping[str, Any]:
-    """What can be a record of a failed job; empty if this is none."""
+    """What was found, if it is a sound record of a failed job; else empty."""
     return found if isinstance(found, dict) and all(isinstance(found.get(name), str) for name in _TEXTS) else {}
 
 
 def json_in(text: bytes) -> object:
-    """What a text in a store says, where others can write, too; ``None`` for one that is damaged."""
+    """A text from a store, which others can write to, decoded as JSON; ``None`` if it is damaged."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -115,14 +115,14 @@ class FailedStore(Protocol):
     ) -> Returned:
         """Return the job to its queue (or this one) with all its tries.
 
-        ``state`` is written with it, for those that follow the job. ``lock`` is taken with it: if another job holds
-        that, nothing is done.
+        ``state`` is written with it, for those that follow the job. ``lock`` is taken with it: if another job holds it,
+        nothing is done.
         """
 
     def drop(self, keys: Sequence[RecordKey], finder: Finder = NO_LOCKS) -> int:
         """Drop these records, and no later ones of the same jobs; returns how many existed.
 
-        The locks that ``finder`` finds in their payloads end with them.
+        The locks that ``finder`` finds in their payloads are released with them.
         """
 
     def older_than(self, moment: float, count: int = 1000) -> list[RecordKey]:
@@ -130,7 +130,7 @@ class FailedStore(Protocol):
 
 
 class Records(FailedStore, Protocol):
-    """All that is set aside in one store: beside the jobs or, of failed jobs alone, on a server other than theirs."""
+    """All records set aside in one store: beside the jobs or, for failed jobs only, on another server."""
 
     # A failed store on another server, to which failures are forwarded
 
@@ -138,7 +138,7 @@ class Records(FailedStore, Protocol):
         """Store its record; does nothing if the failure with this id is already recorded."""
 
     def holding(self, keys: Sequence[RecordKey], finder: Finder) -> list[bytes]:
-        """The payloads of those of these records that may hold a lock."""
+        """The payloads of these records, as far as they may hold a lock."""
 
     # The outbox: failures that wait in the jobs' store for such a store, oldest first
 
@@ -149,7 +149,7 @@ class Records(FailedStore, Protocol):
         """``count`` failures from number ``first`` on."""
 
     def drop_pending(self, failure: PendingFailure) -> None:
-        """Remove a failure that is recorded. May be repeated."""
+        """Remove a failure that was recorded. May be repeated."""
 
     # The quarantine: payloads that cannot be jobs
 

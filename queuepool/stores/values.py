@@ -1,7 +1,6 @@
-"""The contract of values: named texts that end, beside the jobs or in a cache of Laravel's.
+"""The contract of values: named texts that expire, beside the jobs or in Laravel's cache, and schedules' marks.
 
-What the values say is written and read elsewhere: ``control`` (control keys and notices), ``locks``, ``schedules``. All
-verbs but ``stamp`` may be repeated.
+``control`` interprets the control keys and notices. All verbs but ``stamp`` may be repeated.
 """
 
 from __future__ import annotations
@@ -15,28 +14,28 @@ from queuepool.payload.ending import Lock
 from queuepool.stores.contract import NO_SECOND
 from queuepool.stores.locks import Locks
 
-#: most bytes, or characters, that are read of a value: no more is needed to know whether it is set, or another one
+#: most bytes, or characters, read of a value: enough to know whether it is set, or has changed
 MAX_VALUE = 4096
-#: most bytes of a notice that is read: a pool of a thousand workers has half of that; and of all notices
+#: most bytes read of a notice (a pool of a thousand workers has half of that), and of all notices
 MAX_NOTICE, MAX_OF_NOTICES = 1024 * 1024, 16 * 1024 * 1024
-#: most bytes of a text of the history, and most texts of one of its buckets, that are read
+#: most bytes read of a text of the history, and most texts of one bucket
 MAX_KEPT, MOST_KEPT = 65536, 1000
-#: most bytes that are read of a state: the largest of ours, its result as text in JSON, has a third of that
+#: most bytes read of a state: the largest of ours, with its result as text in JSON, has a third of that
 MAX_STATE = 1024 * 1024
 
 
 class AlertClaim(Enum):
-    """Whose an alert's key is after an attempt to take it."""
+    """Who holds an alert's key after an attempt to take it."""
 
-    #: ours since now
+    #: we do, from now on
     TAKEN = "taken"
-    #: ours since before
+    #: we did before, and still do
     OURS = "ours"
     OTHERS = "others"
 
 
 class Kept(NamedTuple):
-    """One text of the history; ``bucket`` is the Unix second at which its time begins."""
+    """One text of the history; ``bucket`` is the Unix second at which its bucket begins."""
 
     bucket: int
     writer: str
@@ -44,7 +43,7 @@ class Kept(NamedTuple):
 
 
 class History(NamedTuple):
-    """What was read of the history, and how much was left out as it was too large or too many."""
+    """The texts read of the history, and how many were ignored, being too large or too many."""
 
     texts: list[Kept]
     ignored: int
@@ -56,7 +55,7 @@ class Values(Locks, Protocol):
     # Laravel's cache, and our control keys in it
 
     def get(self, names: Sequence[str]) -> list[bytes | None]:
-        """The values in PHP's serialization (in Redis, numbers are plain), cut at ``MAX_VALUE``; ``None``: missing."""
+        """The values in PHP's serialization (plain numbers in Redis), cut at ``MAX_VALUE``; ``None`` if missing."""
 
     def put(self, name: str, value: bytes) -> None:
         """Store a value until it is removed."""
@@ -65,7 +64,7 @@ class Values(Locks, Protocol):
         """Remove a value; ``False`` when there was none."""
 
     def stamp(self, name: str) -> int:
-        """Set the value to the store's Unix second, or to one more than before if that is later; returns it."""
+        """Set the value to the store's Unix second, or one more than its old value if that is later; returns it."""
 
     # Notices, by which pools know of one another
 
@@ -76,26 +75,26 @@ class Values(Locks, Protocol):
         """Remove a pool's notice."""
 
     def notices(self, within: float) -> list[dict[str, Any]]:
-        """The notices of the last seconds; those that are no longer kept, or cannot be read, are removed."""
+        """The notices published ``within`` these seconds; expired and unreadable ones are removed."""
 
-    # Which of several pools sends the notice of an alert: the one that has its key
+    # Alerts: of several pools, the one that holds an alert's key sends its notices
 
     def claim_alert(self, alert: str, owner: str, seconds: float) -> AlertClaim:
-        """Take the key for ``seconds``, unless somebody has it."""
+        """Take the key for ``seconds``, unless another owner holds it."""
 
     def release_alert(self, alert: str, owner: str) -> bool:
-        """Remove the key if this owner has it; ``False`` if it has not, or its time is over."""
+        """Remove the key if this owner holds it; ``False`` if not, or if it has expired."""
 
-    # What pools keep of their past: texts in buckets of time, one writer a text
+    # The history of pools: texts in buckets of time, one for each writer
 
     def keep_history(self, grain: str, bucket: int, writer: str, text: str, lifetime: float) -> None:
-        """Keep this writer's text of a bucket, in place of its earlier one, for about ``lifetime`` seconds from now.
+        """Keep this writer's text of a bucket, replacing its earlier one, for about ``lifetime`` seconds from now.
 
         ``grain`` names a length of buckets.
         """
 
     def sweep_history(self) -> None:
-        """Remove what has expired, where the store does not do so itself."""
+        """Remove what has expired, where the store does not do so by itself."""
 
     def history(self, grain: str, buckets: range) -> History:
         """The texts of these buckets, as far as they have not expired."""
@@ -103,45 +102,45 @@ class Values(Locks, Protocol):
     # Schedules' marks; any number of stewards may settle one
 
     def begin(self, rules: Mapping[str, str], now: int) -> dict[str, Mark]:
-        """The marks of these schedules, by name with their rules; of a new schedule, or a new rule, it is ``now``."""
+        """The marks of these schedules (rules by name); a new schedule, or a new rule, gets ``now``."""
 
     def fire(self, due: Due) -> Fired | None:
         """Settle this due time and push its job, both or neither; ``None`` if the schedule has no mark.
 
-        Takes the lock if there is one; a time for which it is held is settled, too.
+        Takes the lock if there is one; if it is held, the time is settled too, without a push.
         """
 
     def marks(self) -> dict[str, Mark]:
-        """All marks, also of schedules that are gone."""
+        """All marks, including those of former schedules."""
 
     def forget(self, name: str) -> bool:
-        """Drop the mark: the schedule begins anew where it is seen next; ``False`` when there was none."""
+        """Drop the mark: the schedule starts afresh when seen again; ``False`` when there was none."""
 
-    # The states of tracked jobs, which are written with what is done to the jobs; see ``settlement.states``
+    # The states of tracked jobs; jobs' verbs write them (see ``settlement.states``)
 
     def state(self, job_id: str) -> bytes | None:
-        """The last state that was written for this job, cut at ``MAX_STATE``; ``None`` if none is kept."""
+        """The last state written for this job, cut at ``MAX_STATE``; ``None`` if none is kept."""
 
     def prune_states(self) -> int:
-        """Remove states whose time is over, where the store does not do so by itself; returns how many."""
+        """Remove expired states, where the store does not do so by itself; returns how many."""
 
 
 # How far each schedule's times are settled; ``Values.fire`` settles one, and any number of stewards may call it.
 #
-# Times are whole Unix seconds. Each is settled once, also if the request is delayed, comes from several stewards, or a
-# clock was set back.
+# Times are whole Unix seconds. Each is settled once, even if the request is delayed, comes from several stewards, or a
+# clock is set back.
 
-#: most bytes of a mark, which has below 255; and of all marks with their names
+#: most bytes read of a mark (ours have fewer than 255), and of all marks with their names
 MAX_MARK, MAX_OF_ALL = 1024, 16 * 1024 * 1024
 
 
 class Mark(NamedTuple):
-    """What the store knows of one schedule: all due times up to ``settled`` are."""
+    """What the store knows of one schedule: its due times up to ``settled`` are settled."""
 
     settled: int
-    #: a digest of the rule by which it was last seen
+    #: a digest of its rule when it was last seen
     rule: str
-    #: the last time that a job was pushed for
+    #: the last due time for which a job was pushed
     pushed: int | None = None
 
     @classmethod
@@ -159,11 +158,11 @@ class Mark(NamedTuple):
         return cls(int(settled), rule, int(pushed) if _is_second(pushed) else None)
 
     def to_text(self) -> str:
-        """As JSON, below 255 characters."""
+        """As JSON, in fewer than 255 characters."""
         return json.dumps({name: value for name, value in self._asdict().items() if value is not None})
 
     def seen(self, rule: str, now: int) -> Mark:
-        """The mark once the schedule is seen with this rule: a new one counts from now on."""
+        """The mark after the schedule was seen with this rule: a new rule counts from now on."""
         return self if rule == self.rule else self._replace(settled=max(self.settled, now), rule=rule)
 
 
@@ -173,7 +172,7 @@ def _is_second(value: object) -> bool:
 
 
 def sound_marks(texts: Iterable[tuple[str, bytes]]) -> dict[str, Mark]:
-    """The marks by name, without those that are damaged."""
+    """The marks by name, without damaged ones."""
     marks = ((name, Mark.from_text(text)) for name, text in texts)
     return {name: mark for name, mark in marks if mark}
 
@@ -185,7 +184,7 @@ class Due(NamedTuple):
     at: int
     queue: str = ""
     payload: bytes = b""
-    #: to be taken with the push: while another job holds it, none is pushed
+    #: taken with the push: while another job holds it, nothing is pushed
     lock: Lock | None = None
 
 

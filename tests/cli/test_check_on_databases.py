@@ -61,7 +61,7 @@ def test_a_good_database_is_found_good(url):
 
     assert ([], []) == (found(url, "warn"), found(url, "FAIL"))
     assert [True, True] == [good[1].endswith(" answers"), good[2].split()[0] in ("SQLite", "PostgreSQL", "MariaDB")]
-    assert "the tables jobs, failed_jobs, cache are there, and every right that is needed is granted" == good[-1]
+    assert "the tables jobs, failed_jobs, cache exist, and every needed right is granted" == good[-1]
 
 
 def test_a_check_leaves_nothing_behind(url):
@@ -82,9 +82,7 @@ def test_tables_that_are_missing_are_told_one_by_one(url):
 def test_a_table_that_cannot_be_worked_with_is_told(url):
     execute(url, "DROP TABLE failed_jobs", "CREATE TABLE failed_jobs (id INT)")
 
-    remedy = (
-        "if another program has made it, name ours by [connection] failed_table (docs/producers.md#names-of-tables)"
-    )
+    remedy = "if another program created it, name ours by [connection] failed_table (docs/producers.md#names-of-tables)"
     line = f"the table failed_jobs has no column connection: it is not Laravel's; {remedy}"
     assert [line] == found(url, "FAIL")
 
@@ -110,8 +108,8 @@ def test_rights_that_are_missing_are_told_by_name(postgres_url):
 
 NARROW = {
     "utf8mb3": r"the table failed_jobs has uuid, .*, exception in utf8mb3, which lacks .*; ALTER TABLE failed_jobs C",
-    "LATIN1": "the database's encoding is LATIN1, which lacks characters: .*; one in UTF8 would hold all",
-    "SQL_ASCII": "the database's encoding is SQL_ASCII: it takes other programs' bytes",
+    "LATIN1": "the database's encoding is LATIN1, which lacks characters: .*; UTF8 would hold all",
+    "SQL_ASCII": "the database's encoding is SQL_ASCII: other programs may store bytes",
 }
 
 
@@ -162,7 +160,7 @@ def test_a_file_without_wal_is_told_with_the_remedy(sqlite_url):
     path = sqlite_url.removeprefix("sqlite:///")
 
     assert [
-        "journal_mode delete: who reads and who writes wait for each other; "
+        "journal_mode delete: readers and writers block each other; "
         f"sqlite3 {path} 'PRAGMA journal_mode = WAL'"
     ] == found(sqlite_url, "warn")  # fmt: skip
 
@@ -170,7 +168,7 @@ def test_a_file_without_wal_is_told_with_the_remedy(sqlite_url):
 def test_a_file_that_is_missing_is_told_and_not_made(tmp_path):
     url = f"sqlite:///{tmp_path}/q.db"
 
-    assert [f"there is no file {tmp_path}/q.db: make it with `queuepool migrate --url {url}`"] == found(url, "FAIL")
+    assert [f"there is no file {tmp_path}/q.db: create it with `queuepool migrate --url {url}`"] == found(url, "FAIL")
     assert [] == list(tmp_path.iterdir())
 
 

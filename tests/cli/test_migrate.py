@@ -136,7 +136,7 @@ def test_a_missing_file_is_made_for_many_to_work_on(tmp_path):
 def test_a_missing_file_is_refused_elsewhere_in_a_line_that_says_how_to_make_it(tmp_path):
     done = queuepool("size", "--url", "sqlite:///other.db", cwd=tmp_path)
 
-    remedy = "make it with `queuepool migrate --url sqlite:///other.db`"
+    remedy = "create it with `queuepool migrate --url sqlite:///other.db`"
     assert (1, "", f"queuepool: there is no file {tmp_path}/other.db: {remedy}\n") == told(done)
     assert [] == list(tmp_path.iterdir())
 
@@ -169,7 +169,7 @@ def test_neither_a_pool_nor_a_worker_starts_in_an_applications_database_without_
 def test_the_reserved_column_of_laravel_5_2_is_refused(url, tmp_path):
     migrate(url)
     rows(url, "DROP TABLE jobs", OF_5_2)
-    words = "the table jobs has a column `reserved`, as of Laravel 5.2: migrate it to Laravel 5.3 or later\n"
+    words = "the table jobs has a column `reserved`, as in Laravel 5.2: migrate it to Laravel 5.3 or later\n"
 
     assert (1, "", words) == told(migrate(url))
     assert (1, "", f"queuepool: {words}") == told(queuepool("push", "do", "--url", url))
@@ -190,7 +190,7 @@ def test_a_table_of_somebody_else_is_refused(url):
     migrate(url)
     rows(url, "DROP TABLE cache", "CREATE TABLE cache (id INT)")
 
-    remedy = "if another program has made it, name ours by [connection] cache_table (docs/producers.md#names-of-tables)"
+    remedy = "if another program created it, name ours by [connection] cache_table (docs/producers.md#names-of-tables)"
     line = f"the table cache has no column expiration: it is not Laravel's; {remedy}\n"
     assert (1, "", line) == told(migrate(url))
 
@@ -212,7 +212,7 @@ def test_the_setting_that_is_advised_for_a_table_of_somebody_else_leaves_it_alon
 def test_tinyint_attempts_are_told_and_work(mariadb_url):
     migrate(mariadb_url)
     rows(mariadb_url, "ALTER TABLE jobs MODIFY attempts TINYINT UNSIGNED NOT NULL")
-    note = "the column attempts of jobs is tinyint, as before Laravel 13: a job's 255th attempt fails it"
+    note = "the column attempts of jobs is tinyint, as before Laravel 13: a job fails at its 255th attempt"
 
     assert (0, "nothing to do\n", f"note: {note}\n") == told(migrate(mariadb_url))
     assert 0 == queuepool("push", "do", "--url", mariadb_url).returncode

@@ -69,14 +69,14 @@ attempt("its name", lambda: work.dispatch(dya=1))
 ANSWERS = {
     "a lambda": '@job: a lambda has no name: give it one: @job("shop.send")',
     "a method": "@job: 'Shop.sell' is a method, and a worker has no object to call it on: write a Job class",
-    "a generator": "@job: 'lines' is a generator: a call of it would do nothing",
+    "a generator": "@job: 'lines' is a generator: calling it would do nothing",
     "no handle": "mistakes.Mail has no handle()",
     "an option": "@job: there is no option 'retries': did you mean 'tries'?",
     "two queues": "@job: queue: 'a,b' is not a queue name: 1 to 200 of A-Z a-z 0-9 _ . { } : -",
     "a timeout": "@job: timeout: 'soon' is not a time: write seconds (60, 0.5), or a unit: 60s, 2m, 1h, 1d",
     "a delay": "mistakes.work: 'five minutes' is not a time: write seconds (60, 0.5), or a unit: 60s, 2m, 1h, 1d",
     "an argument": "argument 'day' of mistakes.work: no JSON for __main__.Shop: "
-    "queuepool.register_type says what to send",
+    "tell queuepool.register_type how to send it",
     "its name": "mistakes.work: got an unexpected keyword argument 'dya'",
 }
 

@@ -794,7 +794,7 @@ def test_check_finds_nothing_worse_than_a_server_that_forgets(site):
 
     assert 0 == done.returncode
     assert {"ok", "warn"} == set(grades)
-    assert "a kill of Redis loses the jobs pushed since the last snapshot" in done.stdout
+    assert "a crash of Redis loses the jobs pushed since the last snapshot" in done.stdout
     assert (
         "jobs: App\\Jobs\\Report@build, App\\Jobs\\SecretMail, App\\Jobs\\SendMail, Import, add, do, slow"
         in done.stdout
@@ -872,8 +872,8 @@ def test_check_warns_of_a_queue_that_a_job_names_and_no_pool_serves(site, config
     (site.path / "mails.py").write_text("from queuepool import job\n@job(queue='emails')\ndef mail() -> None: ...\n")
     done = site.run("check", *config, "--modules", "mails")
 
-    assert "warn queues: no pool of this configuration serves queue emails" in done.stdout
-    assert "; say queue = high,emails in [pool:fast]\n" in done.stdout
+    assert "warn queues: no pool in this configuration serves queue emails" in done.stdout
+    assert "; set queue = high,emails in [pool:fast]\n" in done.stdout
 
 
 def test_check_tells_modules_that_do_not_import(site, at):

@@ -145,11 +145,11 @@ def test_a_standby_as_url_is_told(own_postgres, standby):
         pass
     for shared in (False, True):
         stores = Stores(ConnectionSettings(url=standby.url), shared=shared)
-        with pytest.raises(StoreDown, match=r"read-only, as a standby is"):
+        with pytest.raises(StoreDown, match=r"read-only, like a standby"):
             stores.queue.push("default", new_jobs(payload("a")))
         stores.close()
     checked = queuepool("check", "--url", standby.url)
-    assert (1, True) == (checked.returncode, "read-only, as a standby is" in checked.stdout)
+    assert (1, True) == (checked.returncode, "read-only, like a standby" in checked.stdout)
 
 
 def test_a_pool_goes_on_when_a_standby_is_promoted(own_postgres, standby, tmp_path):

@@ -172,7 +172,7 @@ def test_tasks_do_not_see_each_others(queue):
 
 
 def test_a_value_that_php_cannot_hold_is_refused_by_name():
-    with pytest.raises(PhpDataRefused, match="context 'when': PHP has no such object"):
+    with pytest.raises(PhpDataRefused, match="context 'when': PHP cannot hold this object"):
         context.add("when", object())  # type: ignore[arg-type]
     assert {} == context.data
 

@@ -48,9 +48,9 @@ def test_modules_without_a_job_end_it_too_and_listeners_that_do_not_import(site)
 def test_a_job_that_a_module_dispatches_at_its_import_is_warned_of(site, how):
     (site.path / "pushes.py").write_text("import tests.support.poolapp\n" + PUSHES)
     with site.pool("--workers", "1", "--modules", "pushes", *how) as pool:
-        eventually(lambda: "pushes.last was dispatched while modules are imported" in pool.log())
+        eventually(lambda: "pushes.last was dispatched during an import" in pool.log())
 
-    assert 1 == pool.log().count("what a module runs as a program belongs under if __name__ == '__main__'")
+    assert 1 == pool.log().count("put what the module runs as a program under if __name__ == '__main__'")
 
 
 def test_what_still_boots_beside_a_failed_first_boot_is_not_waited_for(site):
@@ -75,12 +75,12 @@ def test_a_restart_is_watched_until_the_new_code_works_or_is_known_not_to(site, 
     module = site.path / "deployed.py"
     module.write_text(GOOD)
     with site.pool("--workers", "2", how, "--modules", "deployed") as pool:
-        eventually(lambda: "no pool of this configuration serves queue emails" in pool.log())
+        eventually(lambda: "no pool in this configuration serves queue emails" in pool.log())
         before = set(pool.workers())
         done = site.run("reload", "--wait", *place)
         assert "pool default: 2 of 2 workers run the new code" in done.stdout
         assert not before & set(pool.workers())
-        assert 1 == pool.log().count("no pool of this configuration serves queue emails")  # and not for each worker 1
+        assert 1 == pool.log().count("no pool in this configuration serves queue emails")  # and not for each worker 1
 
         before = set(pool.workers())
         module.write_text(BAD)
@@ -127,5 +127,5 @@ def test_a_pool_without_modules_ends_with_1_and_keeps_the_jobs(site):
     done = site.run("start", *site.flags("--workers", "2", "--modules", "", *place), check=False)
 
     assert 1 == done.returncode
-    assert 1 == done.stderr.count("no modules are named, so no job is known")
+    assert 1 == done.stderr.count("no modules are configured, so no jobs are known")
     assert 1 == site.queue.size()

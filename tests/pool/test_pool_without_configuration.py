@@ -185,7 +185,7 @@ def test_a_job_may_be_pushed_before_the_pool_is_started(place):
     assert (0, ["world"]) == (done.returncode, place.trail())
     assert "the queue is" not in done.stderr
     assert first.stderr.startswith(
-        f"no url says where the queue is: it is the new file {place.path}/queuepool.db. A pool finds it when it is"
+        f"no url is set, so the queue is the new file {place.path}/queuepool.db. A pool finds it if it is"
     )
     assert (1, "") == (len(first.stderr.splitlines()), second.stderr)
 
@@ -297,7 +297,7 @@ def test_a_program_that_dispatches_without_a_configuration_is_warned_once_and_wi
         for words in ([], ["-c", "pool.ini"], ["--url", "sqlite:///elsewhere/queuepool.db"])
     ]
 
-    assert 1 == without.stderr.count("no url says where the queue is") == len(without.stderr.splitlines())
+    assert 1 == without.stderr.count("no url is set, so the queue is") == len(without.stderr.splitlines())
     assert f"{place.path}/elsewhere/queuepool.db" in without.stderr
     assert f"{place.path}/queuepool.db" in found.stderr
     assert [2, 2, 2] == sizes
@@ -366,7 +366,7 @@ def test_tables_are_not_made_unasked_in_a_file_of_another_program(place):
     file = place.path / "queuepool.db"
     with closing(sqlite3.connect(file)) as shop:
         shop.execute("CREATE TABLE orders (id INT)")
-    words = f"the file {file}, which another program has made, has no table jobs: run `queuepool migrate`"
+    words = f"the file {file}, which another program created, has no table jobs: run `queuepool migrate`"
 
     for verb in (["push", "jobs.hello"], ["work", "--modules", "jobs"]):
         assert words in place.run(*verb).stderr

@@ -130,7 +130,7 @@ def test_what_becomes_of_a_job_is_its_state(tracked):
         assert "ValueError: as asked" == failed.wait(60).error
         eventually(lambda: "released" == state(released).state)
         lost, timed_out = dead.wait(60), late.wait(60)
-        assert "progress is a number from 0 to 1, not 1.5" in odd.wait(60).error
+        assert "progress must be a number from 0 to 1, not 1.5" in odd.wait(60).error
 
         assert "Mute: <its text cannot be shown: RuntimeError>" == mute.wait(60).error
 
@@ -286,7 +286,7 @@ def test_a_record_of_another_version_is_read_and_one_that_is_none_is_an_error(si
         if expected:
             assert expected == state(job).state
         else:
-            with pytest.raises(StoreError, match="what is kept as the state of job"):
+            with pytest.raises(StoreError, match="the stored state of job"):
                 job.job()
         stores.queue.delete([lease])
 
@@ -325,7 +325,7 @@ def test_an_encrypted_jobs_result_is_not_kept(tmp_path, site):
 def test_progress_is_a_number_from_0_to_1(fraction):
     running = Current(decode(b'{"id":"a","job":"do","data":[],"attempts":1}'), "default")
 
-    with pytest.raises(ValueError, match=f"progress is a number from 0 to 1, not {fraction!r}"):
+    with pytest.raises(ValueError, match=f"progress must be a number from 0 to 1, not {fraction!r}"):
         running.progress(fraction)
     running.progress(1, "all of it")
     assert (1.0, "all of it") == running.run[1:3]

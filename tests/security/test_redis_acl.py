@@ -175,7 +175,7 @@ def test_check_finds_that_the_worker_may_do_all_it_must(login):
     site = login("worker")
     done = site.run("check", *site.flags(), check=False)
 
-    assert "every command that is needed is permitted" in done.stdout
+    assert "every needed command is permitted" in done.stdout
 
 
 def test_an_application_pushes_as_the_producer_and_can_neither_see_nor_take_a_job(login, root):
@@ -303,7 +303,7 @@ def test_nobody_comes_in_without_a_password(login, guarded):
     site = login("worker")
     bare = replace(site.connection, url=f"unix://{guarded}")
 
-    assert "the server does not accept user and password: Authentication required." == refused(Queue(bare), "PING")
+    assert "the server rejected the user or password: Authentication required." == refused(Queue(bare), "PING")
 
 
 # What is missing, or not right any more
@@ -434,7 +434,7 @@ def test_a_pool_whose_password_was_changed_says_it_once_and_goes_on_when_it_is_r
     with site.pool("--workers", "2") as pool:
         meddle("resetpass", ">another-password")
         root.execute_command("CLIENT", "KILL", "USER", "queuepool-worker")
-        eventually(lambda: "the server does not accept user and password" in pool.log())
+        eventually(lambda: "the server rejected the user or password" in pool.log())
         meddle(">CHANGE-worker")
         eventually(lambda: "store regained" in pool.log())
         site.push("ok")
@@ -448,7 +448,7 @@ def test_a_pool_with_a_wrong_password_waits_and_says_why(login, meddle):
     meddle("resetpass", ">another-password")
     site = login("worker")
     with site.pool("--workers", "2", wait=False) as pool:
-        eventually(lambda: "the server does not accept user and password" in pool.log())
+        eventually(lambda: "the server rejected the user or password" in pool.log())
         meddle(">CHANGE-worker")
         pool.wait_until_ready()
 

@@ -131,7 +131,7 @@ def test_a_store_that_is_down_at_the_commit_is_reported_and_the_session_goes_on(
     own.commit()
     elsewhere.close()
 
-    assert ["the transaction is committed; 2 of its jobs are not pushed"] == failed.value.__notes__
+    assert ["the transaction is committed, but 2 of its jobs were not pushed"] == failed.value.__notes__
     assert [1, 2] == list(own.execute(text("SELECT id FROM orders ORDER BY id")).scalars())
 
 
@@ -177,7 +177,9 @@ def _atomic(own: Any) -> Any:
 
 @pytest.mark.bad_input("B124")
 def test_what_does_not_say_when_it_commits_is_refused(queue, own, sqlite_url):
-    with pytest.raises(TypeError, match=r"^after_commit takes a Session .* not a sqlalchemy\.engine\.base\.Connection"):
+    with pytest.raises(
+        TypeError, match=r"^after_commit takes an SQLAlchemy .* not a sqlalchemy\.engine\.base\.Connection"
+    ):
         send.using(after_commit=own.connection()).dispatch(order=1)
     with pytest.raises(TypeError, match=r"not a sqlalchemy\.engine\.base\.Engine: other connections do not say when"):
         queue.after_commit(engine_of(sqlite_url))

@@ -134,7 +134,7 @@ def test_a_pool_outlives_a_killed_pooler(site, bouncer):
 
 @pytest.mark.parametrize(
     ("mode", "words"),
-    [("transaction", "in transaction mode"), ("session", "in session mode, it seems: its pool_size must be above")],
+    [("transaction", "in transaction mode"), ("session", "apparently in session mode: its pool_size must exceed")],
 )
 def test_a_check_says_that_a_pooler_stands_between_and_what_it_costs(postgres, postgres_url, tmp_path, mode, words):
     with pooler(postgres, mode) as bouncer:
@@ -144,8 +144,8 @@ def test_a_check_says_that_a_pooler_stands_between_and_what_it_costs(postgres, p
     told = [line for line in done.stdout.splitlines() if line.startswith("warn connection")]
 
     assert 1 == len(told)
-    assert f"a pooler stands between ({words}" in told[0]
-    assert "a push is found by looking, up to 0.05 s later" in told[0]
+    assert f"connected through a pooler ({words}" in told[0]
+    assert "pushes are found by polling, up to 0.05 s later" in told[0]
 
 
 def test_a_session_of_ones_own_is_set_up_listens_and_prepares(postgres_url):

@@ -20,9 +20,9 @@ from tests.support.pgbouncer import pooler
 from tests.support.redis_server import answers, free_port, redis_binary, start_redis
 from tests.support.samples import new_jobs
 
-CLUSTER = "this is a node of a Redis Cluster, for which there is no client here yet: name a server of its own"
-SENTINEL = "this is a Sentinel, which holds no jobs and is not asked yet: name the server that it watches"
-STATEMENTS = "the pooler has no transactions (pool_mode statement): set its pool_mode to transaction or session"
+CLUSTER = "this is a Redis Cluster node, and clusters are not supported yet: name a standalone server"
+SENTINEL = "this is a Sentinel, which holds no jobs and is not supported yet: name the server that it monitors"
+STATEMENTS = "the pooler has pool_mode statement, which allows no transactions: set transaction or session"
 SLOTS = "CLUSTER", "ADDSLOTSRANGE", 0, 16383
 
 

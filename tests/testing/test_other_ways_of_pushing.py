@@ -147,7 +147,7 @@ def test_a_transaction_in_another_database_is_refused_as_it_always_is(in_databas
     (tmp_path / "no-such.db").touch()
     engine = create_engine(f"sqlite:///{tmp_path}/other.db")
     with Session(engine) as elsewhere, fake() as pushed:
-        with pytest.raises(ValueError, match="within: the connection leads to another database than the queue's"):
+        with pytest.raises(ValueError, match="within: the connection leads to a different database than the queue's"):
             in_database.within(elsewhere).push("shop.other")
         with pytest.raises(TypeError, match="within takes an SQLAlchemy Session"):
             in_database.within(object()).push("shop.other")

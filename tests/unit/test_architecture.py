@@ -190,7 +190,7 @@ def test_what_must_never_be_done_is_not():
     assert {} == {danger: files for danger in NEVER if (files := users(danger))}
 
 
-def test_a_client_its_lines_and_its_refusals_talk_to_redis_py():
+def test_a_client_and_its_refusals_talk_to_redis_py():
     assert ["stores/redis/client.py", "stores/redis/refusals.py"] == users("redis")
 
 

@@ -232,7 +232,7 @@ class Odd:
 @each(
     ("value", "why"),
     [
-        (Odd(), f"no JSON for {__name__}.Odd: queuepool.register_type says what to send"),
+        (Odd(), f"no JSON for {__name__}.Odd: tell queuepool.register_type how to send it"),
         (b"bytes", "no JSON for bytes: send text"),
         ([{"a": Odd()}], f"no JSON for {__name__}.Odd"),
         (Line(Odd()), f"no JSON for {__name__}.Odd"),  # type: ignore[arg-type]
@@ -264,20 +264,20 @@ def test_what_cannot_go_is_refused_at_the_dispatch_by_job_argument_and_type(queu
 @each(
     ("hint", "data", "why"),
     [
-        (datetime, "tomorrow", "argument 'it' is a text, and not an ISO date and time"),
-        (datetime, 5, "argument 'it' is a number, and not an ISO"),
-        (timedelta, True, "argument 'it' is true or false, and not a number of seconds"),
-        (Decimal, "1,5", "argument 'it' is a text, and not a decimal number"),
-        (Colour, "blue", "argument 'it' is a text, and not the value of a Colour"),
-        (Level, True, "argument 'it' is true or false, and not the value of a Level"),
-        (Money, {}, "argument 'it' is an object, and not what Money is made from"),
-        (Line, {"price": "1", "parts": [{"price": "x"}]}, r"argument 'it'\.parts\[0\]\.price is a text"),
-        (Line, {}, r"argument 'it' is an object, and not one for Line \(.*'price'\)"),
-        (list[date], {"a": 1}, "argument 'it' is an object, and not a list"),
-        (dict[int, str], {"a": "b"}, "argument 'it'.a is a text, and not a number in a text"),
-        (tuple[int, int], [1], "argument 'it' is a list, and not one of 2 items"),
-        (date | None, "x", "argument 'it' is a text, and not an ISO date$"),
-        (date | int, "x", "argument 'it' is a text, and not date or int"),
+        (datetime, "tomorrow", "argument 'it' is a string, not an ISO date and time"),
+        (datetime, 5, "argument 'it' is a number, not an ISO"),
+        (timedelta, True, "argument 'it' is true or false, not a number of seconds"),
+        (Decimal, "1,5", "argument 'it' is a string, not a decimal number"),
+        (Colour, "blue", "argument 'it' is a string, not the value of a Colour"),
+        (Level, True, "argument 'it' is true or false, not the value of a Level"),
+        (Money, {}, "argument 'it' is an object, not what Money is made from"),
+        (Line, {"price": "1", "parts": [{"price": "x"}]}, r"argument 'it'\.parts\[0\]\.price is a string"),
+        (Line, {}, r"argument 'it' is an object, not one for Line \(.*'price'\)"),
+        (list[date], {"a": 1}, "argument 'it' is an object, not a list"),
+        (dict[int, str], {"a": "b"}, "argument 'it'.a is a string, not a number in a string"),
+        (tuple[int, int], [1], "argument 'it' is a list, not one of 2 items"),
+        (date | None, "x", "argument 'it' is a string, not an ISO date$"),
+        (date | int, "x", "argument 'it' is a string, not date or int"),
     ],
 )
 def test_what_its_annotation_does_not_take_is_a_bad_argument_and_its_value_is_not_told(queue, hint, data, why):
@@ -324,7 +324,7 @@ def test_a_worker_makes_them_again_and_push_looks_first(site):
 
     assert ["2026-11-22T11:00:00.000250+00:00"] == [line["at"] for line in site.trail(event="end")]
     [row] = site.queue.stores.failed.page()
-    bad = "bad arguments for typed_jobs.remind: argument 'at' is a text, and not an ISO date and time"
+    bad = "bad arguments for typed_jobs.remind: argument 'at' is a string, not an ISO date and time"
     assert bad in row.exception
     assert (2, True) == (refused.returncode, bad in refused.stderr)
     assert 0 == site.queue.size()

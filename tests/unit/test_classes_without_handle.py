@@ -39,7 +39,7 @@ def test_a_job_of_its_name_is_unknown_for_that_reason():
     assert f"{BASE} has no handle()" == str(unknown.value)
 
     [(_, words)] = unregistered(REGISTRY, {"nightly": BASE})
-    assert words == f"its job {BASE} has no handle(): each will fail where these modules run"
+    assert words == f"its job {BASE} has no handle(): each run will fail in workers with these modules"
 
 
 def test_a_job_that_takes_the_name_of_its_base_is_known():

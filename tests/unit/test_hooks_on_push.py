@@ -125,11 +125,11 @@ BAD: dict[str, tuple[object, str]] = {
     "a key of ours": ({"qpTrack": 3}, "is Laravel's or queuepool's own"),
     "the signature": ({"qp": {}}, "is Laravel's or queuepool's own"),
     "what a signature holds": ({"queue": "other"}, "is Laravel's or queuepool's own"),
-    "no text as a key": ({5: 1}, "5 is no key"),
+    "no text as a key": ({5: 1}, "5 is not a key"),
     "no JSON": ({"a": object()}, "the value of 'a': "),
     "not a number": ({"a": float("nan")}, "the value of 'a': "),
     "too much": ({"a": "x" * 8192}, "a take 8200 bytes, at most 8192"),
-    "no mapping": ([("a", 1)], "returned list: it returns a mapping, or None"),
+    "no mapping": ([("a", 1)], "returned list: it must return a mapping or None"),
 }
 
 

@@ -80,10 +80,10 @@ def test_a_class_without_a_handle_is_the_base_of_others_and_no_job(queue):
 @each(
     ("aliases", "problem"),
     [
-        ("app.old", "aliases cannot be 'app.old': they are a list of names"),
+        ("app.old", "aliases cannot be 'app.old': give a list of names"),
         ([""], "a job needs a name"),
         ([5], "a job needs a name"),
-        (["a\nb"], "is no name for a job"),
+        (["a\nb"], "is not a job name"),
     ],
 )
 def test_aliases_are_a_list_of_names(aliases, problem):
@@ -146,7 +146,7 @@ def generate():
             Mailer.__dict__["send_of_class"],
             "'Mailer.send_of_class' is not a function but a classmethod, which a worker",
         ),
-        (Mailer.__dict__["sender"], "is not a function but a property, which a worker has no class for: write a plain"),
+        (Mailer.__dict__["sender"], "is not a function but a property, which a worker cannot call: write a plain"),
         (bare, rf"<job '{__name__}.bare'> is a job already: one @job is enough"),
         (Greeting, "Greeting'> is a job already: one @job is enough, and a Job class needs none"),
     ],
@@ -168,7 +168,7 @@ def test_a_name_that_no_payload_can_hold_is_refused_where_it_is_written(name):
 def test_a_function_inside_of_a_function_needs_a_name_of_its_own():
     def inner() -> None: ...
 
-    with pytest.raises(ConfigError, match="is defined inside of a function"):
+    with pytest.raises(ConfigError, match="is defined inside a function"):
         job(inner)
     name = fresh()
     assert name == job(name)(inner).name
@@ -199,9 +199,9 @@ def test_a_handle_takes_nothing_but_the_job():
         ({"queue": ""}, "queue: '' is not a queue name"),
         ({"queue": 3}, "queue cannot be 3"),
         ({"timeout": "soon"}, "timeout: 'soon' is not a time"),
-        ({"tags": "mail"}, "tags cannot be 'mail': they are a list"),
-        ({"tags": ["x"] * 33}, "at most 32 texts"),
-        ({"tags": ["a", "b\n"]}, "is not a text of 1 to 128 printable characters"),
+        ({"tags": "mail"}, "tags cannot be 'mail': give a list"),
+        ({"tags": ["x"] * 33}, "at most 32 strings"),
+        ({"tags": ["a", "b\n"]}, "is not a string of 1 to 128 printable characters"),
         ({"backoff": [1, "x"]}, "backoff: 'x' is not a time"),
         ({"timeout": timedelta(seconds=-1)}, "timeout cannot be"),
         ({"backoff": {1: 2}}, r"backoff cannot be {1: 2}: write a delay, a list, or exponential\(1, 300\)"),
@@ -212,7 +212,7 @@ def test_a_handle_takes_nothing_but_the_job():
         ({"expires": 0}, "expires must be above 0"),
         ({"expires": "soon"}, "expires: 'soon' is not a time"),
         ({"expires": True}, "expires cannot be True"),
-        ({"expires": "1h", "schedule": "1m"}, "expires cannot go with schedule"),
+        ({"expires": "1h", "schedule": "1m"}, "expires cannot be combined with schedule"),
     ],
 )
 def test_a_wrong_option_is_refused_where_it_is_written(options, problem):
@@ -236,7 +236,7 @@ def test_a_wrong_option_is_refused_where_it_is_written(options, problem):
         ({"retry_on": BadArguments}, "retry_on: BadArguments is a JobError, which always fails a job"),
         ({"retry_on": JobTimedOut}, "retry_on cannot have JobTimedOut, which no handler raises: fail_on_timeout and"),
         ({"fail_on": WorkerDied}, "fail_on cannot have WorkerDied, which no handler raises"),
-        ({"retry_on": Retry}, "retry_on cannot have Retry: who raises it asks for another try"),
+        ({"retry_on": Retry}, "retry_on cannot have Retry: raising it already asks for another try"),
         ({"fail_on": (Retry,)}, "fail_on cannot have Retry"),
         ({"retry_on": {}}, "retry_on is empty"),
         ({"retry_on": {"OSError": 1}}, "retry_on cannot have 'OSError'"),
@@ -283,11 +283,11 @@ def test_one_exception_or_several_may_be_named_and_a_soft_timeout_beside_no_time
 @each(
     ("make", "problem"),
     [
-        (lambda: exponential(0, 300), r"backoff: exponential\(0, 300\) begins above 0"),
-        (lambda: exponential(300, 1), r"backoff: exponential\(300, 1\) begins above 0, and ends no lower"),
+        (lambda: exponential(0, 300), r"backoff: exponential\(0, 300\) must begin above 0"),
+        (lambda: exponential(300, 1), r"backoff: exponential\(300, 1\) must begin above 0 and end no lower"),
         (lambda: exponential("soon", 1), "backoff: 'soon' is not a time"),
         (lambda: exponential(1, None), "backoff cannot be None"),
-        (lambda: exponential(1, 300, jitter=2), "jitter cannot be 2: it is True or False"),
+        (lambda: exponential(1, 300, jitter=2), "jitter cannot be 2: give True or False"),
     ],
 )
 def test_a_backoff_that_does_not_grow_is_refused_where_it_is_written(make, problem):
@@ -297,7 +297,7 @@ def test_a_backoff_that_does_not_grow_is_refused_where_it_is_written(make, probl
 
 @each("after", ["soon", float("inf"), object()])
 def test_a_retry_at_no_time_is_refused_where_it_is_raised(after):
-    with pytest.raises(ValueError, match=r"is no delay|is not a time|is too long a delay"):
+    with pytest.raises(ValueError, match=r"is not a delay|is not a time|is too long"):
         Retry(after=after)
 
 
@@ -310,7 +310,7 @@ def test_what_laravel_reads_of_a_backoff_is_the_same_each_time(queue):
     queue.clear()
     queue.push("other.service", options={"backoff": exponential(1.5, 3)})
     assert b'"backoff":"1.5,3"' in queue.sizes().oldest
-    with pytest.raises(ValueError, match="jitter is the worker's"):
+    with pytest.raises(ValueError, match="only the worker adds jitter"):
         queue.push("other.service", options={"backoff": exponential(1, 3, jitter=True)})
 
 
@@ -352,7 +352,7 @@ def test_a_function_of_any_arguments_is_called_as_it_was(queue):
 
     assert given == [(one.args, one.kwargs) for one in task]
     assert b'"data":{"a":1,"b":2}' in queue.sizes().oldest
-    with pytest.raises(TypeError, match="cannot go with keywords"):
+    with pytest.raises(TypeError, match="cannot combine them with keywords"):
         any_arguments.dispatch(1, b=2)
 
 
@@ -386,8 +386,8 @@ def ran(folder: Path, url: str, *how: str) -> str:
 def test_a_job_of_the_program_itself_is_refused_at_the_dispatch_with_what_to_do(redis_url, tmp_path):
     said = ran(tmp_path, redis_url, "shop.py")
 
-    assert 2 == said.count("is defined in shop.py as it runs: import it from its module")
-    assert 2 == said.count("; what a module runs as a program belongs under if __name__ == '__main__', since a worker")
+    assert 2 == said.count("is defined in shop.py, which runs as __main__: import it from its module")
+    assert 2 == said.count("; put what the module runs as a program under if __name__ == '__main__', since a worker")
     assert 2 == said.count("ConfigError @job: ")
 
 

@@ -44,7 +44,7 @@ def test_a_function_and_a_class_can_declare_a_schedule():
         ("0s", "'0s' is not a number of whole seconds from 1 up"),
         ("1.5", "'1.5' is not a number of whole seconds from 1 up"),
         ("", "schedule cannot be ''"),
-        (60, "schedule cannot be 60: it is a text like '0 3 \\* \\* \\*' or '30s'"),
+        (60, "schedule cannot be 60: give a string like '0 3 \\* \\* \\*' or '30s'"),
     ],
 )
 def test_a_schedule_that_is_none_is_refused_where_the_job_is_defined(schedule, words):
@@ -56,7 +56,7 @@ def test_a_schedule_that_is_none_is_refused_where_the_job_is_defined(schedule, w
 def test_a_job_that_needs_arguments_cannot_declare_a_schedule():
     def report(kind: str, more: int = 1) -> None: ...
 
-    words = r"a schedule calls it without 'kind': give it a default, or describe it by \[schedule:NAME\] with data"
+    words = r"a schedule calls it without 'kind': give it a default, or set data in a \[schedule:NAME\] section"
     with pytest.raises(ConfigError, match=words):
         job(fresh(), schedule="1h")(report)
     with pytest.raises(ConfigError, match="calls it without 'path'"):

@@ -18,7 +18,7 @@ def run() -> None: ...
 
 {last}
 """
-WORDS = "was dispatched while modules are imported: it is pushed again at every start of a worker"
+WORDS = "was dispatched during an import: every start of a worker or template would push it again"
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_one_warning_names_the_job_and_says_what_to_do(imported, last):
 
     assert 1 == len(warnings)
     assert warnings[0].startswith(f"{name} {WORDS}")
-    assert warnings[0].endswith("belongs under if __name__ == '__main__'")
+    assert warnings[0].endswith("under if __name__ == '__main__'")
 
 
 def test_what_is_dispatched_after_the_import_is_no_matter(imported, queue):

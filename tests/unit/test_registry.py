@@ -423,7 +423,7 @@ def test_a_property_that_php_has_left_out_is_said_to_have_its_default():
     @job(name)
     def sync(account: int, since: str) -> None: ...
 
-    with pytest.raises(BadArguments, match="argument: 'since'; PHP leaves out a property"):
+    with pytest.raises(BadArguments, match="argument: 'since'; PHP omits properties"):
         bound(REGISTRY.find(name), {"account": 7})
     with pytest.raises(BadArguments, match=r"unexpected keyword argument 'x'$"):
         bound(REGISTRY.find(name), {"account": 7, "since": "now", "x": 1})
@@ -453,7 +453,7 @@ def test_options_are_written_as_laravels_worker_reads_them(queue):
     [
         ({"retries": 3}, "there is no option 'retries'; there are: maxTries, tries"),
         ({"tries": -1}, "maxTries cannot be -1"),
-        ({"tags": "mail"}, "tags cannot be 'mail': they are a list of at most 32 texts"),
+        ({"tags": "mail"}, "tags cannot be 'mail': give a list of at most 32 strings"),
         ({"maxTries": "many"}, "maxTries cannot be 'many'"),
         ({"timeout": "5m"}, "timeout '5m' is not a number of seconds"),
         ({"backoff": [1, "x"]}, "backoff '1,x' is not a list of seconds"),
@@ -621,4 +621,4 @@ def test_a_property_that_a_php_object_lacks_is_told_with_the_reason_that_php_may
     with pytest.raises(BadArguments, match="missing a required argument: 'template'") as caught:
         bound(REGISTRY.find(name), {"to": "a"})
 
-    assert hint == ("PHP leaves out a property that has its" in str(caught.value))
+    assert hint == ("PHP omits properties that have their" in str(caught.value))

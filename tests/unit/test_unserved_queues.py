@@ -25,7 +25,7 @@ def test_each_other_queue_is_told_once_with_some_of_its_jobs():
     )
 
     assert "serves queue emails" in emails
-    assert "(mail_a, mail_b, mail_c and 2 more); say queue = high,default,emails,images in [pool:web]" in emails
+    assert "(mail_a, mail_b, mail_c and 2 more); set queue = high,default,emails,images in [pool:web]" in emails
     assert "serves queue images" in images
 
 

@@ -17,7 +17,7 @@ from queuepool.stores.finding import Finding, Grade, refusal
 from queuepool.stores.redis.refusals import examine
 
 _OLDEST = (6, 2)
-#: the share of maxmemory from which on a server is nearly full
+#: the share of maxmemory above which a server is nearly full
 _NEARLY = 0.9
 _MB = 1024 * 1024
 _HERE = ("localhost", "127.0.0.1", "::1")
@@ -34,10 +34,11 @@ def inspect_server(stores: Stores, queues: Sequence[str]) -> Iterator[Finding]:
     denied, denied_by_hand = list(_denied(stores, queues)), list(_denied_by_hand(stores))
     yield from (Finding(Grade.FAIL, what, words) for words in denied)
     if not denied:
-        yield Finding(Grade.OK, what, "every command that is needed is permitted")
+        yield Finding(Grade.OK, what, "every needed command is permitted")
     if denied_by_hand:
         words = (
-            f"enough for a pool, not for failed, retry, clear …: the user may not run {', '.join(denied_by_hand)} (ACL)"
+            "enough for a pool, but not for failed, retry, clear …: "
+            f"the user may not run {', '.join(denied_by_hand)} (ACL)"
         )
         yield Finding(Grade.WARN, what, words)
 
@@ -63,7 +64,7 @@ def _server(stores: Stores) -> Iterator[tuple[Grade, str]]:
 def _version(version: str) -> tuple[Grade, str]:
     numbers = tuple(map(int, re.findall(r"\d+", version)[:2]))
     if not numbers:
-        return Grade.WARN, "the server does not say its version"
+        return Grade.WARN, "the server does not report its version"
     if numbers < _OLDEST:
         return Grade.FAIL, f"version {version}: at least 6.2 is needed"
     return Grade.OK, f"version {version}"
@@ -73,13 +74,13 @@ def _persistence(about: Mapping[str, Any]) -> tuple[Grade, str]:
     if about.get("aof_enabled"):
         return Grade.OK, "appendonly yes"
     return Grade.WARN, (
-        "appendonly no: a kill of Redis loses the jobs pushed since the last snapshot; set appendonly yes"
+        "appendonly no: a crash of Redis loses the jobs pushed since the last snapshot; set appendonly yes"
     )
 
 
 def _eviction(policy: str) -> tuple[Grade, str]:
     if not policy:
-        return Grade.WARN, "the server does not say its maxmemory-policy"
+        return Grade.WARN, "the server does not report its maxmemory-policy"
     if policy != "noeviction":
         return Grade.FAIL, f"maxmemory-policy {policy}: a full server would drop jobs; set noeviction"
     return Grade.OK, "maxmemory-policy noeviction"
@@ -92,16 +93,17 @@ def _room(stores: Stores, about: Mapping[str, Any]) -> Iterator[tuple[Grade, str
     try:
         stores.queue.ask_for_room()
     except StoreFull:
-        yield Grade.FAIL, f"the server is full and refuses new jobs{numbers}; raise maxmemory, or let pools work it off"
+        remedy = "raise maxmemory, or let pools work off the jobs"
+        yield Grade.FAIL, f"the server is full and refuses new jobs{numbers}; {remedy}"
     except StoreError:
-        return  # the user may not ask, which is said elsewhere
+        return  # the user may not ask, which is reported elsewhere
     else:
         if used > _NEARLY * most > 0:
-            yield Grade.WARN, f"the server is nearly full{numbers}; then it refuses new jobs"
+            yield Grade.WARN, f"the server is nearly full{numbers}; once full, it refuses new jobs"
 
 
 def _denied(stores: Stores, queues: Sequence[str]) -> Iterator[str]:
-    """Every permission that a worker lacks, by name; the tries write only to keys of our own."""
+    """Every permission that a worker lacks, by name; the attempts write only to our own keys."""
     scratch = _scratch(stores)
     for words in _commands_of_workers(f"{stores.settings.prefix}queuepool:due:check", *scratch):
         yield from _attempt(stores, words)
@@ -110,7 +112,7 @@ def _denied(stores: Stores, queues: Sequence[str]) -> Iterator[str]:
 
 
 def _denied_by_hand(stores: Stores) -> Iterator[str]:
-    """The further commands that people need to inspect and repair, and may not run."""
+    """The further commands that people need for inspection and repair, but may not run."""
     scratch = _scratch(stores)
     for words in (*_commands_by_hand(*scratch), ("UNLINK", *scratch)):
         if any(_attempt(stores, words)):
@@ -128,7 +130,7 @@ def _scratch(stores: Stores) -> list[str]:
 def _commands_of_workers(
     channel: str, text: str, entries: str, table: str, ordered: str
 ) -> Iterator[tuple[object, ...]]:
-    """Every command that our Lua files and stores send for a pool, each on data of its type."""
+    """Every command that a pool runs, in our Lua files or directly, each on data of its type."""
     yield from (("TIME",), ("SET", text, 1), ("GET", text), ("MGET", text), ("EXISTS", text), ("EXPIRE", text, 60))
     yield from (("RPUSH", entries, 1), ("LPUSH", entries, 1), ("LLEN", entries), ("LINDEX", entries, 0))
     yield from (("LRANGE", entries, 0, 0), ("LTRIM", entries, 0, 5), ("BLPOP", entries, 0.01), ("PUBLISH", channel, 1))
@@ -150,7 +152,7 @@ def _attempt(stores: Stores, words: Sequence[object]) -> Iterator[str]:
     try:
         problem = refusal(partial(stores.client.command, *words))
     except StoreFull:
-        return  # no matter of permissions: ``_room`` says it
+        return  # not about permissions: ``_room`` reports it
     if problem and "NOSCRIPT" not in problem and "No matching script" not in problem:
         yield problem if "(ACL)" in problem else f"{words[0]} is refused: {problem}"
 

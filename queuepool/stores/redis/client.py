@@ -1,4 +1,4 @@
-"""Connections, scripts and errors: only this module and ``refusals`` use redis-py."""
+"""Connections, commands and scripts: only this module and ``refusals`` use redis-py."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from queuepool.unix.readiness import is_readable
 _CONFIRMS = 2.0
 #: keys that the server reads in one step of a scan
 _PAGE = 1000
-#: so that a connection that only listens notices within a minute that its peer is gone; by default it takes 2 hours
+#: so that a connection that only listens notices within a minute that its peer is gone, not after the usual 2 hours
 _KEEPALIVE = {
     getattr(socket, name): value
     for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
@@ -34,7 +34,7 @@ _KEEPALIVE = {
 class RedisClient:
     """Commands to one server; ``shared`` between threads, else one connection for one loop.
 
-    ``longest_wait`` and ``reply_timeout``, in seconds, add up to the socket's timeout. ``store`` is how errors name it.
+    ``longest_wait`` and ``reply_timeout``, in seconds, add up to the socket's timeout. Errors name it by ``store``.
     redis-py's own retries are off: after a lost reply they would push or reserve twice.
     """
 
@@ -62,19 +62,19 @@ class RedisClient:
         self._store = store
         self._socket_timeout = longest_wait + reply_timeout
         self._subscribed: tuple[str, ...] = ()
-        #: the server that we belong to; ``None``: to none, whichever it is
+        #: the run_id of the server that knows our tag; ``None``: any server will do
         self._server: str | None = None
-        #: commands that may have been sent and were not answered, as each may still be carried out; and changes of the
-        #: server, as another one may not know what this one has answered
+        #: commands that may have been sent but were not answered, as each may still be carried out; and changes of the
+        #: server, as the new one may not know what the old one has answered
         self.unanswered = 0
 
     @cached_property
     def _redis(self) -> Any:
-        # A client of one connection connects when it is created: so create it at the first command, which may raise.
+        # A client of one connection connects when created, so create it at the first command, which may raise.
         return self._open() if self._shared else self._open(redis_connect_func=self._greet)
 
     def _greet(self, connection: Any) -> None:
-        """In place of redis-py's own greeting. A floating address may lead to a promoted replica by now."""
+        """Greet the server and notice a change: a floating address may now lead to a promoted replica."""
         connection.on_connect()
         if self._server is not None:
             before, self._server = self._server, server_of(connection)
@@ -94,7 +94,7 @@ class RedisClient:
             self._connection.open()
 
     def note_server(self) -> None:
-        """From now on notice, when we connect again, that another server answers; a ``shared`` client does not."""
+        """Remember the server, to notice at a reconnect that another one answers. Does nothing if ``shared``."""
         if self._shared:
             return
         self.reach()
@@ -117,7 +117,7 @@ class RedisClient:
             return self._connection.await_reply(words, self._socket_timeout)
 
     def scan(self, pattern: str) -> Iterator[set[bytes]]:
-        """All keys of this pattern, each once, page by page: nothing lists them, and KEYS would block the server."""
+        """All keys of this pattern, each once, page by page: KEYS would block the server."""
         seen: set[bytes] = set()
         cursor = 0
         while True:
@@ -132,7 +132,7 @@ class RedisClient:
         return self._run(name, keys, args, self._ask)
 
     def script_in_time(self, name: str, keys: Sequence[str], args: Sequence[Any] = ()) -> Any:
-        """As ``script``, for people's commands: it is not carried out once it has been reported as failed."""
+        """As ``script``, for people's commands: not carried out after it was reported as failed."""
         seconds, micros = self.command("TIME")
         return self.script(name, keys, [*args, int(seconds) + int(micros) / 1e6 + self._socket_timeout])
 
@@ -161,7 +161,7 @@ class RedisClient:
             found = translated(error, verb, names, source)
             self.unanswered += isinstance(found, (StoreDown, TagRetired))  # either way another tag is needed
             if isinstance(error, (redis.ConnectionError, redis.TimeoutError)) and not self._shared:
-                self._close_pubsub()  # it was cut as well, and would be taken for an outage of its own later
+                self._close_pubsub()  # it broke as well, and would later look like a second outage
             raise type(found)(str(found), self._store) from error
 
     def _ask(self, *words: Any) -> Any:
@@ -170,8 +170,8 @@ class RedisClient:
     def wait_for_message(self, channels: tuple[str, ...], timeout: float) -> bool:
         """Block until a message is published on these channels (``True``) or ``timeout`` seconds are over.
 
-        It is precise to the millisecond, whereas the server ends a blocked command only at its next tick, up to 100 ms
-        late. Uses a connection of its own; a signal handler may raise out of it.
+        Precise to the millisecond, whereas the server ends a blocked command at its next tick, up to 100 ms late. Uses
+        a separate connection; a signal handler may raise out of it.
         """
         try:
             if self._subscribed != channels:
@@ -220,7 +220,7 @@ class RedisClient:
 
 
 class PendingReply:
-    """The reply to a command that was sent; read on demand, or before the next command is sent."""
+    """The reply to a command that was sent; it is read on demand, or before the next command is sent."""
 
     def __init__(self, connection: Any) -> None:
         self._raw = connection
@@ -246,7 +246,7 @@ class PendingReply:
 
 
 class Connection:
-    """A connection of redis-py without its client, which takes more time around a command than the command itself.
+    """A redis-py connection without redis-py's client, which takes more time than the command itself.
 
     Raises redis-py's exceptions.
     """
@@ -272,10 +272,10 @@ class Connection:
             raise
 
     def await_reply(self, words: Sequence[Any], seconds: float) -> Any:
-        """As ``ask``, for a command that is answered late, or not at all within ``seconds``.
+        """As ``ask``, for a command that may be answered only after a while; waits up to ``seconds``.
 
-        It waits by the kernel's poll(): out of the wait of a library that runs other code meanwhile, as gevent's, a
-        signal handler could raise nothing.
+        Waits in the kernel's poll(): a signal handler could not raise out of a library's wait that runs other code
+        meanwhile, such as gevent's.
         """
         self.clear()
         try:
@@ -297,7 +297,7 @@ class Connection:
         return self._outstanding
 
     def clear(self) -> None:
-        """Read an outstanding reply, so that it is not taken for the reply to the next command."""
+        """Read an outstanding reply, so that the next command does not get it."""
         if self._outstanding:
             self._outstanding.read()
             self._outstanding = None
@@ -317,7 +317,7 @@ class Connection:
 
 
 def server_of(connection: Any) -> str:
-    """The ``run_id`` of the server that a connection of redis-py leads to; empty if it does not say."""
+    """The ``run_id`` of the server that a redis-py connection leads to; empty if it does not tell."""
     try:
         connection.send_command("INFO", "server")
         found = re.search(rb"run_id:(\w+)", connection.read_response())
@@ -340,7 +340,7 @@ class ConnectionPool:
         try:
             reply = connection.ask(*words)
         except (redis.ConnectionError, redis.TimeoutError):
-            connection.close()  # and drop it: the check whether it is open would open it, and wait for the server again
+            connection.close()  # and drop it: checking whether it is open would open it and wait for the server again
             raise
         except BaseException:
             self._free.append(connection)

@@ -9,7 +9,7 @@ _GLOB, _ESCAPED = re.compile(r"[\\*?\[\]^-]"), r"\\\g<0>"
 
 
 class Keys:
-    """The keys of a connection with this prefix; ``cache_prefix`` is that of Laravel's cache, in full.
+    """The keys of a connection with this prefix; ``cache_prefix`` is the full prefix of Laravel's cache.
 
     Source: RedisQueue.php, getQueue (13.x).
     """
@@ -30,7 +30,7 @@ class Keys:
 
     @property
     def pattern(self) -> str:
-        """A pattern for SCAN that matches all keys of queues and few others."""
+        """A SCAN pattern that matches all keys of queues and few others."""
         return f"{_GLOB.sub(_ESCAPED, self._queues.removesuffix('s:'))}*"
 
     def queue_of(self, key: str) -> str | None:
@@ -61,7 +61,7 @@ class Keys:
         return f"{self._quarantines}{queue}"
 
     def channel(self, queue: str) -> str:
-        """The channel on which stewards learn of jobs that are due sooner than they know."""
+        """The channel on which stewards learn of jobs that are due earlier than they know."""
         return f"{self._own_prefix}due:{queue}"
 
     def lock(self, name: str) -> str:
@@ -73,7 +73,7 @@ class Keys:
         return key.removeprefix(self._cache)
 
     def locks_pattern(self, start: str) -> str:
-        """A pattern for SCAN that matches the locks whose names begin so."""
+        """A SCAN pattern that matches the locks whose names begin like this."""
         return f"{_GLOB.sub(_ESCAPED, self._cache + start)}*"
 
     def state(self, job_id: str) -> str:
@@ -86,7 +86,7 @@ class Keys:
 
     @property
     def room(self) -> str:
-        """A key that is never there, to ask whether the server has room for one."""
+        """A key that never exists, to ask whether the server has room for one."""
         return f"{self._own_prefix}room"
 
     def tallies(self, job_id: str) -> str:

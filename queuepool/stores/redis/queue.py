@@ -22,11 +22,11 @@ from queuepool.stores.redis.wire import BATCH, batches, by_queue, following, res
 
 #: as many as fit the bits of a lease's score (lua/include/lease.lua)
 TAGS = 131072
-#: seconds for which the server's clock is assumed to run at the speed of own
+#: seconds for which the server's clock is assumed to run at the speed of ours
 _CLOCK_LASTS = 10.0
-#: the most that one step of a clear reads: jobs, and bytes (a page more); no other client waits for long
+#: the most that one step of a clear reads: jobs, and bytes (a page more), so that no other client waits for long
 _CLEARED, _CLEARED_BYTES = 1000, 1_000_000
-#: bytes of the next job's payload that are measured: the steward reads it again and again, and a longer one says less
+#: most bytes read of the next job's payload when measuring, as the steward does so again and again
 _MEASURED = 64 * 1024
 
 
@@ -34,7 +34,8 @@ class RedisQueue:
     """Laravel's queue on one connection.
 
     ``keep``: record failed jobs; ``outbox``: their records only wait here, for a failed store on another server.
-    ``locks_of`` divides unique locks between this store and Laravel's cache. ``clock``: '' = the server's, or a test's.
+    ``locks_of`` divides unique locks between this store and Laravel's cache. ``clock`` is '' for the server's, or a
+    test's Unix seconds as text.
     """
 
     def __init__(
@@ -220,8 +221,8 @@ class RedisQueue:
         return Measured(ready, delayed, reserved, quarantined, age, float(now), payload, overdue)
 
     def ask_for_room(self) -> None:
-        # A write that a full server (``maxmemory``, ``noeviction``) refuses, and any other does not carry out.
-        self.client.command("SET", self.keys.room, "", "XX")  # only a key that is there, and none is
+        # A full server (``maxmemory``, ``noeviction``) refuses this write; any other has nothing to do.
+        self.client.command("SET", self.keys.room, "", "XX")  # XX: only if the key exists, which it never does
 
     def first(self, queue: str, most: int, state: Shelf = "ready") -> list[bytes]:
         if state == "ready":
@@ -234,7 +235,7 @@ class RedisQueue:
         return sorted({name for key in keys if (name := self.keys.queue_of(key)) is not None})
 
     def clear(self, queue: str, finder: Finder = NO_LOCKS) -> int:
-        """As the contract says: as many as there are at the start, as more may come faster than they are dropped."""
+        """As the contract says; only as many as there are at the start, since more may come faster than they go."""
         names = [key(queue) for key in (self.keys.ready, self.keys.delayed, self.keys.reserved, self.keys.notify)]
         most, dropped = _CLEARED, 0
         while True:
@@ -246,7 +247,7 @@ class RedisQueue:
                 return dropped
 
     def _drop(self, names: Sequence[str], held: Sequence[Any], finder: Finder) -> int:
-        """Drop these jobs, each a key's number and its bytes, each with its locks."""
+        """Drop these jobs together with their locks; ``held`` has a key's number and the bytes of each."""
         locks, args = [], []
         for number, job in zip(held[::2], held[1::2], strict=True):
             unlocks = self.locks_of.here(finder.locks_of(job))
@@ -259,7 +260,7 @@ class RedisQueue:
             return float(self.clock)
         if time.monotonic() >= self._offset_ends:
             seconds, micros = self.client.command("TIME")
-            mono = time.monotonic()  # after the reply: so the clock is behind by its way at most, and never ahead
+            mono = time.monotonic()  # after the reply, so that the clock may lag by its travel time, but is never ahead
             self._offset = int(seconds) + int(micros) / 1e6 - mono
             self._offset_ends = mono + _CLOCK_LASTS
         return time.monotonic() + self._offset

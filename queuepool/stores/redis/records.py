@@ -1,7 +1,7 @@
 """Records set aside in Redis; see ``stores.records.Records``.
 
-Failed jobs, and failures that wait for another failed store: each a hash of records by id, and a sorted set of ids by
-time. Payloads that cannot be jobs: a list for each queue, with entries ``TIME REASON BYTES``.
+Failed jobs, and failures that wait for another failed store, are each a hash of records by id and a sorted set of ids
+by time. Payloads that cannot be jobs are in a list for each queue, as entries ``TIME REASON BYTES``.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from queuepool.stores.redis.client import RedisClient
 from queuepool.stores.redis.keys import Keys
 from queuepool.stores.redis.wire import whole
 
-#: records that are read at once to find their locks: each may be of many kilobytes
+#: records that are read at once to find their locks: each may have many kilobytes
 _READ = 100
 #: entries of the quarantine that are read at once
 _PAGE = 100
 _ENTRY = re.compile(rb"(\d{1,12}\.\d{6}) ([!-~]{1,64}) (.*)", re.DOTALL)
-#: the texts of a failed job's record, but for its id
+#: the texts of a failed job's record, except its id
 _WORDS = ("name", "queue", "connection", "payload", "exception")
 
 
 class RedisRecords:
-    """The records of one connection; the id of an entry of the quarantine is the start of its SHA-1."""
+    """The records of one connection; the id of a quarantined entry is the start of its SHA-1."""
 
     def __init__(self, client: RedisClient, keys: Keys, locks_of: LocksOf) -> None:
         self._client = client

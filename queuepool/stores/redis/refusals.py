@@ -1,4 +1,4 @@
-"""A server's refusals, and redis-py's exceptions, as our errors; some servers are no store: a cluster, a Sentinel."""
+"""Translates a server's refusals and redis-py's exceptions into our errors; refuses clusters and Sentinels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from queuepool.errors import LoginRefused, RefusesNew, StoreDenied, StoreDown, S
 from queuepool.stores import certificates
 from queuepool.stores.redis.scripts import script
 
-#: redis-py's classes for errors that may pass; it removes the code from their text
+#: redis-py's classes for temporary errors; it removes the code from their text
 _GONE = (
     redis.ConnectionError, redis.TimeoutError, redis.ReadOnlyError, redis.exceptions.MasterDownError,
 )  # fmt: skip
@@ -21,24 +21,24 @@ _CLUSTERS = (
     redis.exceptions.AskError, redis.exceptions.TryAgainError, redis.exceptions.ClusterDownError,
     redis.exceptions.ClusterCrossSlotError,
 )  # fmt: skip
-#: words in the errors of a server that may soon answer again
+#: words in the errors of a server that may soon recover
 _PASSING = (
     "LOADING", "MASTERDOWN", "READONLY", "MISCONF", "NOREPLICAS", "BUSY", "UNBLOCKED", "max number of clients",
     "LATE",
 )  # fmt: skip
 
 _KINDS = {
-    "cluster": "this is a node of a Redis Cluster, for which there is no client here yet: name a server of its own",
-    "sentinel": "this is a Sentinel, which holds no jobs and is not asked yet: name the server that it watches",
+    "cluster": "this is a Redis Cluster node, and clusters are not supported yet: name a standalone server",
+    "sentinel": "this is a Sentinel, which holds no jobs and is not supported yet: name the server that it monitors",
 }
 _CLUSTER_MESSAGES = re.compile("cluster mode|cluster node|hash to the same slot|Hash slot not served|different slots")
 _UNKNOWN = re.compile(r"unknown command [`'](\w+)")
-#: a server's words for what its user may not do in a script
+#: how a server says what its user may not do in a script
 _DENIED = re.compile("executing the script can't|ACL failure in script|NOPERM")
 
 
 def translated(error: redis.RedisError, verb: str, names: Sequence[Any], source: str = "") -> StoreError:
-    """A redis-py exception as one of ours; it never holds the URL, and so never the password.
+    """A redis-py exception as one of ours; it never contains the URL, and so never the password.
 
     ``verb``: the command, or the script with this ``source``; ``names``: its keys or channels.
     """
@@ -46,7 +46,7 @@ def translated(error: redis.RedisError, verb: str, names: Sequence[Any], source:
     if text.startswith("RETIRED"):
         return TagRetired(text)
     if isinstance(error, redis.AuthenticationError):
-        return LoginRefused(f"the server does not accept user and password: {text}")
+        return LoginRefused(f"the server rejected the user or password: {text}")
     is_cluster = isinstance(error, _CLUSTERS) and not isinstance(error, redis.exceptions.MasterDownError)
     if found := _unfit_by(text, is_cluster=is_cluster):
         return found
@@ -60,7 +60,7 @@ def translated(error: redis.RedisError, verb: str, names: Sequence[Any], source:
 
 
 def denial(text: str, verb: str, names: Sequence[Any], source: str) -> str:
-    """What the server's ACL forbids, by name. For a command in a script, a server before 7.2 names only its line."""
+    """What the server's ACL forbids, by name. Before 7.2, servers name only the line of a command in a script."""
     if "key" in text or "channel" in text:
         return f"the user may not use a key or channel of {verb!r}: {' '.join(map(str, names))} (ACL)"
     commands = re.findall(r"the '(\S+)' command", text)
@@ -73,7 +73,7 @@ def denial(text: str, verb: str, names: Sequence[Any], source: str) -> str:
 
 
 def explained(text: str, name: str) -> str:
-    """The text for a server's error that the script of this name has caught."""
+    """The text for a server's error that this script has caught."""
     return denial(text, name, (), script(name)[0]) if _DENIED.search(text) else text
 
 
@@ -84,7 +84,7 @@ def examine(mode: str) -> None:
 
 
 def _unfit_by(text: str, *, is_cluster: bool) -> StoreUnfit | None:
-    """The error for the text of a server's refusal, if any; ``is_cluster``: only a cluster's node refuses like that."""
+    """The error, if this text means an unfit server; ``is_cluster``: only a cluster's node raises such an error."""
     if is_cluster or _CLUSTER_MESSAGES.search(text):
         return StoreUnfit(_KINDS["cluster"])
     if unknown := _UNKNOWN.search(text):

@@ -1,4 +1,4 @@
-"""The Lua files, each with the parts that it includes."""
+"""The Lua scripts: each file with the parts that it includes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib.resources import files
 
 @cache
 def load_all() -> None:
-    """Read every file now, and keep it. Later calls read nothing: the files may be gone."""
+    """Read and keep every file now: an upgrade may remove the files while we run."""
     for file in (files(__package__) / "lua").iterdir():
         if file.name.endswith(".lua"):
             script(file.name.removesuffix(".lua"))

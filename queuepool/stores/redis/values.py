@@ -1,4 +1,4 @@
-"""Values in Redis: strings that expire, and hashes for what is read as a whole; see ``stores.values.Values``."""
+"""Values in Redis: strings that expire, and hashes that are read as a whole; see ``stores.values.Values``."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ from queuepool.stores.values import (
     sound_marks,
 )
 
-#: in place of the milliseconds that are left
+#: what ``held_locks.lua`` returns as the time left of a lock that nobody holds
 _FREE = -2
 #: buckets of the history that one request reads
 _BATCH = 20
 
 
 class RedisValues:
-    """The values in one database of Redis. Names of the cache are full keys; all else is under our own."""
+    """The values in one Redis database. Names in the cache are full keys; everything else has our prefix."""
 
     def __init__(self, client: RedisClient, keys: Keys) -> None:
         self._client = client
         self._keys = keys
 
     def get(self, names: Sequence[str]) -> list[bytes | None]:
-        # No script may do it where the user may only read these keys, so what is too long is sent all the same.
+        # Not a script, which a user with only read access may not run; so long values are sent in full.
         return [value and value[:MAX_VALUE] for value in self._client.command("MGET", *names)]
 
     def put(self, name: str, value: bytes) -> None:
@@ -77,7 +77,7 @@ class RedisValues:
             if notice and now - notice["at"] <= within:
                 found.append(notice)
             elif notice is None or now - notice["at"] > NOTICE_KEPT:
-                with suppress(StoreError):  # a user who may only read leaves it to others
+                with suppress(StoreError):  # a user with only read access leaves it to others
                     self._client.command("HDEL", self._keys.pools, pool)
         return found
 
@@ -103,7 +103,7 @@ class RedisValues:
         self._client.script("keep_history", [self._keys.history(grain, bucket)], [writer, text, int(lifetime)])
 
     def sweep_history(self) -> None:
-        """Redis does it."""
+        """Nothing to do: Redis removes what has expired."""
 
     def history(self, grain: str, buckets: range) -> History:
         texts, ignored = [], 0

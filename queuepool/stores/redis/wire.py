@@ -1,4 +1,4 @@
-"""The arguments and replies of our scripts, in the types of the contract."""
+"""Converts arguments and replies of our scripts from and to the types of the contract."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from queuepool.stores.redis.refusals import explained
 
 #: jobs that one call may move; more would stall the server's other clients
 BATCH = 1000
-#: bytes that one push sends: more would keep other clients waiting, as the server reads a command as a whole
+#: bytes that one push sends: more would make other clients wait, as the server reads a command as a whole
 BATCH_BYTES = 1024 * 1024
 
 
 def following(ending: Ending, unlocks: Sequence[Unlock], keys: Keys) -> tuple[list[str], list[Any]]:
-    """Keys and arguments for ``follow.lua``; none if nothing follows."""
+    """Keys and arguments for ``follow.lua``; none for an empty ending."""
     if ending == NOTHING:
         return [], []
     queue, payload = ending.outcome or ("", b"")

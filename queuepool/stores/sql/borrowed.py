@@ -1,4 +1,4 @@
-"""Pushes in a transaction of the application's own: a job's row is committed with it, or not at all."""
+"""Pushes in the application's own transaction: a job's row is committed with it, or not at all."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from queuepool.stores.sql.sqlite import identity_of
 T = TypeVar("T")
 _ASYNCHRONOUS = "within: the connection is asynchronous: await apush(...) or adispatch(...)"
 _LOCK_ELSEWHERE = (
-    "within: the lock of this job is in another store, which takes no part in a transaction: use after_commit"
+    "within: this job's unique lock is in another store, which cannot join the transaction: use after_commit"
 )
 _BLOCKS = (
-    "within: this connection blocks the event loop, in whose thread it must be used: give an AsyncSession or an "
-    "AsyncConnection, or call dispatch instead of adispatch, push instead of apush"
+    "within: this connection would block the event loop: give an AsyncSession or an AsyncConnection, or call dispatch "
+    "instead of adispatch, push instead of apush"
 )
-#: an id of the database that a connection leads to, the same whatever the address by which the server was reached
+#: an id of the database that a connection leads to, whatever address the server was reached at
 _DATABASES = {
     "sqlite": "SELECT file FROM pragma_database_list WHERE name = 'main'",
-    # With the table that the name means there: another search_path may lead to another one.
+    # With the table that the name means there: another search_path may lead to another table.
     "postgresql": (
         "SELECT concat_ws(' ', to_char(pg_postmaster_start_time() AT TIME ZONE 'UTC', 'YYYYMMDDHH24MISSUS'), "
         "current_database(), CAST(to_regclass(:jobs) AS oid))"
@@ -42,7 +42,7 @@ _DATABASES = {
 
 
 class Borrowing:
-    """The queue's part in other transactions than its own; ``on`` a connection that leads to the same database."""
+    """Makes queues that push in the application's transactions, ``on`` its connections to the same database."""
 
     def __init__(self, client: SqlClient, jobs: SqlQueue) -> None:
         self._client = client
@@ -57,7 +57,7 @@ class Borrowing:
         return self._client.database
 
     def on(self, connection: Any) -> BorrowedQueue:
-        """Where to push on this connection; it is looked at with the first push."""
+        """The queue on this connection, which is checked at the first push."""
         return BorrowedQueue(self, connection)
 
     def check(self, connection: Callers) -> None:
@@ -68,7 +68,7 @@ class Borrowing:
         )
         if not is_same:
             where = masked(self._client.url)
-            raise ValueError(f"within: the connection leads to another database than the queue's, {where}")
+            raise ValueError(f"within: the connection leads to a different database than the queue's, {where}")
 
     def _is_own_file(self, connection: Callers) -> bool:
         path = connection.execute(text(_DATABASES["sqlite"])).scalar()
@@ -79,15 +79,15 @@ class Borrowing:
         query = text(_DATABASES[kind])
         query = query.bindparams(jobs=self._table) if kind == "postgresql" else query
         found = _text_of(connection, query)
-        if found != self._own:  # of a server that was restarted, too
+        if found != self._own:  # or the queue's server was restarted: ask it again
             self._own = self._client.ask_once(lambda own: _text_of(own, query))
         return found == self._own
 
 
 class BorrowedQueue:
-    """The queue's pushes on one connection of the application's. Raises ``StoreError`` as ``QueueStore`` does.
+    """The queue's pushes on one of the application's connections. Raises ``StoreError`` as ``QueueStore`` does.
 
-    ``TypeError`` and ``ValueError`` for a connection that does not do: see ``adapted`` and ``Borrowing.check``.
+    Raises ``TypeError`` or ``ValueError`` for an unsuitable connection: see ``adapted`` and ``Borrowing.check``.
     """
 
     def __init__(self, borrowing: Borrowing, connection: Any) -> None:
@@ -99,7 +99,7 @@ class BorrowedQueue:
         self._is_awaited = False
 
     def push(self, queue: str, jobs: Sequence[NewJob], delay: float = 0.0, lock: Lock | None = None) -> bool:
-        """As the contract says; all in the one transaction, however many they are.
+        """As the contract says, but all jobs in one transaction, however many.
 
         The lock is held from now on, and free again if the transaction is rolled back.
         """
@@ -110,14 +110,14 @@ class BorrowedQueue:
             return not jobs or push(connection, queue, jobs, delay, lock)  # type: ignore[arg-type]
 
     def check(self) -> None:
-        """For tests: raise what a push raises because of the connection. SQLite in memory stands for any database."""
+        """For tests: raise what a push would raise for this connection. SQLite in memory stands for any database."""
         with self._translating():
             connection = self._adapted()
             if not is_in_memory(connection):
                 self._borrowing.check(connection)
 
     async def aside(self, call: Callable[[], T]) -> T:
-        """Make a call that pushes here, on an asynchronous connection. Raises ``TypeError`` for another."""
+        """Make a call that pushes here, if the connection is asynchronous; else raise ``TypeError``."""
         if not self._is_asynchronous:
             raise TypeError(_BLOCKS)
         return await self.connection.run_sync(lambda _: self._awaited(call))  # type: ignore[no-any-return]
@@ -149,12 +149,12 @@ class BorrowedQueue:
             yield
         except exc.SQLAlchemyError as error:
             raise translated(error, self._borrowing.database) from error
-        except UnicodeError as error:  # the driver's own, if the connection has a narrower encoding than the database
+        except UnicodeError as error:  # by the driver, if its encoding is narrower than the database's
             raise StoreError(f"the connection cannot send this text: {error}") from error
 
 
 def is_in_memory(connection: Callers) -> bool:
-    """Whether this is a database of SQLite's without a file, which no other process can open."""
+    """Whether this is an SQLite database without a file, which no other process can open."""
     return connection.dialect.name == "sqlite" and not connection.execute(text(_DATABASES["sqlite"])).scalar()
 
 
@@ -167,16 +167,16 @@ def _text_of(connection: Callers | Connection, query: TextClause) -> str:
     return found.decode() if isinstance(found, bytes) else str(found)  # bytes of a database in SQL_ASCII
 
 
-# A connection of the application's own, of whatever library, as the two members of SQLAlchemy's that a push uses.
+# Adapts the application's connection, from any library, to the two members of SQLAlchemy's that a push uses.
 #
-# A driver's connection is never put under an engine of SQLAlchemy's: to open one rolls back what the application did.
+# A driver's connection is never put under an SQLAlchemy engine: opening that rolls back what the application did.
 
 #: the drivers' packages that follow DB-API 2, by the kind of database
 _DRIVERS = {
     "sqlite3": "sqlite", "psycopg": "postgresql", "psycopg2": "postgresql",
     "pymysql": "mysql", "MySQLdb": "mysql",
 }  # fmt: skip
-#: Django names the kinds alike
+#: Django uses the same names
 _KINDS = frozenset(_DRIVERS.values())
 _TAKES = (
     "an SQLAlchemy Session or Connection, a connection of sqlite3, psycopg, psycopg2, PyMySQL or mysqlclient, or "
@@ -194,7 +194,7 @@ class Answer(NamedTuple):
 
 
 class Callers(Protocol):
-    """What a push needs of a connection; SQLAlchemy's own has it."""
+    """What a push needs of a connection; SQLAlchemy's own connections have it."""
 
     @property
     def dialect(self) -> Dialect:
@@ -214,7 +214,7 @@ class DriverConnection:
 
     def execute(self, statement: Any, parameters: Mapping[str, Any] | Sequence[Mapping[str, Any]] = {}) -> Answer:
         """As ``Callers``."""
-        # Inline: no id is to be returned, which the dialects ask for otherwise.
+        # Inline: otherwise the dialects would ask for the new id.
         compiled = (statement.inline() if isinstance(statement, Insert) else statement).compile(dialect=self.dialect)
         with self._translating(), closing(self._open_cursor()) as cursor:
             if isinstance(parameters, Mapping):
@@ -230,7 +230,7 @@ class DriverConnection:
             yield
         except self._error as error:
             if _is_refused_unsent(error):
-                raise  # as by the application's own queries; its cause is an older, unrelated error
+                raise  # as the application's own queries do; its cause is an older, unrelated error
             origin = error.__cause__ if _is_djangos(error) and error.__cause__ else error
             raise exc.DBAPIError.instance(None, None, origin, self._error) from error
 
@@ -238,7 +238,7 @@ class DriverConnection:
 def adapted(connection: Any) -> Callers:
     """The connection as a push uses it.
 
-    Raises ``TypeError`` for what is no such connection, ``ValueError`` for one in autocommit outside of a transaction.
+    Raises ``TypeError`` for any other object, ``ValueError`` for autocommit outside a transaction.
     """
     connection = _unwrapped(connection)
     if isinstance(connection, Connection):
@@ -249,7 +249,7 @@ def adapted(connection: Any) -> Callers:
         return DriverConnection(connection.vendor, connection.cursor, sys.modules["django.db.utils"].Error)
     driver = next((name for name in _packages_of(connection) if name in _DRIVERS), "")
     if not driver or not hasattr(connection, "commit"):
-        raise TypeError(f"within takes {_TAKES}, and not a {_name_of(connection)}")
+        raise TypeError(f"within takes {_TAKES}, not a {_name_of(connection)}")
     _refuse_autocommit(commits_at_once(_DRIVERS[driver], connection))
     return DriverConnection(_DRIVERS[driver], connection.cursor, sys.modules[driver].Error)
 
@@ -266,9 +266,9 @@ def commits_at_once(kind: str, driver: Any) -> bool:
 
 
 def _unwrapped(connection: Any) -> Any:
-    """The connection of a session, of a cursor of Django's, or that a pool lends; others as they are.
+    """The connection behind a session, a Django cursor or a pool's proxy; any other unchanged.
 
-    An asynchronous session's works inside of its ``run_sync`` alone.
+    The connection of an asynchronous session works only inside its ``run_sync``.
     """
     for inner in ("sync_session", "sync_connection"):
         connection = getattr(connection, inner, None) or connection
@@ -282,7 +282,7 @@ def _unwrapped(connection: Any) -> Any:
 def _refuse_autocommit(is_on: bool) -> None:
     if is_on:
         raise ValueError(
-            "within: the connection is in autocommit, so that nothing could be undone: begin a transaction"
+            "within: the connection is in autocommit, so nothing could be rolled back: begin a transaction"
         )
 
 
@@ -292,7 +292,7 @@ def _dialect_of(kind: str) -> Dialect:
 
 
 def _first_of(row: Any) -> Any:
-    """The first column, whatever kind of row the application has chosen."""
+    """The first column, whatever row class the application has chosen."""
     if row is None:
         return None
     return next(iter(row.values())) if isinstance(row, Mapping) else row[0]
@@ -307,7 +307,7 @@ def _is_djangos(thing: object) -> bool:
 
 
 def _is_refused_unsent(error: Exception) -> bool:
-    """Whether Django refuses each query, since the transaction can only be rolled back."""
+    """Whether Django refused to send the query, since the transaction can only be rolled back."""
     return _is_djangos(error) and type(error).__name__ == "TransactionManagementError"
 
 

@@ -1,6 +1,7 @@
-"""Which characters the columns of one table hold: an older table, or database, does not have all of Unicode.
+"""Which characters the columns of a table hold: older tables and databases do not hold all of Unicode.
 
-Asked only of a text that is not ASCII, and once: a server would refuse the text, and with it what is to be recorded.
+A server would refuse a text with others, and with it what is to be recorded. Asked once, for the first text that is not
+ASCII.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _OF_COLUMN = text(
 _OF_DATABASE = text("SELECT current_setting('server_encoding')")
 #: half of Unicode: what MySQL calls utf8, and its predecessor
 _BMP = Charset(last="\uffff")
-#: the servers' names that Python's codecs do not have. SQL_ASCII takes whatever bytes it is sent, and ours are UTF-8
+#: names that Python's codecs do not have. SQL_ASCII takes any bytes, and ours are UTF-8
 _KNOWN = MappingProxyType({
     "utf8mb4": UNICODE, "sql_ascii": UNICODE, "utf8": _BMP, "utf8mb3": _BMP, "ucs2": _BMP, "latin1": Charset("cp1252"),
     "koi8r": Charset("koi8-r"), "koi8u": Charset("koi8-u"),
@@ -29,22 +30,22 @@ _KNOWN = MappingProxyType({
 
 
 class Charsets:
-    """Those of one table, in one database; what is written as escapes where a column does not hold it."""
+    """The characters of one table's columns; writes others as escapes."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
         self._found: dict[str, Charset] = {}
 
     def text(self, connection: Any, column: str, value: str) -> str:
-        """The text as this column holds it."""
+        """The text, with escapes for what this column does not hold."""
         return storable(value, UNICODE if value.isascii() else self.of(connection, column))
 
     def json(self, connection: Any, column: str, value: str) -> str:
-        """The JSON as this column holds it; it says the same."""
+        """The same JSON, with escapes for what this column does not hold."""
         return storable_json(value, UNICODE if value.isascii() else self.of(connection, column))
 
     def of(self, connection: Any, column: str) -> Charset:
-        """The characters of this column; ``connection`` may be the application's own (``callers_connection``)."""
+        """The characters of this column; ``connection`` may be the application's own (``borrowed.Callers``)."""
         if column not in self._found:
             self._found[column] = self._ask(connection, column)
         return self._found[column]
@@ -57,7 +58,7 @@ class Charsets:
                 return charset_of(bytes_of(connection.execute(_OF_DATABASE).scalar()).decode(), is_postgres=True)
         words = {"place": self._table.schema, "name": self._table.name, "column": column}
         name = connection.execute(_OF_COLUMN, words).scalar()
-        return charset_of(bytes_of(name).decode()) if name else UNICODE  # a column of bytes has none
+        return charset_of(bytes_of(name).decode()) if name else UNICODE  # a binary column has no charset
 
 
 def charset_of(name: str, *, is_postgres: bool = False) -> Charset:

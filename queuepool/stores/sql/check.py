@@ -1,4 +1,4 @@
-"""Check the database of one connection: its version, its tables, our rights on them, and SQLite's file."""
+"""Check the database of one connection: its version, its tables, our rights on them, its encodings, SQLite's file."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _journal(client: SqlClient) -> tuple[Grade, str]:
     if mode == "wal":
         return Grade.OK, "journal_mode wal"
     remedy = f"sqlite3 {database_of(client.url)} 'PRAGMA journal_mode = WAL'"
-    return Grade.WARN, f"journal_mode {mode}: who reads and who writes wait for each other; {remedy}"
+    return Grade.WARN, f"journal_mode {mode}: readers and writers block each other; {remedy}"
 
 
 def _pooler(client: SqlClient) -> tuple[Grade, str]:
@@ -117,11 +117,9 @@ def _pooler(client: SqlClient) -> tuple[Grade, str]:
         return int(connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one())
 
     lends = client.ask(lambda one: client.ask(session) == session(one))
-    mode = (
-        "in transaction mode" if lends else "in session mode, it seems: its pool_size must be above all our processes"
-    )
-    cost = "nothing is prepared, and a push is found by looking, up to 0.05 s later"
-    return Grade.WARN, f"a pooler stands between ({mode}): {cost}; the server's own address would spare that"
+    mode = "in transaction mode" if lends else "apparently in session mode: its pool_size must exceed all our processes"
+    cost = "no statements are prepared, and pushes are found by polling, up to 0.05 s later"
+    return Grade.WARN, f"connected through a pooler ({mode}): {cost}; connect to the server itself to avoid that"
 
 
 def _tables(client: SqlClient, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
@@ -131,7 +129,7 @@ def _tables(client: SqlClient, queues: Sequence[str]) -> Iterator[tuple[Grade, s
     if faults or denied:
         return
     names = ", ".join(client.tables.table(usual).name for usual in REQUIRED)
-    yield Grade.OK, f"the tables {names} are there, and every right that is needed is granted"
+    yield Grade.OK, f"the tables {names} exist, and every needed right is granted"
     if oddity := client.ask(partial(oddity_of, table=client.tables.jobs)):
         yield Grade.WARN, oddity
     yield from _merged_queues(client, queues)
@@ -151,12 +149,12 @@ def _connections(client: SqlClient, crews: Sequence[int]) -> Iterator[tuple[Grad
     yield (
         Grade.WARN,
         f"{hold}, and up to {workers} more while their jobs push; the server allows {limit}, and refuses producers "
-        "beyond that: raise max_connections, or have fewer workers",
+        "beyond that: raise max_connections, or run fewer workers",
     )
 
 
 def _merged_queues(client: SqlClient, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
-    """Jobs that Laravel runs as if they were in one of these queues, and we do not."""
+    """Jobs that Laravel runs as if they were in one of these queues, but we do not."""
     jobs = client.tables.jobs
     named = select(jobs.c.queue).where(jobs.c.queue.in_(queues)).distinct()
     others = set(client.ask(lambda connection: connection.execute(named).scalars().all())) - {*queues}
@@ -164,8 +162,8 @@ def _merged_queues(client: SqlClient, queues: Sequence[str]) -> Iterator[tuple[G
         names = ", ".join(map(repr, sorted(others)))
         yield (
             Grade.WARN,
-            f"jobs wait in {names}, which the server's collation takes for a queue that is served: Laravel's workers "
-            "run them, ours do not; name the queue as its jobs do",
+            f"jobs wait in {names}, which the server's collation treats as a queue that is served: Laravel's workers "
+            "run them, ours do not; spell the queue as its jobs do",
         )
 
 
@@ -198,7 +196,7 @@ def _faults(client: SqlClient, table: str) -> list[str]:
 
 
 def _denied(client: SqlClient, usual: str) -> Iterator[str]:
-    """Each missing right, by name: each right is tried for real, and rolled back."""
+    """Each missing right, by name: each is really tried, and rolled back."""
     nothing: Any = false()
     table, row = client.tables.table(usual), _ROWS[usual]
     tries: dict[str, Executable] = {
@@ -227,7 +225,7 @@ def _try(client: SqlClient, statement: Executable) -> None:
         return
 
 
-# Check which characters a database can hold: what it cannot is written as escapes, and some of it refused.
+# Check which characters a database can hold: others are written as escapes, or refused.
 
 _COLUMNS = text(
     "SELECT column_name, character_set_name FROM information_schema.columns "
@@ -235,8 +233,8 @@ _COLUMNS = text(
     "ORDER BY ordinal_position"
 )
 _COST = (
-    "which lacks characters: in payloads and errors they are kept as escapes (\\U0001f600), a queue's name with "
-    "them is refused"
+    "which lacks characters: payloads and errors keep them as escapes (\\U0001f600), a queue's name with them is "
+    "refused"
 )
 
 
@@ -247,7 +245,7 @@ def inspect_failed_store(connection: ConnectionSettings) -> Iterator[Finding]:
         try:
             found = list(encodings(client, ["failed_jobs"]))
         except StoreError:
-            return  # which is a finding of its own
+            return  # which is another finding
     yield from (Finding(grade, f"connection {connection.name}", words) for grade, words in found)
 
 
@@ -267,9 +265,9 @@ def _of_database(client: SqlClient) -> Iterator[tuple[Grade, str]]:
 
     name = client.ask(read)
     if name == "SQL_ASCII":
-        yield Grade.WARN, f"the database's encoding is {name}: it takes other programs' bytes that are no UTF-8"
+        yield Grade.WARN, f"the database's encoding is {name}: other programs may store bytes that are not UTF-8"
     elif charset_of(name, is_postgres=True) != UNICODE:
-        yield Grade.WARN, f"the database's encoding is {name}, {_COST}; one in UTF8 would hold all"
+        yield Grade.WARN, f"the database's encoding is {name}, {_COST}; UTF8 would hold all"
 
 
 def _of_table(client: SqlClient, name: str) -> Iterator[tuple[Grade, str]]:

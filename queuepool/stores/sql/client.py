@@ -1,4 +1,4 @@
-"""The one place that connects: an engine for each process, transactions, and the drivers' exceptions as ours."""
+"""The one place that connects: an engine for each process, transactions, and drivers' exceptions as our errors."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class SqlClient:
     """One database; ``shared`` between threads, else one connection for one loop.
 
     The drivers are in autocommit: a single statement is its own transaction, and ``transaction`` begins one itself.
-    ``timeout``: seconds after which a silent server counts as gone. ``create``: make a missing SQLite file, with
-    Laravel's ``tables`` in it. Errors name the database as ``store``, and
-    ``migrate`` as the command that makes its tables.
+    ``timeout``: seconds after which a silent server counts as gone. ``create``: create a missing SQLite file, with
+    Laravel's ``tables`` in it. Errors name the database as ``store``, and ``migrate`` as the command that creates its
+    tables.
     """
 
     def __init__(
@@ -53,12 +53,12 @@ class SqlClient:
         self._timeout = timeout
         self._create = create
         self._store = store
-        #: this process's, by its pid
+        #: this process's engine, by its pid
         self._engines: dict[int, Engine] = {}
         self._mine: Connection | None = None
         self._file: FileConnection | None = None
         self._pid = os.getpid()
-        #: transactions that may have been sent and were not answered: each may still be committed
+        #: transactions that may have been sent but were not answered: each may still be committed
         self.unanswered = 0
         #: how often another file has replaced the open one
         self.replaced = 0
@@ -77,13 +77,13 @@ class SqlClient:
         return self._insist(partial(self._carry_out, work))
 
     def ask_once(self, work: Callable[[Connection], T]) -> T:
-        """As ``ask``, on a connection that is closed at once: none is left open to a database that is to be dropped."""
+        """As ``ask``, on a connection that is closed at once, so that none stays open to a database to be dropped."""
         about: dict[str, Any] = {"store": self._store, "tables": self.tables, "migrate": self.database.migrate}
         with closing(SqlClient(self.url, timeout=self._timeout, **about)) as own:
             return own.ask(work)
 
     def examine(self) -> None:
-        """Raise ``StoreUnfit`` when there are no transactions, as with some poolers, or not all tables."""
+        """Raise ``StoreUnfit`` if there are no transactions, as with some poolers, or a table is missing."""
         if scheme_of(self.url) == "postgresql":
             self.transaction(lambda _: None)
         if table := self.ask(partial(missing, tables=self.tables)):
@@ -106,11 +106,11 @@ class SqlClient:
 
     @property
     def former(self) -> FormerFile | None:
-        """The SQLite file that was replaced while open, as long as jobs from it may be held."""
+        """The SQLite file that was replaced while open, as long as we may hold jobs from it."""
         return self._former if self._former and self._former.is_open else None
 
     def forget_former(self, unused_for: float = 0.0) -> None:
-        """Close it, if no job was settled there for ``unused_for`` seconds."""
+        """Close the former file, if no job was settled in it for ``unused_for`` seconds."""
         if self._former and self._former.unused_for >= unused_for:
             self._former.close()
             self._former = None
@@ -127,7 +127,7 @@ class SqlClient:
     def _open(self, pid: int) -> Engine:
         create = list(new_file_of(self.tables)) if self._create else []
         opened = open_engine(self.database, shared=self._shared, timeout=self._timeout, create=create)
-        return self._engines.setdefault(pid, opened)  # threads that come here at once all take the first
+        return self._engines.setdefault(pid, opened)  # threads that get here together all use the first
 
     def disconnect(self) -> None:
         """Drop the connection, whatever state it is in; the next verb opens another."""
@@ -186,11 +186,11 @@ class SqlClient:
                 try:
                     yield connection
                 except BaseException:
-                    # It may be in mid-statement or in mid-transaction: it must not go back to the pool.
+                    # It may be in the middle of a statement or transaction, so it must not go back to the pool.
                     connection.invalidate()
                     raise
         finally:
-            if self._engines.get(self._pid) is not engine:  # another thread has closed it: this one came back too late
+            if self._engines.get(self._pid) is not engine:  # another thread has closed it: this came back too late
                 pool.dispose()
 
     def _leave(self, connection: Connection, file: FileConnection) -> None:
@@ -198,7 +198,7 @@ class SqlClient:
         former = former_of(connection, file, self.database.migrate)
         self.forget_former()
         self._former, self._mine, self.replaced = former, None, self.replaced + 1
-        raise StoreDown(f"the file {file.path} was replaced: what is there now is opened")
+        raise StoreDown(f"the file {file.path} was replaced; opening the new one")
 
     @contextmanager
     def _translating(self) -> Iterator[None]:
@@ -210,5 +210,5 @@ class SqlClient:
                 self.unanswered += 1
                 self.disconnect()
             raise type(found)(str(found), self._store) from error
-        except UnicodeError as error:  # a driver's own, before it sends or after it has received
+        except UnicodeError as error:  # raised by the driver itself, before sending or after receiving
             raise StoreError(f"a text cannot be exchanged with the database: {error}", self._store) from error

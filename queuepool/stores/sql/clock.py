@@ -1,4 +1,4 @@
-"""The database's clock, which alone decides what is due: wrong clocks of hosts do no harm."""
+"""The database's clock, which alone decides what is due: wrong clocks on hosts do no harm."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from sqlalchemy.types import Float
 _NOW = {
     "sqlite": "((julianday('now') - 2440587.5) * 86400.0)",
     "postgresql": "CAST(extract(epoch FROM clock_timestamp()) AS double precision)",
-    # Not unix_timestamp(now(6)): in an application's time zone, an hour in autumn would be taken for the one before.
+    # Not unix_timestamp(now(6)): in an application's time zone, the repeated hour in autumn would be ambiguous.
     "mysql": "(unix_timestamp() + microsecond(now(6)) / 1e6)",
     "mariadb": "(unix_timestamp() + microsecond(now(6)) / 1e6)",
 }
-#: added so that rounding down rounds up
+#: added to make rounding down round up
 _UP = 0.999999
-#: Laravel writes times in UTC, and MySQL takes them for times of its own zone
+#: Laravel writes times in UTC, which MySQL takes for times in its own zone
 _UTC: ColumnElement[str] = literal("+00:00")
 _ZONE: ColumnElement[str] = literal_column("@@global.time_zone")
 
 
 def later(delay: float) -> float:
-    """The parameter for ``Clock.after``, in seconds: with a delay never too early, else the second that has begun."""
+    """The parameter for ``Clock.after``, in seconds: a delay is rounded up, no delay means the current second."""
     return delay + _UP if delay > 0 else 0.0
 
 

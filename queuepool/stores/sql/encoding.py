@@ -1,4 +1,4 @@
-"""Conversions between payloads, which are bytes, and columns, which are texts, of whatever characters they hold."""
+"""Conversions between payloads, which are bytes, and columns, which are texts; and exact comparison of names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Charset(NamedTuple):
     last: str = chr(sys.maxunicode)
 
     def has(self, text: str) -> bool:
-        """Whether the column holds the text, but for NUL."""
+        """Whether the column can hold the text, apart from NUL."""
         try:
             text.encode(self.codec)
         except UnicodeEncodeError:
@@ -29,7 +29,7 @@ UNICODE, ASCII = Charset(), Charset("ascii")
 def bytes_of(value: str | bytes | memoryview | None) -> bytes:
     """A column's value as the bytes that were pushed; NULL is empty."""
     if isinstance(value, str):
-        # Surrogates are bytes that were no UTF-8, in a database that does not look at them (SQL_ASCII).
+        # Surrogates stand for bytes that were not UTF-8, from a database that does not check them (SQL_ASCII).
         return value.encode("utf-8", "surrogateescape")
     return bytes(value or b"")
 
@@ -43,14 +43,14 @@ def text_of(raw: bytes) -> str | bytes:
 
 
 def storable(text: str, charset: Charset = UNICODE) -> str:
-    """The text with NUL, which PostgreSQL refuses, lone surrogates, which have no encoding, and what else the column
-    does not hold, written as escapes.
+    """The text with escapes for NUL, which PostgreSQL refuses, for lone surrogates, which have no encoding, and for
+    what else the column does not hold.
     """
     return _fitted(text, charset, _escape).replace("\0", "\\x00")
 
 
 def storable_json(text: str, charset: Charset = UNICODE) -> str:
-    """The same for JSON, which says the same by its own escapes."""
+    """The same for JSON, by its own escapes, which do not change its meaning."""
     return _fitted(text, charset, _escape_json).replace("\0", "\\u0000")
 
 

@@ -34,11 +34,11 @@ def load_driver(url: str) -> None:
 def open_engine(database: Database, *, shared: bool, timeout: float, create: Sequence[str]) -> Engine:
     """An engine; sends nothing yet. Producers (``shared``) have a pool of connections, a loop has one.
 
-    ``timeout``: seconds after which a silent server counts as gone. ``create``: the statements that
-    make a missing SQLite file; without them it must be there.
+    ``timeout``: seconds after which a silent server counts as gone. ``create``: the statements that create a missing
+    SQLite file; without them it must exist.
     """
     named = _named(database.url)
-    # No transaction is left open that would have to be reset.
+    # No reset on return: we leave no transaction open.
     pool: dict[str, Any] = {"max_overflow": -1, "pool_reset_on_return": None} if shared else {"poolclass": NullPool}
     openers: dict[str, Callable[..., Engine]] = {
         "sqlite": partial(_sqlite, migrate=database.migrate),
@@ -68,14 +68,14 @@ def _sqlite(
         def refuse_replaced(connection: sqlite.FileConnection, _record: Any, _proxy: Any) -> None:
             if not connection.is_current:
                 connection.retire()
-                raise exc.DisconnectionError  # makes the pool open the present file
+                raise exc.DisconnectionError  # makes the pool open the current file
 
     return engine
 
 
 def _mysql(url: URL, pool: dict[str, Any], shared: bool, timeout: float, create: Sequence[str]) -> Engine:
-    # Strict, or a queue's name that is too long would be cut silently. And none of the server's own modes: in some of
-    # them BEGIN starts a block, or an empty text is NULL.
+    # Strict, else a queue's name that is too long would be cut silently. And none of the server's own modes: in some,
+    # BEGIN starts a block, or an empty text is NULL.
     session = (
         "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', "
         f"innodb_lock_wait_timeout = {max(int(timeout) - shared, 1)}"

@@ -1,4 +1,4 @@
-"""A database's refusals as our errors. They hold a URL only without its login, and so no password."""
+"""Translates a database's errors into ours. These contain URLs only without login, and so no password."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from queuepool.errors import LoginRefused, StoreDenied, StoreDown, StoreError, S
 from queuepool.stores import certificates
 from queuepool.stores.sql.sqlite import file_remedy
 
-#: SQLSTATEs, MySQL's numbers and SQLite's names of errors that may pass
+#: SQLSTATEs, MySQL's numbers and SQLite's names of temporary errors
 _PASSING = re.compile(
     r"08...|53...|57...|55P03|25006|28...|3D000|"  # PostgreSQL: connection, resources, shutdown, lock, standby, login
     r"1021|1040|1044|1045|1049|1053|1114|1129|1158|1159|1160|1161|1203|1205|1226|1290|1317|1836|1927|1969|2\d\d\d|3024|"
@@ -22,16 +22,16 @@ _PASSING = re.compile(
 _FULL = re.compile(r"53100|1021|1114|SQLITE_FULL")
 #: errors that need a change in the database
 _DENIED = re.compile(r"42501|42P01|42703|1142|1143|1146|1054|1227|SQLITE_(READONLY|PERM|AUTH).*")
-#: the whole transaction was rolled back, and may be retried at once: it met others, or they have taken an id that it
-#: had found free. (In SQLite no other process can write between a select and an insert.)
+#: the whole transaction was rolled back and may be retried at once: it conflicted with others, or they took an id that
+#: it had found free. (In SQLite no other process can write between a select and an insert.)
 _TAKEN_BACK = re.compile(r"40001|40P01|1213|1020|23505|1062|25P03")
-#: the session has ended with it: its client was stopped in mid-transaction for longer than PostgreSQL waits
+#: the session has ended too: its client was stopped in mid-transaction for longer than PostgreSQL waits
 _SESSION_ENDED = "25P03"
 _NO_COLUMN = re.compile(r"no such column|has no column named")  # SQLite has no code for it
 #: raised by a driver itself, without a code from the server
 _UNANSWERED = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
 _READ_ONLY = "25006"
-_NO_TRANSACTIONS = "the pooler has no transactions (pool_mode statement): set its pool_mode to transaction or session"
+_NO_TRANSACTIONS = "the pooler has pool_mode statement, which allows no transactions: set transaction or session"
 #: errors of prepared statements where a pooler lends sessions without showing it
 _MIXED_UP = re.compile(r"26000|42P05")
 _MIXED = "a pooler mixes up prepared statements of several clients: add ?prepare_threshold=none to the url"
@@ -45,10 +45,10 @@ _NO_BATCHES = "set batches_url to the database that has Laravel's batches"
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """What errors say of a database. ``migrate`` is the command that makes its tables.
+    """What errors say about a database. ``migrate`` is the command that creates its tables.
 
-    ``batches`` is the name of its table of batches. ``by_others``: what lacks a table was made by another program, as
-    we make a file with all of them.
+    ``batches`` is the name of its table of batches. ``by_others``: a file that lacks a table is another program's, as
+    ours have all of them.
     """
 
     url: str
@@ -57,10 +57,10 @@ class Database:
     by_others: bool = False
 
     def lacks(self, table: str) -> str:
-        """The problem that it has no such table, and what to do."""
+        """The message that it lacks this table, and what to do."""
         where = f"the file {database_of(self.url)}" if scheme_of(self.url) == "sqlite" else masked(self.url)
         remedy = _NO_BATCHES if table == self.batches else f"run `{self.migrate}`"
-        return f"{where}{', which another program has made,' if self.by_others else ''} has no table {table}: {remedy}"
+        return f"{where}{', which another program created,' if self.by_others else ''} has no table {table}: {remedy}"
 
 
 def is_taken_back(error: exc.SQLAlchemyError) -> bool:
@@ -85,9 +85,9 @@ def translated(error: exc.SQLAlchemyError, database: Database) -> StoreError:
     if _MIXED_UP.fullmatch(code):
         return StoreUnfit(_MIXED)
     if _LOGIN.fullmatch(code):
-        return LoginRefused(f"the database does not accept user, password or database: {text}")
+        return LoginRefused(f"the database rejected the user, password or database name: {text}")
     if code == _READ_ONLY:
-        return StoreDown(f"the database is read-only, as a standby is: {text}")
+        return StoreDown(f"the database is read-only, like a standby: {text}")
     if _DENIED.fullmatch(code) or _NO_COLUMN.search(text):
         return StoreDenied(text)
     if _FULL.fullmatch(code):
@@ -115,7 +115,7 @@ def _code(error: exc.SQLAlchemyError) -> str:
     origin = getattr(error, "orig", None)
     number = origin.args[0] if origin is not None and origin.args else None
     if isinstance(number, int):
-        # MySQL's numbers say more than its SQLSTATEs. The driver's own 0 means that the connection was closed.
+        # MySQL's numbers are more specific than its SQLSTATEs. The driver's 0 means that the connection was closed.
         return str(number or 2013)
     return str(getattr(origin, "sqlstate", None) or getattr(origin, "sqlite_errorname", None) or "")
 

@@ -1,4 +1,4 @@
-"""Laravel's ``jobs`` table. Each verb works in its caller's transaction, so that one transaction can have several."""
+"""Laravel's ``jobs`` table. Each verb works in its caller's transaction, so that several can share one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOTIFY = text("SELECT pg_notify(:channel, :queue)")
 
 
 class JobsTable:
-    """The table of one database; ``retry_after``: seconds that a lease lasts."""
+    """The table in one database; ``retry_after``: seconds that a lease lasts."""
 
     def __init__(self, client: SqlClient, retry_after: float) -> None:
         self._client = client
@@ -44,10 +44,10 @@ class JobsTable:
             vars(self).pop("_insertion", None)
 
     def examine(self) -> None:
-        """Read the table's schema, unless it is known. Raises ``StoreDenied`` for another kind of table.
+        """Read the table's schema, unless it is known. Raises ``StoreDenied`` if it is not Laravel's.
 
-        For a verb of a shared client, this comes before the transaction, which would take a second connection for it:
-        producers that together hold all available connections would each wait forever for another one.
+        A shared client calls this before its transaction, which would need a second connection for it: producers that
+        together hold all available connections would each wait forever for another one.
         """
         assert self._schema
 
@@ -97,7 +97,7 @@ class JobsTable:
         connection.execute(self._statements.delete, {"ids": ids})
 
     def release(self, connection: Connection, ids: Sequence[int], queue: str, delay: float) -> None:
-        """Replace rows of ``queue`` by new ones, as in Laravel: retried jobs come after those that wait."""
+        """Replace rows of ``queue`` by new ones, as in Laravel: retried jobs come after the waiting ones."""
         connection.execute(self._statements.release, {"ids": ids, "later": later(delay)})
         self.delete(connection, ids)
         self._notify(connection, queue)
@@ -120,7 +120,7 @@ class JobsTable:
         return connection.execute(self._statements.times, {"names": queues}).one()
 
     def end_in_time(self, connection: Connection, queues: Sequence[str]) -> None:
-        """Restart leases that begin in the future, since a clock was wrong."""
+        """Restart leases that begin in the future: a clock was wrong."""
         connection.execute(self._statements.end_in_time, {"names": queues})
 
     def count(self, connection: Connection, queue: str) -> Sequence[int]:
@@ -128,7 +128,7 @@ class JobsTable:
         return connection.execute(self._statements.count, {"name": queue}).one()
 
     def measure(self, connection: Connection, queue: str) -> tuple[int, int, int, bool, float, float]:
-        """How many are ready, delayed and leased; whether there are more; for how long the next is ready; the time."""
+        """How many are ready, delayed and leased; whether there are more; the age of the next ready one; the time."""
         counts, next_ready = measuring(self._client.tables.jobs, connection.dialect)
         ready, delayed, leased, rows, now = connection.execute(counts, {"name": queue}).one()
         is_more = rows > MEASURED

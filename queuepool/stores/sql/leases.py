@@ -1,4 +1,4 @@
-"""Leases on rows of ``jobs``: taken in one transaction, and proved in each transaction that uses them."""
+"""Leases on rows of ``jobs``: taken in one transaction, and verified in each transaction that uses them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.records import SqlRecords
 from queuepool.stores.sql.statements import SLACK, TAGS, marked, row_of
 
-#: seconds after which to try again for a due job that another session had locked
+#: seconds after which to retry for a due job that another session had locked
 LOCKED = 0.01
 
-#: what is done to the rows with these ids, in the transaction that has proved their leases
+#: what is done to the rows with these ids, in the transaction that has verified their leases
 Act = Callable[[Connection, list[int]], object]
 
 
 class Leases:
-    """The leases of one process; rows that can have no further attempt go to the quarantine in ``records``."""
+    """The leases of one process; rows whose attempts cannot be counted further are quarantined in ``records``."""
 
     def __init__(self, client: SqlClient, table: JobsTable, records: SqlRecords) -> None:
         self._client = client
@@ -39,16 +39,16 @@ class Leases:
         self.next_due_at = math.inf
 
     def draw_tag(self) -> int:
-        """A random tag of 268 million: a counter would repeat itself after a failover, or in a copy of the file."""
+        """A random tag, one of 268 million: a counter would repeat after a failover, or in a copy of the file."""
         self._client.ask(lambda _: None)
         self._joined = self._client.replaced
         return secrets.randbelow(TAGS - 1) + 1
 
     def reach(self) -> None:
-        """Connect, unless connected. Raises ``StoreDown`` where the tag was not drawn: a file has replaced another."""
+        """Connect, unless connected. Raises ``StoreDown`` if the file is not the one in which the tag was drawn."""
         self._client.ask(lambda _: None)
         if self._joined != self._client.replaced:
-            raise StoreDown("the file is another than the one in which this worker has drawn its tag")
+            raise StoreDown("the SQLite file was replaced after this worker took its tag")
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease]) -> Reservation:
         """As the contract says."""
@@ -68,7 +68,7 @@ class Leases:
         ]
 
     def if_held(self, leases: Sequence[Lease], act: Act) -> list[bool]:
-        """``act`` on the rows of the leases that are still held, in one transaction; ``False`` for each that was lost.
+        """``act`` on the rows of the leases that are still held, in one transaction; ``False`` for each lost lease.
 
         What ``act`` does elsewhere in the database belongs to the same transaction.
         """
@@ -122,7 +122,7 @@ class Leases:
                 found.quarantined.append((queue, "attempts"))
 
     def _next_due(self, connection: Connection, queues: Sequence[str]) -> float | None:
-        """Seconds to the next job, when there is none now; corrects leases that begin in the future."""
+        """Seconds to the next job, if none is ready; corrects leases that begin in the future."""
         now, available, first, last = self._table.times(connection, queues)
         if last is not None and last > now + SLACK:
             self._table.end_in_time(connection, queues)

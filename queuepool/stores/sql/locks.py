@@ -1,7 +1,7 @@
 """Laravel's table ``cache_locks``: its own locks, the keys of alerts, and the marks of schedules.
 
-Marks are not in ``cache``, which may be emptied at any time; a mark is in the column of a lock's owner. A digest ends
-the keys that we name: the collations of MySQL take ``Nightly`` and ``nightly`` for the same, and a column has a length.
+Marks are not in ``cache``, which may be emptied at any time; a mark is in the column of a lock's owner. Our keys end in
+a digest: MySQL's collations treat ``Nightly`` and ``nightly`` as equal, and the column's length is limited.
 Source: Illuminate/Cache/DatabaseLock.php (13.x).
 """
 
@@ -42,16 +42,16 @@ from queuepool.stores.values import AlertClaim, Due, Fired, Mark, Result, sound_
 
 #: locks that are read at once
 _PAGE = 1000
-#: the state of a lock in a query; null: its time is over
+#: the state of a lock in a query; null = it has expired
 _OURS, _HELD = 1, 2
 #: the last second that the column ``expiration`` holds: Laravel deletes locks that have expired
-_LAST = 2**31 - 1
-#: most characters of an alert in its key, which the digest follows
+LAST_SECOND = 2**31 - 1
+#: most characters of an alert in its key, before the digest
 _MAX_ALERT = 120
 
 
 class SqlLocks:
-    """What has an owner in one database. ``prefix`` is that of Laravel's cache, and ``lock_prefix`` that of its locks.
+    """What has an owner in one database. ``prefix`` is that of Laravel's cache, ``lock_prefix`` that of its locks.
 
     The verbs that end in ``within`` work in their caller's transaction.
     """
@@ -126,7 +126,7 @@ class SqlLocks:
         return self._client.ask(read)
 
     def usable(self, finder: Finder) -> Finder:
-        """The finder; one that finds nothing where there is no table of locks, as before Laravel 8."""
+        """The finder, or one that finds nothing if there is no table of locks, as before Laravel 8."""
         if not finder.marks:
             return finder
         try:
@@ -150,15 +150,15 @@ class SqlLocks:
         return self._take(connection, self._key(connection, lock.name), lock.owner, lock.seconds)
 
     def _take(self, connection: Connection, key: str, owner: str, seconds: float) -> bool:
-        """Make the owner the key's, unless another is.
+        """Give the key to this owner, unless another holds it.
 
-        No statement fails if it is held: in PostgreSQL that would end the transaction, which may be the application's.
+        No statement fails if it is held: in PostgreSQL that would abort the transaction, perhaps the application's.
         """
         there = self._is_key(connection, key)
         clock = Clock(connection.dialect)
         row = {"owner": owner, "expiration": clock.up(seconds)}
         state = case((self._owned.c.owner == owner, _OURS), (self._owned.c.expiration > clock.down(), _HELD))
-        # Twice: a lock whose time is over is taken over first; one may be released in between.
+        # Twice: after an expired lock was taken over, or one was released in between.
         for _ in range(2):
             connection.execute(_unless_there(self._owned, connection.dialect.name, {"key": key, **row}))
             # The row as it is now, even where others show what was committed before the transaction began.
@@ -175,7 +175,7 @@ class SqlLocks:
         return is_name(connection.dialect, self._owned.c.key, key)
 
     def _lasts(self, connection: Connection) -> ColumnElement[bool]:
-        """Whether the time of a row is not over."""
+        """Whether a row has not expired."""
         return self._owned.c.expiration > Clock(connection.dialect).down()
 
     # Alerts' keys
@@ -209,7 +209,7 @@ class SqlLocks:
 
     def begin(self, rules: Mapping[str, str], now: int) -> dict[str, Mark]:
         def work(connection: Connection) -> dict[str, Mark]:
-            # In one order everywhere: stewards that begin at once wait for each other's rows.
+            # In the same order everywhere: stewards that begin together wait for each other's rows.
             return {name: self._begun(connection, name, rules[name], now) for name in sorted(rules)}
 
         self.examine()
@@ -248,21 +248,21 @@ class SqlLocks:
         text = self._mark_in(connection, name)
         before = Mark.from_text(text or b"")
         mark = before.seen(rule, now) if before else Mark(now, rule)
-        if text is None:  # of two that insert it at once, one is tried again, whole
-            row = {"key": self._mark(name), "owner": mark.to_text(), "expiration": _LAST}
+        if text is None:  # of two transactions that insert it at once, one is retried as a whole
+            row = {"key": self._mark(name), "owner": mark.to_text(), "expiration": LAST_SECOND}
             connection.execute(insert(self._owned).values(**row))
         elif mark != before:
             self._put_mark(connection, name, mark)
         return mark
 
     def _mark_in(self, connection: Connection, name: str) -> bytes | None:
-        """The mark's text, whose row is locked until the transaction ends."""
+        """The mark's text; its row is locked until the transaction ends."""
         row = select(self._owned.c.owner).where(self._is_mark(connection, name)).with_for_update()
         text = connection.execute(row).scalar()
         return None if text is None else bytes_of(text)
 
     def _put_mark(self, connection: Connection, name: str, mark: Mark) -> None:
-        values = {"owner": mark.to_text(), "expiration": _LAST}
+        values = {"owner": mark.to_text(), "expiration": LAST_SECOND}
         connection.execute(update(self._owned).where(self._is_mark(connection, name)).values(**values))
 
     def _pushed(self, connection: Connection, due: Due) -> Result:
@@ -279,20 +279,20 @@ class SqlLocks:
 
 
 def may_hold(table: Table, finder: Finder) -> ColumnElement[bool]:
-    """Whether a row's payload may hold a lock, by a glance at it."""
+    """Whether a row's payload may hold a lock; a quick test."""
     payload = func.coalesce(table.c.payload, "")
     marks = [payload.contains(mark.decode(), autoescape=True) for mark in finder.marks]
     return or_(*marks) if marks else false()
 
 
 def _may_be_held(connection: Connection, lock: Unlock) -> bool:
-    """Whether a row may be of this lock: PostgreSQL refuses a NUL even in a query, and its job could not end."""
+    """Whether a row may hold this lock: PostgreSQL refuses NUL even in a query, and the job could not end."""
     return connection.dialect.name != "postgresql" or "\0" not in f"{lock.name}{lock.owner}"
 
 
 def _unless_there(table: Table, database: str, row: dict[str, Any]) -> Insert:
-    """Adds the row, unless there is one with its key, which stays as it is."""
-    # Imported here: a process of one database would spend 0.1 s on the others' dialects.
+    """Adds the row, unless there is one with its key, which stays unchanged."""
+    # Imported here: a process with one database would spend 0.1 s on the others' dialects.
     if database == "postgresql":
         from sqlalchemy.dialects import postgresql
 

@@ -21,14 +21,14 @@ def migrate(client: SqlClient, tables: Collection[str] = TABLES) -> list[str]:
     Raises ``StoreDown`` or ``StoreError``.
     """
     if scheme_of(client.url) == "sqlite" and not Path(database_of(client.url)).exists():
-        # The first statement creates it, with its tables.
+        # The first statement creates the file with its tables.
         found = client.ask(lambda connection: inspect(connection).get_table_names())
         return [name for usual in TABLES if (name := client.tables.table(usual).name) in found]
     return client.transaction(partial(_make_missing, tables=[(usual, client.tables.table(usual)) for usual in tables]))
 
 
 def places_of(connections: Iterable[ConnectionSettings]) -> dict[tuple[str, TableNames], list[str]]:
-    """The tables that belong in each database, by usual names and in order, by its URL and their names."""
+    """The tables (usual names, in order) that belong in each database, by its URL and their actual names."""
     found: dict[tuple[str, TableNames], dict[str, None]] = {}
     for one in connections:
         caches = [(table, url) for url in (one.control_url, one.maintenance_url) for table in ("cache", "cache_locks")]
@@ -40,7 +40,7 @@ def places_of(connections: Iterable[ConnectionSettings]) -> dict[tuple[str, Tabl
 
 
 def client_at(url: str, names: TableNames) -> SqlClient:
-    """A client that may make a file."""
+    """A client that may create a file."""
     return SqlClient(url, create=True, tables=tables_of(names))
 
 
@@ -52,7 +52,7 @@ def problems(client: SqlClient, tables: Collection[str] = TABLES) -> list[str]:
 def _make_missing(connection: Connection, tables: Iterable[tuple[str, Table]]) -> list[str]:
     missing = {usual: table for usual, table in tables if not _is_there(connection, table)}
     for schema in {table.schema for table in missing.values() if table.schema}:
-        # Not IF NOT EXISTS, for which PostgreSQL wants the right to create it even then.
+        # Not IF NOT EXISTS, for which PostgreSQL requires the right to create it even if it exists.
         if not inspect(connection).has_schema(schema):
             connection.exec_driver_sql(f'CREATE SCHEMA "{schema}"')
     made = statements_of(connection.dialect.name)

@@ -1,4 +1,4 @@
-"""How to open PostgreSQL: with a session of our own, or behind a pooler, which lends one for each transaction.
+"""How to open PostgreSQL: with our own session, or behind a pooler, which lends one for each transaction.
 
 A pooler (PgBouncer in transaction mode) gives the server's session to another client as soon as a transaction is over.
 So we neither rely on session state there nor leave any: no prepared statement, no setting, no LISTEN.
@@ -12,12 +12,12 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
-#: the channel that announces pushes; the payload is the queue
+#: the channel on which pushes are announced; a notice's payload is the queue
 CHANNEL = "queuepool"
-#: seconds after which a server ends a transaction that waits for its client: a COMMIT that arrives later does nothing
+#: seconds after which a server ends a transaction that waits for its client; a later COMMIT does nothing
 LATEST_COMMIT = 2
 _DEFAULT_THRESHOLD = "5"
-#: the version from which on a server notices in mid-statement that its client has died
+#: the first version that notices in mid-statement that its client has died
 _NOTICES_DEATHS = 140000
 _NOTICES = ("client_connection_check_interval", "1s")
 _ENDS = ("idle_in_transaction_session_timeout", f"{LATEST_COMMIT}s")
@@ -26,7 +26,7 @@ _ENDS = ("idle_in_transaction_session_timeout", f"{LATEST_COMMIT}s")
 def open_engine(url: URL, pool: dict[str, Any], shared: bool, timeout: float, create: Sequence[str]) -> Engine:
     """As ``engines.open_engine``; ``pool`` is SQLAlchemy's."""
     limits = {"connect_timeout": max(int(timeout), 2), "keepalives_idle": 30, "keepalives_interval": 10}
-    # A database may have another encoding: its server then converts, or says what it cannot.
+    # If the database has another encoding, its server converts, or reports what it cannot.
     usual = {"application_name": "queuepool", "client_encoding": "utf8", **limits}
     threshold = str(url.query.get("prepare_threshold", _DEFAULT_THRESHOLD))
     url = url.difference_update_query(["prepare_threshold"])
@@ -74,9 +74,9 @@ def begin_lent(connection: Connection) -> str:
 
 
 def _set_up(connection: Any) -> bool:
-    """Set up the session; ``False``, having done nothing, when it is not the one that was announced at the connect.
+    """Set up the session; ``False``, having done nothing, if it is not the one announced when connecting.
 
-    A pooler announces a process id of its own, by which it later identifies whose statement to cancel.
+    A pooler announces its own process id, by which it later identifies the client whose statement to cancel.
     """
     settings = [
         ("default_transaction_isolation", "read committed"),
@@ -97,10 +97,10 @@ def _version(connection: Any) -> int:
 
 
 def _read_any_bytes(connection: Any) -> None:
-    """Read texts as UTF-8, or as whatever bytes they are (``encoding.bytes_of``): this database never looks at them.
+    """Read texts as UTF-8, or else as raw bytes (``encoding.bytes_of``): this database does not check them.
 
-    As UTF-8 its server would refuse to send one row that another program has written in another encoding, and with it
-    all rows of its queue.
+    With UTF-8, the server would refuse to send a row that another program has written in another encoding, and with it
+    all rows of the queue.
     """
     from psycopg.types.string import TextLoader
 
@@ -114,7 +114,7 @@ def _read_any_bytes(connection: Any) -> None:
 
 
 class _TimedReplies:
-    """A psycopg connection that waits ``reply_timeout`` seconds for a silent server; psycopg's own waits forever."""
+    """A psycopg connection that waits at most ``reply_timeout`` seconds for the server; psycopg waits forever."""
 
     reply_timeout: float
 
@@ -133,4 +133,4 @@ def _bounded(generator: Generator[Any, Any, Any], timeout: float) -> Generator[A
             return done.value
         ready = yield wanted
         if not ready and time.monotonic() >= ends:
-            raise OperationalError(f"the server has said nothing for {timeout:g} seconds")
+            raise OperationalError(f"the server has not responded for {timeout:g} seconds")

@@ -26,9 +26,9 @@ from queuepool.stores.sql.waiting import Waiting, waiting_for
 from queuepool.unix.originals import sleep
 
 #: most rows that one transaction adds
-_ADDED = 1000
-#: the most rows that one transaction of a clear drops, and those that may hold a lock: their payloads are read
-_DROPPED, _READ = 10_000, 500
+_ROWS_PER_PUSH = 1000
+#: most rows that one transaction of a clear drops, and most that may hold a lock, as their payloads are read
+_ROWS_PER_CLEAR, _READ_PER_CLEAR = 10_000, 500
 #: seconds for which the database's clock is assumed to run at the speed of ours
 _CLOCK_LASTS = 10.0
 
@@ -36,9 +36,9 @@ _CLOCK_LASTS = 10.0
 class SqlQueue:
     """Laravel's queue in one database.
 
-    ``records`` has failed jobs and quarantined payloads; ``values`` the tallies, locks and states. ``locks_of`` divides
-    unique locks between this store and Laravel's cache. ``keep``: record failed jobs; ``outbox``: their records only
-    wait here, for a failed store on another server.
+    ``records`` holds failed jobs and quarantined payloads; ``values`` the tallies, locks and states. ``locks_of``
+    divides unique locks between this store and Laravel's cache. ``keep``: record failed jobs; ``outbox``: their records
+    only wait here, for a failed store on another server.
     """
 
     reserve_ahead = None  # not supported: the drivers wait for each reply
@@ -76,7 +76,7 @@ class SqlQueue:
 
     @property
     def polls(self) -> bool:
-        """PostgreSQL notifies of our own pushes only, not of Laravel's; on other databases, ``wait`` polls for both."""
+        """PostgreSQL notifies only of our own pushes, not of Laravel's; on other databases, ``wait`` polls for both."""
         return self.client.engine.dialect.name == "postgresql"
 
     @property
@@ -94,14 +94,14 @@ class SqlQueue:
         return self._leases.draw_tag()
 
     def retire(self, tag: int) -> None:
-        """Nothing to do: jobs of a late commit are searched for again."""
+        """Nothing to do: jobs reserved by a late commit are searched for again (``commits_late``)."""
 
     def push(self, queue: str, jobs: Sequence[NewJob], delay: float = 0.0, lock: Lock | None = None) -> bool:
         self._table.examine()  # before the transaction
         if lock:
             self._values.examine()
         added = partial(self.push_within, queue=queue, delay=delay, lock=lock)
-        batches = (jobs[first : first + _ADDED] for first in range(0, len(jobs), _ADDED))
+        batches = (jobs[first : first + _ROWS_PER_PUSH] for first in range(0, len(jobs), _ROWS_PER_PUSH))
         return all(self.client.transaction(partial(added, jobs=batch)) for batch in batches)
 
     def push_within(
@@ -123,7 +123,7 @@ class SqlQueue:
 
     def wait(self, queues: Sequence[str], timeout: float) -> None:
         until_due = max(self._leases.next_due_at - time.monotonic(), 0.001)
-        if until_due <= LOCKED:  # too soon for a query, which would find ready what is only locked
+        if until_due <= LOCKED:  # too soon for a query, which would find jobs ready that are only locked
             sleep(min(timeout, until_due))
             return
 
@@ -138,7 +138,7 @@ class SqlQueue:
         return False
 
     def stage(self, queues: Sequence[str]) -> Staged:
-        # A steward renews and settles the jobs of others: it needs the former file while any of its leases may live.
+        # A steward renews and settles others' jobs: it needs the former file while any lease in it may live.
         self.client.forget_former(unused_for=self._table.retry_after)
         return Staged(0, None, self._read_clock())
 
@@ -162,7 +162,7 @@ class SqlQueue:
         self.client.ask(lambda connection: self._values.forget_counts(connection, job_id))
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
-        """As the contract says, except for ``since``: no other worker ever has this tag, so it is ignored."""
+        """As the contract says, but ``since`` is ignored, as no other worker ever has this tag."""
         rows = {lease.row for lease in known if lease.tag == tag}
         lost_replies = [lease for lease in self._leases.of_tag(queues, tag) if lease.row not in rows]
         return [lease for lease, is_ours in zip(lost_replies, self.give_back(lost_replies), strict=True) if is_ours]
@@ -224,7 +224,7 @@ class SqlQueue:
 
     def now(self) -> float:
         if self.clock or time.monotonic() >= self._offset_ends:
-            now, mono = self._read_clock(), time.monotonic()  # in this order: so the clock is never ahead
+            now, mono = self._read_clock(), time.monotonic()  # in this order, so that the clock is never ahead
             self._offset, self._offset_ends = now - mono, mono + _CLOCK_LASTS
             return now
         return time.monotonic() + self._offset
@@ -238,7 +238,7 @@ class SqlQueue:
         return self.client.ask(read)
 
     def measure(self, queue: str) -> Measured:
-        """As the contract says. The age is exact: a row says since when it may be taken."""
+        """As the contract says. The age is exact: a row records since when it may be taken."""
 
         def read(connection: Connection) -> Measured:
             ready, delayed, reserved, is_at_least, oldest, now = self._table.measure(connection, queue)
@@ -248,7 +248,7 @@ class SqlQueue:
         return self.client.ask(read)
 
     def ask_for_room(self) -> None:
-        """Nothing to ask."""
+        """Nothing to ask: a full database refuses every write."""
 
     def first(self, queue: str, most: int, state: Shelf = "ready") -> list[bytes]:
         return self.client.ask(partial(self._table.first, queue=queue, most=most, state=state))
@@ -268,11 +268,11 @@ class SqlQueue:
     def _clear_some(self, connection: Connection, queue: str, finder: Finder) -> int:
         jobs = self.client.tables.jobs
         in_queue = is_name(connection.dialect, jobs.c.queue, queue)
-        first = select(jobs.c.id).where(in_queue).order_by(jobs.c.id).limit(_DROPPED).subquery()
+        first = select(jobs.c.id).where(in_queue).order_by(jobs.c.id).limit(_ROWS_PER_CLEAR).subquery()
         last = connection.execute(select(func.max(first.c.id))).scalar()
         if last is None:
             return 0
-        # Not by their ids, of which there are too many for one statement.
+        # By a range, as their ids would be too many for one statement.
         these, holding = and_(in_queue, jobs.c.id <= last), may_hold(jobs, finder)
         free = connection.execute(delete(jobs).where(these, not_(holding))).rowcount
         return free + self._drop_holding(connection, and_(these, holding), finder)
@@ -283,7 +283,7 @@ class SqlQueue:
             return 0
         jobs = self.client.tables.jobs
         read = select(jobs.c.id, payload_column(connection, jobs)).where(these)
-        rows = connection.execute(read.order_by(jobs.c.id).limit(_READ).with_for_update()).all()
+        rows = connection.execute(read.order_by(jobs.c.id).limit(_READ_PER_CLEAR).with_for_update()).all()
         for _, payload in rows:
             unlocks = self.locks_of.here(finder.locks_of(bytes_of(payload)))
             self._values.release_within(connection, unlocks)
@@ -291,7 +291,7 @@ class SqlQueue:
         return connection.execute(gone, {"ids": [number for number, _ in rows]}).rowcount if rows else 0
 
     def _following(self, ending: Ending) -> Callable[[Connection], None]:
-        """What writes the ending in the transaction that ends the job; locks in another store are released now."""
+        """Writes the ending in the transaction that ends the job; locks in another store are released now."""
         unlocks = self.locks_of.here(ending.unlocks)
         if unlocks:
             self._values.examine()

@@ -1,8 +1,8 @@
 """Records set aside in a database; see ``stores.records.Records``.
 
 Failed jobs are rows of Laravel's ``failed_jobs``, with a uuid column. So are quarantined payloads, which only their
-text distinguishes, and which Laravel's own commands show too. Failures that wait for another failed store are rows of
-``jobs``, on a queue that no worker serves: so they need no table of our own, and Laravel's cache, which holds our other
+exception text distinguishes; Laravel's own commands show them too. Failures that wait for another failed store are rows
+of ``jobs``, on a queue that no worker serves: they need no table of ours, and Laravel's cache, which holds our other
 values, may be emptied at any time.
 """
 
@@ -52,13 +52,13 @@ from queuepool.stores.sql.locks import may_hold
 from queuepool.stores.sql.names import exactly, is_name
 from queuepool.stores.sql.values import SqlValues
 
-#: how the text of a quarantined payload begins; the reason follows, in one word
+#: how the exception text of a quarantined payload begins; the reason follows, one word
 NO_JOB = "queuepool.errors.BadPayload: not a job: "
 #: the queue of the failures that wait
 PENDING = "queuepool:failed:pending"
-#: precedes a failure's own id
+#: precedes the failure's id in the exception text
 _FAILURE = "queuepool failure "
-#: jobs with one id whose records have numbers
+#: how many records of jobs with the same id get a number
 _NUMBERED = 32
 #: entries of the quarantine that are read at once
 _PAGE = 100
@@ -107,7 +107,7 @@ class SqlRecords:
     def record(self, failure: PendingFailure) -> None:
         """As the contract says.
 
-        The failure's own id is the last line of the exception text, as Laravel's table has no other place for it.
+        The failure's id is the last line of the exception text, as Laravel's table has no other place for it.
         """
         line = f"\n{_FAILURE}{failure.id}"
         record = {**failure.record, "exception": failure.record["exception"] + line}
@@ -186,7 +186,7 @@ class SqlRecords:
     # Rows of ``failed_jobs`` in a caller's transaction, which ends a job
 
     def add(self, connection: Connection, record: Mapping[str, Any], failure: str = "") -> None:
-        """Store a record under its id or, if another job has that, under a new one. ``failure`` as for ``_ids``.
+        """Store a record under its id or, if that is taken, under a new one. ``failure`` as for ``_ids``.
 
         Source: DatabaseUuidFailedJobProvider.php, log (13.x).
         """
@@ -195,9 +195,9 @@ class SqlRecords:
         self._insert(connection, {**row, "uuid": self._free_id(connection, names)})
 
     def _ids(self, connection: Connection, job_id: str, failure: str) -> list[str]:
-        """The ids that the record of a failure may have; the last is its own, by what tells it from all others.
+        """The ids that the record of a failure may have; the last, a digest, belongs to this failure only.
 
-        So that no more are looked at, however many jobs have one id.
+        So only a few are tried, however many jobs have the same id.
         """
         first = self._charsets.text(connection, "uuid", job_id)
         own = hashlib.sha256(failure.encode()).hexdigest()[:16]
@@ -209,7 +209,7 @@ class SqlRecords:
         self._insert(connection, {**about, "payload": lease.receipt, "exception": NO_JOB + reason})
 
     def quarantine_row(self, connection: Connection, jobs: Table, number: int, reason: str) -> None:
-        """The same for a row of the jobs, whose payload this process does not read."""
+        """The same for a row of ``jobs``, without reading its payload into this process."""
         clock = Clock(connection.dialect, self.clock)
         row: dict[str, Any] = {
             "uuid": literal(str(uuid.uuid4())), "connection": literal(self._name), "queue": jobs.c.queue,
@@ -245,24 +245,24 @@ class SqlRecords:
         connection.execute(insert(self._table).values(failed_at=clock.as_timestamp(clock.down()), **held))
 
     def _held(self, connection: Connection, column: str, value: str | bytes) -> str | bytes:
-        """The value as the column holds it; bytes that are no text are kept as they are where a column takes them."""
+        """The value as the column can hold it; bytes that are not text stay bytes where the column takes them."""
         if isinstance(value, bytes):
             if connection.dialect.name == "sqlite":
                 return text_of(value)
             if value.isascii() and connection.dialect.name != "postgresql":
-                return value.decode()  # with the NUL that makes it no job
+                return value.decode()  # with the NUL for which it was quarantined
             value = value.decode("utf-8", "backslashreplace")
         as_held = self._charsets.json if column == "payload" else self._charsets.text
         return as_held(connection, column, value)
 
     def _free_id(self, connection: Connection, names: Sequence[str]) -> str:
         # An id may be pushed twice: the second job must not replace the first. Another transaction that needs a free id
-        # waits here, for the lock on the record with the original id, until this one is over.
+        # waits here for the lock on the record with the original id, until this one ends.
         existing = select(self._table.c.id).with_for_update()
         taken = (connection.execute(existing.where(self._table.c.uuid == name)).first() for name in names)
         return next((name for name, row in zip(names, taken, strict=True) if not row), names[-1])
 
-    # The outbox; an id is the row's number and the token
+    # The outbox; an id is the row's number and a token
 
     def count_pending(self) -> int:
         counted = select(func.count()).where(self._client.tables.jobs.c.queue == PENDING)
@@ -336,7 +336,7 @@ def payload_column(connection: Connection, table: Table) -> ColumnElement[Any]:
 
 
 def entry_of(record: Mapping[str, Any]) -> str:
-    """The payload of a failure that waits; the token makes its id unique among all failures."""
+    """The payload of a waiting failure; the token makes its id unique among all failures."""
     return json.dumps({"token": secrets.token_hex(8), "record": dict(record)})
 
 

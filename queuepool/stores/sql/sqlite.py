@@ -1,4 +1,4 @@
-"""How to create and open an SQLite file, and whether its path still leads to the file that a connection has open."""
+"""Creates and opens SQLite files, and checks whether a path still leads to the file that a connection has open."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from queuepool.errors import StoreDenied, StoreDown, StoreUnfit
 
 _log = logging.getLogger("queuepool")
 _MADE = (
-    "no url says where the queue is: it is the new file {}. A pool finds it when it is started in this directory, "
-    "or with the same configuration (QUEUEPOOL_CONFIG)"
+    "no url is set, so the queue is the new file {}. A pool finds it if it is started in this directory, or with the "
+    "same configuration (QUEUEPOOL_CONFIG)"
 )
-#: of a new file, but for what the umask takes away
+#: the mode of a new file, apart from the umask
 _MODE = 0o660
 _ELSEWHERE = "say where the queue is, url = sqlite:////PATH"
 #: device and inode; ``None``: no such file
@@ -28,7 +28,7 @@ Identity = tuple[int, int] | None
 
 
 class FileConnection(sqlite3.Connection):
-    """A connection that knows its file: SQLite continues with a file that was deleted or replaced, so we must check.
+    """A connection that knows its file: SQLite goes on using a deleted or replaced file, so we must check.
 
     ``file`` and ``log`` are what this connection has open: the file itself, and its write-ahead log if it has one.
     """
@@ -44,7 +44,7 @@ class FileConnection(sqlite3.Connection):
         return identity_of(self.name) == self.file
 
     def retire(self) -> None:
-        """Call when the file has lost its name: complete it, and remove its log from beside the file that has it now.
+        """Call when the file has lost its name: complete it, and remove its log from beside the new file of that name.
 
         SQLite takes any log beside a file for that file's own, and would apply the old one to the new file.
         """
@@ -55,38 +55,38 @@ class FileConnection(sqlite3.Connection):
                     _beside(self.path, end).unlink(missing_ok=True)
 
     def complete(self) -> None:
-        """Write the log's content into the file, so that it is complete wherever it was moved to."""
+        """Write the log's content into the file, so that it is complete wherever it was moved."""
         with suppress(sqlite3.Error):
             self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def connect(path: Path, *, durable: bool, timeout: float, create: Sequence[str], migrate: str) -> FileConnection:
     """A connection in autocommit. Raises ``StoreDenied`` for a missing file that it must not or cannot create, and
-    ``StoreUnfit`` if that is because its directory cannot be written to.
+    ``StoreUnfit`` if that is because its directory is not writable.
 
-    ``create``: the statements that make the file. ``durable``: a push survives a power failure. ``timeout``: seconds to
-    wait for another writer. ``migrate``: the command that would make the file. Raises ``StoreDown`` while the file is
-    being replaced.
+    ``create``: the statements that create the file. ``durable``: a push survives a power failure. ``timeout``: seconds
+    to wait for another writer. ``migrate``: the command that would create the file. Raises ``StoreDown`` while the file
+    is being replaced.
     """
     if not path.exists():
         if not path.parent.is_dir():
             raise StoreDenied(f"there is no directory {path.parent}")
         if not create:
-            raise StoreDenied(f"there is no file {path}: make it with `{migrate}`")
+            raise StoreDenied(f"there is no file {path}: create it with `{migrate}`")
         if not os.access(path.parent, os.W_OK):
             raise StoreUnfit(f"{path.parent} cannot be written to: {_ELSEWHERE}")
-        if _make(path, create) and durable:  # a producer in the wrong directory would wait for its jobs in vain
+        if _make(path, create) and durable:  # a producer in the wrong directory would wait in vain
             _log.warning("%s", _MADE.format(path))
     if path.is_dir():
         raise StoreDenied(f"{path} is a directory: {_ELSEWHERE}")
     connection = _known(path, timeout)
-    # A push that returned survives a power failure. A worker's settlement may not: then the job runs again.
+    # A push that has returned survives a power failure. A worker's settlement may not: then the job runs again.
     connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
     return connection
 
 
 def file_remedy(code: str) -> str:
-    """What to do about SQLite's error of this name if it concerns its file, whose path it does not say; else empty."""
+    """The remedy for SQLite's error of this name if it is about the file; else empty."""
     if re.fullmatch("SQLITE_(READONLY|PERM|CANTOPEN).*", code):
         return f"uid {os.geteuid()} must be able to write to it and to its directory, or {_ELSEWHERE}"
     return f"move it away, or {_ELSEWHERE}" if code == "SQLITE_NOTADB" else ""
@@ -108,7 +108,7 @@ def _known(path: Path, timeout: float) -> FileConnection:
         connection = _open(path, "rw", timeout)
         undo.callback(connection.close)
         connection.file = before
-        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]  # this opens the log
+        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]  # which opens the log
         connection.log = identity_of(_beside(path, "-wal")) if mode == "wal" else None
         if not connection.is_current:
             raise StoreDown(f"the file {path} is being replaced")
@@ -120,10 +120,10 @@ def _make(path: Path, statements: Sequence[str]) -> bool:
     """Create the file with its tables, completely or not at all; ``False`` if another process was faster."""
     draft = path.with_name(f"{path.name}.new-{secrets.token_hex(4)}")
     try:
-        # The log beside it gets its mode. Payloads are nobody else's: a group's, if the umask lets it.
+        # The log gets the same mode. Payloads are private: readable by the group if the umask allows it.
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, _MODE))
         with closing(_open(draft, "rw", 1.0)) as connection:
-            # In WAL mode, readers and the writer do not block each other. The file keeps the mode; we set no other's.
+            # In WAL mode, readers and the writer do not block each other. The file keeps the mode.
             connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(";".join(statements))
         with _alone_in(path.parent):
@@ -138,7 +138,7 @@ def _make(path: Path, statements: Sequence[str]) -> bool:
 
 
 def _set_aside_leftovers(path: Path) -> None:
-    """Clear away what a file that is gone has left beside its name; keep its log, which may be all that is left."""
+    """Remove what a vanished file left beside its name, but keep its log, which may be all that is left."""
     _beside(path, "-shm").unlink(missing_ok=True)
     for end in ("-wal", "-journal"):
         leftover = _beside(path, end)
@@ -151,7 +151,7 @@ def _set_aside_leftovers(path: Path) -> None:
 
 @contextmanager
 def _alone_in(directory: Path) -> Iterator[None]:
-    """Lock the directory: only one of our processes at a time removes names there, so its checks stay valid."""
+    """Lock the directory: only one of our processes at a time removes files there, so its checks stay valid."""
     handle = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

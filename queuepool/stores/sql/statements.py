@@ -1,4 +1,4 @@
-"""Every statement of the queue, built once; SQLAlchemy renders it for each database."""
+"""Every statement of the queue, built once, and the marks of leases; SQLAlchemy renders them for each database."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from queuepool.payload.strict_json import MAX_BYTES
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.names import exactly, is_name, is_one_of
 
-#: seconds by which a lease may begin in the future, since its begin is rounded up
+#: seconds by which a lease may begin in the future, since its beginning is rounded up
 SLACK = 5.0
-#: rows up to which a queue is measured: a database has no count of its rows
+#: most rows that are counted to measure a queue: a database keeps no count
 MEASURED = 10_000
 _QUEUE: Any = bindparam("name")
 _QUEUES: Any = bindparam("names", expanding=True)
@@ -46,7 +46,7 @@ def skips_locked(dialect: Dialect) -> bool:
 
 
 def push_of(jobs: Table, clock: Clock) -> Insert:
-    """The statement that adds jobs; apart from ``Statements``, since a push needs to know nothing else of the table."""
+    """The statement that adds jobs; not in ``Statements``, since a push needs to know nothing else of the table."""
     values = {"queue": _QUEUE, "payload": bindparam("raw"), "attempts": 0}
     return insert(jobs).values(**values, created_at=clock.down(), available_at=clock.after("later"))
 
@@ -56,12 +56,12 @@ class Statements:
 
     def __init__(self, jobs: Table, dialect: Dialect, clock: Clock, retry_after: float, most_attempts: int) -> None:
         self._jobs = jobs
-        # As bytes: a text that is not UTF-8, which only SQLite can hold, could not even be read.
+        # As bytes: text that is not UTF-8, which only SQLite can hold, could not even be read.
         is_sqlite = dialect.name == "sqlite"
         payload: ColumnElement[Any] = cast(jobs.c.payload, LargeBinary) if is_sqlite else jobs.c.payload
         size = func.length(payload) if is_sqlite else func.octet_length(payload)
         nothing: ColumnElement[Any] = literal_column("x''" if is_sqlite else "''")
-        #: NULL for one that is too large: it would fill this process's memory
+        #: NULL if it is too large: it would fill this process's memory
         self.payload: ColumnElement[Any] = case(
             (size > MAX_BYTES, null()), else_=func.coalesce(payload, nothing)
         ).label("payload")
@@ -83,14 +83,14 @@ class Statements:
         counted = (jobs.c.attempts < 0, 1), (jobs.c.attempts < most_attempts, jobs.c.attempts + 1)
         attempts = case(*counted, else_=jobs.c.attempts)
         taken = update(jobs).ordered_values(
-            # Rounded up, so that it never ends before retry_after is over, despite whole seconds.
+            # Rounded up, so that whole seconds never end it before retry_after is over.
             (jobs.c.reserved_at, clock.up()),
             # Before attempts, and with its new value: MySQL reads values that were assigned earlier.
             (jobs.c.available_at, mark_of(bindparam("tag", type_=BigInteger), attempts)),
             (jobs.c.attempts, attempts),
         )
         shown = (jobs.c.id, self.payload, jobs.c.attempts)
-        # A CTE: a plain subquery may be evaluated again for every row, and lock more rows than it returns.
+        # A CTE: a plain subquery may be evaluated again for every row and lock more rows than it returns.
         self.take = taken.where(jobs.c.id.in_(select(chosen.cte("chosen").c.id))).returning(*shown)
         # In two steps: MySQL locks every row that it passes, and there may be a million delayed ones.
         self.near = first
@@ -156,7 +156,7 @@ class Statements:
 
 
 def measuring(jobs: Table, dialect: Dialect) -> tuple[Any, Any]:
-    """The counts of the queue's rows, as far as they are counted, and when the next one became ready."""
+    """The counts of the queue's rows, up to ``MEASURED``, and when the next one became ready."""
     clock, in_queue = Clock(dialect), is_name(dialect, jobs.c.queue, _QUEUE)
     is_free, is_due = jobs.c.reserved_at.is_(None), jobs.c.available_at <= clock.past()
     state = case((~is_free, "reserved"), (is_due, "ready"), else_="delayed").label("state")
@@ -168,10 +168,10 @@ def measuring(jobs: Table, dialect: Dialect) -> tuple[Any, Any]:
 
 # The mark in ``available_at`` while one of our workers holds a lease: the worker's tag and the attempt.
 #
-# Laravel does not read that column then, and does not change it when it takes over an expired lease: the attempt
-# distinguishes Laravel's lease from ours.
+# Laravel does not read that column then, nor change it when it takes over an expired lease: the attempt distinguishes
+# Laravel's lease from ours.
 
-#: below every time that a queue has held, and within a signed column of four bytes
+#: below any time that a queue can hold, and within a signed column of four bytes
 _MARKS = 2**30
 #: how many successive attempts are distinguished
 _ATTEMPTS = 4

@@ -1,4 +1,4 @@
-"""Laravel's tables, as far as we read and write them, by the names that the configuration gives them.
+"""Laravel's tables, as far as we use them, under their configured names, and what we must know of existing ones.
 
 Source: Illuminate/Queue/Console/stubs and Illuminate/Cache/Console/stubs (8.83 to 13.x).
 """
@@ -30,7 +30,7 @@ class TableNames:
 
     @classmethod
     def of(cls, settings: ConnectionSettings, url: str) -> TableNames:
-        """Those of a connection, in this one of its databases."""
+        """The names of a connection's tables, in this one of its databases."""
         own = settings.jobs_table, settings.failed_table, settings.cache_table, settings.lock_table
         schema = settings.schema if scheme_of(url) == "postgresql" else ""
         return cls(*own, settings.batches_table, schema)
@@ -45,18 +45,18 @@ class Tables:
     failed_jobs: Table = field(repr=False)
     cache: Table = field(repr=False)
     cache_locks: Table = field(repr=False)
-    #: read only: Laravel counts
+    #: read only: Laravel counts the jobs
     job_batches: Table = field(repr=False)
 
     def table(self, usual: str) -> Table:
-        """One of them by the name that it has in Laravel."""
+        """One of them, by its name in Laravel."""
         found: Table = getattr(self, usual)
         return found
 
 
 @remembered
 def tables_of(names: TableNames) -> Tables:
-    """The tables of these names; for a given name always the same, as SQLAlchemy remembers what it renders for them."""
+    """The tables with these names; always the same objects, for which SQLAlchemy caches what it renders."""
     return Tables(
         names,
         _table(names.jobs, names.schema, _jobs_columns()),
@@ -75,7 +75,7 @@ def _jobs_columns() -> list[Column[Any]]:
         Column("attempts", Integer),
         #: whole Unix seconds; null = not reserved
         Column("reserved_at", BigInteger),
-        #: whole Unix seconds; for a job that our worker has reserved, the mark of its lease (``lease_tags``)
+        #: whole Unix seconds; for a job that our worker has reserved, the mark of its lease (``statements.mark_of``)
         Column("available_at", BigInteger),
         Column("created_at", BigInteger),
     ]
@@ -103,25 +103,27 @@ def _table(name: str, schema: str, columns: list[Column[Any]]) -> Table:
 
 #: by Laravel's own names
 USUAL = tables_of(TableNames())
+
+
 # The schema of the existing tables: Laravel's have changed over the years.
 
-#: the most attempts that the table of the newest Laravel holds, and our own
+#: most attempts that the tables of the newest Laravel, and ours, hold
 MOST_ATTEMPTS = 65535
-#: the largest number by type of the column: signed, unsigned
+#: the largest numbers by column type: signed, unsigned
 _LARGEST = {"TINYINT": (127, 255), "SMALLINT": (32767, MOST_ATTEMPTS)}
-#: those that we make, by their usual names
+#: those that we create, by their usual names
 TABLES = ("jobs", "failed_jobs", "cache", "cache_locks")
-#: without these nothing works; the others are for jobs of some kinds
+#: without these nothing works; the others are for some kinds of jobs
 REQUIRED = TABLES[:3]
 #: the settings that give them other names
 _KEYS = {"jobs": "jobs_table", "failed_jobs": "failed_table", "cache": "cache_table", "cache_locks": "lock_table"}
-_OTHER_NAME = "if another program has made it, name ours by [connection] {} (docs/producers.md#names-of-tables)"
-_NO_UUID = "as before Laravel 8: add it, varchar(255), unique, and give every row its own"
+_OTHER_NAME = "if another program created it, name ours by [connection] {} (docs/producers.md#names-of-tables)"
+_NO_UUID = "as before Laravel 8: add it, varchar(255), unique, and fill it in every row"
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What we need to know about ``jobs``: ``most_attempts`` is the largest number that its column holds."""
+    """What we must know about ``jobs``: ``most_attempts`` is the largest number that its column holds."""
 
     most_attempts: int
 
@@ -145,11 +147,11 @@ def oddity_of(connection: Connection, table: Table) -> str:
     most = schema_of(connection, table).most_attempts
     if most > 255:
         return ""
-    return f"the column attempts of {table.name} is tinyint, as before Laravel 13: a job's {most}th attempt fails it"
+    return f"the column attempts of {table.name} is tinyint, as before Laravel 13: a job fails at its {most}th attempt"
 
 
 def missing(connection: Connection, tables: Tables) -> str:
-    """The first table that is needed and missing; empty if none is."""
+    """The first required table that is missing; empty if none is."""
     names = [tables.table(usual) for usual in REQUIRED]
     there = inspect(connection).has_table
     return next((table.name for table in names if not there(table.name, schema=table.schema)), "")
@@ -163,7 +165,7 @@ def _columns(connection: Connection, table: Table) -> dict[str, Any]:
 def _problems(usual: str, table: Table, columns: Mapping[str, Any]) -> Iterator[str]:
     missing, name = sorted(table.columns.keys() - columns.keys()), table.name
     if usual == "jobs" and "reserved" in columns:
-        yield f"the table {name} has a column `reserved`, as of Laravel 5.2: migrate it to Laravel 5.3 or later"
+        yield f"the table {name} has a column `reserved`, as in Laravel 5.2: migrate it to Laravel 5.3 or later"
     elif usual == "failed_jobs" and missing == ["uuid"]:
         yield f"the table {name} has no column uuid, {_NO_UUID}"
     elif missing:

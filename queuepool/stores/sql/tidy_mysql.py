@@ -1,4 +1,4 @@
-"""A PyMySQL connection with some faults corrected. Imported only where MySQL or MariaDB is the store."""
+"""A PyMySQL connection with some faults corrected. Imported only if MySQL or MariaDB is the store."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _SILENT = 1159
 
 
 class Tidy(Connection):  # type: ignore[misc]
-    """PyMySQL's own leaves a Unix socket open if the connect fails, and sends statements that are too large.
+    """Closes the Unix socket of a failed connect, and refuses statements that are too large: PyMySQL does neither.
 
-    The server then closes the connection in mid-statement, as if it had gone away.
+    The server would close the connection in the middle of such a statement, as if it had gone away.
     """
 
     #: most bytes of a statement; ``None``: not yet known
@@ -25,7 +25,7 @@ class Tidy(Connection):  # type: ignore[misc]
     def _execute_command(self, command: int, sql: str | bytes) -> None:
         raw = sql.encode(self.encoding) if isinstance(sql, str) else sql
         if self.most_bytes and len(raw) >= self.most_bytes:
-            words = f"a statement of {len(raw)} bytes is more than the server's max_allowed_packet, {self.most_bytes}"
+            words = f"a statement of {len(raw)} bytes exceeds the server's max_allowed_packet, {self.most_bytes}"
             raise pymysql.DataError(_TOO_LARGE, words)
         super()._execute_command(command, raw)
 
@@ -35,8 +35,8 @@ class Tidy(Connection):  # type: ignore[misc]
         except pymysql.OperationalError as error:
             if not isinstance(error.__context__, TimeoutError):
                 raise
-            # Not a lost connection, which would be opened again: that would wait for the silent server twice.
-            raise pymysql.OperationalError(_SILENT, "the server says nothing") from error
+            # Not as a lost connection, which would be opened again: that would wait for the silent server twice.
+            raise pymysql.OperationalError(_SILENT, "the server does not respond") from error
 
     def connect(self, sock: socket.socket | None = None) -> None:
         if sock is None and self.unix_socket:
@@ -47,5 +47,5 @@ class Tidy(Connection):  # type: ignore[misc]
             except OSError as error:
                 sock.close()
                 raise pymysql.OperationalError(2002, f"cannot connect: {error.strerror or error}") from error
-            self._secure = True  # as PyMySQL sets it for a socket that it has opened itself
+            self._secure = True  # as PyMySQL does for a socket that it opens itself
         super().connect(sock)

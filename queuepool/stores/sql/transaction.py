@@ -1,4 +1,4 @@
-"""One transaction on one connection; and a replaced SQLite file, in which jobs that came from it are settled."""
+"""One transaction on one connection; and a replaced SQLite file, in which jobs reserved from it are settled."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def file_of(connection: Connection) -> FileConnection | None:
 def in_current_file(work: Callable[[Connection], T], connection: Connection) -> T:
     """Do ``work`` after checking the file again, now under its write lock. Raises ``StoreDown`` if it was replaced.
 
-    So a program that replaces the file under that lock has everything that is in it.
+    So a program that replaces the file while holding that lock loses nothing.
     """
     if (file := file_of(connection)) and not file.is_current:
         raise StoreDown(f"the file {file.path} was moved or replaced meanwhile")
@@ -47,9 +47,9 @@ def in_current_file(work: Callable[[Connection], T], connection: Connection) -> 
 
 
 class FormerFile:
-    """A file that has lost its name, through the connection that is still open.
+    """A file that has lost its name, used through the connection that is still open.
 
-    Its jobs are settled in it, wherever it was moved to. It is never opened again, since its path leads to another.
+    Its jobs are settled in it, wherever it was moved. It is never opened again, since its path leads to another file.
     """
 
     def __init__(self, connection: Connection, file: FileConnection) -> None:
@@ -65,7 +65,7 @@ class FormerFile:
         return time.monotonic() - self._used
 
     def transaction(self, work: Callable[[Connection], T]) -> T:
-        """As ``Client.transaction``, without a retry. Raises ``StoreError``."""
+        """As ``SqlClient.transaction``, without a retry. Raises ``StoreError``."""
         try:
             return carry_out(self._connection, work, self.close)
         except exc.SQLAlchemyError as error:
@@ -85,15 +85,15 @@ class FormerFile:
 
 
 def former_of(connection: Connection, file: FileConnection, migrate: str) -> FormerFile:
-    """The former file. Raises ``StoreDown`` as long as no other file has taken its place: it may come back."""
+    """The former file. Raises ``StoreDown`` while no other file has taken its place, as it may come back."""
     if not file.path.exists():
-        raise StoreDown(f"there is no file {file.path}: put it back, or make it with `{migrate}`")
+        raise StoreDown(f"there is no file {file.path}: put it back, or create it with `{migrate}`")
     return FormerFile(connection, file)
 
 
 def _begin_of(connection: Connection) -> str:
     if connection.dialect.name == "sqlite":
-        return "BEGIN IMMEDIATE"  # otherwise it learns in mid-transaction that others write, too late to wait
+        return "BEGIN IMMEDIATE"  # else it would learn in mid-transaction that others write, too late to wait
     return postgresql.begin_lent(connection) if postgresql.is_lent(connection) else "BEGIN"
 
 
@@ -101,5 +101,5 @@ def _roll_back(connection: Connection, drop: Callable[[], object]) -> None:
     try:
         connection.exec_driver_sql("ROLLBACK")
     except exc.SQLAlchemyError:
-        # The end of the connection rolls it back. The connection must not be reused: it would refuse every statement.
+        # Closing the connection rolls back. It must not be reused, as it would refuse every statement.
         drop()

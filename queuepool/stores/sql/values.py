@@ -1,6 +1,6 @@
 """Values in Laravel's table ``cache``: its own, the pools' notices, the history, and the jobs' states and tallies.
 
-Those that have an owner are in ``locks``. Source: Illuminate/Cache/DatabaseStore.php (13.x).
+Values with an owner are in ``locks``. Source: Illuminate/Cache/DatabaseStore.php (13.x).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
-from queuepool.stores.sql.locks import SqlLocks
+from queuepool.stores.sql.locks import LAST_SECOND, SqlLocks
 from queuepool.stores.sql.names import is_name
 from queuepool.stores.values import (
     MAX_KEPT,
@@ -39,9 +39,8 @@ from queuepool.stores.values import (
 
 #: seconds: Laravel's "forever", and how long it counts a job's exceptions
 _FOREVER, _DAY = 315_360_000, 86_400
-_LAST = 2**31 - 1
-#: names in one question: a database takes only so many parameters
-_ASKED = 10_000
+#: names in one query: the number of parameters is limited
+_NAMES_PER_QUERY = 10_000
 #: most notices that are read
 _MOST_NOTICES = 1000
 #: most states that one transaction removes
@@ -50,7 +49,7 @@ _TALLIES = frozenset(field.name for field in fields(Tallies))
 
 
 class SqlValues(SqlLocks):
-    """The contract is ``stores.values.Values``. Ours have Laravel's prefix, too: no other application sees them.
+    """The contract is ``stores.values.Values``. Our keys have Laravel's prefix too, so no other application sees them.
 
     A job's exceptions are counted where Laravel counts them, so that both sides' attempts count towards its
     ``maxExceptions``. Source: Queue/Worker.php, markJobAsFailedIfWillExceedMaxExceptions (13.x).
@@ -67,8 +66,8 @@ class SqlValues(SqlLocks):
     def get(self, names: Sequence[str]) -> list[bytes | None]:
         def read(connection: Connection) -> dict[str, bytes]:
             found: dict[str, bytes] = {}
-            for first in range(0, len(names), _ASKED):
-                found |= self._some(connection, names[first : first + _ASKED])
+            for first in range(0, len(names), _NAMES_PER_QUERY):
+                found |= self._some(connection, names[first : first + _NAMES_PER_QUERY])
             return found
 
         found = self._client.ask(read)
@@ -84,7 +83,7 @@ class SqlValues(SqlLocks):
             self.put_within(connection, name, value.decode(), _FOREVER)
             kept = connection.execute(select(self._cache.c.key).where(self._cache.c.key == name)).scalar_one()
             if kept != name:
-                raise StoreError(f"the database takes the key {name!r} for {kept!r}, which is there (its collation)")
+                raise StoreError(f"the database's collation treats the key {name!r} as the existing {kept!r}")
 
         self._client.transaction(work)
 
@@ -129,7 +128,7 @@ class SqlValues(SqlLocks):
         return self._client.ask(read)
 
     def _texts(self, connection: Connection, notices: ColumnElement[bool]) -> list[Any]:
-        """The notices that are none too large, and not too many; the sizes first, so that no other is sent."""
+        """The notices, except those that are too large or too many; sizes come first, so that no others are sent."""
         key, value, size = self._cache.c.key, self._cache.c.value, func.length(self._cache.c.value)
         sizes = connection.execute(select(key, size).where(notices, size <= MAX_NOTICE)).all()
         sums = zip(sizes, accumulate(length for _, length in sizes), strict=True)
@@ -159,7 +158,7 @@ class SqlValues(SqlLocks):
         def read(connection: Connection) -> History:
             is_of_grain = key.startswith(f"{self._history_start}{grain}:", autoescape=True)
             living = self._is_living(connection)
-            # The keys first, as of another writer's texts any may be too large.
+            # The keys and sizes first, as another writer's text may be too large.
             rows = connection.execute(select(key, size).where(is_of_grain, living)).all()
             sound = [name for name, length in rows if length <= MAX_KEPT and self._bucket(grain, name) in wanted]
             ignored = sum(length > MAX_KEPT for _, length in rows)
@@ -204,7 +203,7 @@ class SqlValues(SqlLocks):
         return self._client.transaction(remove)
 
     def add_states(self, connection: Connection, states: Sequence[StateRecord]) -> None:
-        """Write the first states of new jobs, which are kept equally long, in the caller's transaction."""
+        """Write the first states of new jobs, all with the same lifetime, in the caller's transaction."""
         rows = [{"name": self._state_key(connection, state.job_id), "text": state.text.decode()} for state in states]
         if rows:
             words: dict[str, Any] = {"key": bindparam("name"), "value": bindparam("text")}
@@ -221,7 +220,7 @@ class SqlValues(SqlLocks):
     # Tallies
 
     def count(self, connection: Connection, job_id: str, tally: str) -> int:
-        """Raise this tally of the job by one, if one is named, in the caller's transaction; returns it."""
+        """Raise this tally of the job by one, if one is named, in the caller's transaction; returns the new number."""
         if not tally:
             return 0
         if tally == "exceptions":
@@ -237,7 +236,7 @@ class SqlValues(SqlLocks):
 
     def counts(self, job_id: str) -> Tallies:
         def look(connection: Connection) -> Tallies:
-            # An older pool counts exceptions here, too.
+            # An older pool counts exceptions here too.
             ours = Tallies(**_counts_in(self._value(connection, self._tallies(connection, job_id))))
             laravels = _number(self._value(connection, self._exceptions(connection, job_id)))
             return replace(ours, exceptions=ours.exceptions + laravels)
@@ -268,17 +267,17 @@ class SqlValues(SqlLocks):
         return bytes_of(value).decode("utf-8", "replace")
 
     def _is_living(self, connection: Connection) -> ColumnElement[bool]:
-        """Whether the time of a value is not over."""
+        """Whether a value has not expired."""
         return self._cache.c.expiration > Clock(connection.dialect).past()
 
 
 def _start_of(cache: Table, most: int = MAX_VALUE) -> ColumnElement[Any]:
-    """As many characters of a value: others can write, too, and what is longer is none of ours."""
+    """The first ``most`` characters of a value: others can write too, and longer values are not ours."""
     return func.substr(cache.c.value, 1, most)
 
 
 def _counts_in(value: str) -> dict[str, int]:
-    """Our tallies of a job; none if the value is damaged."""
+    """Our tallies of a job; empty if the value is damaged."""
     try:
         found = json.loads(value or "{}").items()
     except (ValueError, RecursionError, AttributeError):
@@ -297,7 +296,7 @@ def _now(connection: Connection) -> int:
 
 
 def ends(connection: Connection, lifetime: float) -> dict[str, ColumnElement[Any]]:
-    """The column that says when a value ends which lives for ``lifetime`` seconds from now."""
+    """The column with the end of a value that lives for ``lifetime`` seconds from now."""
     # Before Laravel 13 the column has four bytes, and "forever" does not fit from 2028 on.
     end = Clock(connection.dialect).up(lifetime)
-    return {"expiration": case((end < _LAST, end), else_=_LAST)}
+    return {"expiration": case((end < LAST_SECOND, end), else_=LAST_SECOND)}

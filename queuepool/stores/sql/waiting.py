@@ -1,4 +1,4 @@
-"""Waiting for jobs: a table cannot block, so each database is watched in its cheapest way.
+"""Waiting for jobs: a table cannot block, so each database is watched in the cheapest way it offers.
 
 PostgreSQL notifies of pushes (NOTIFY), SQLite counts others' commits in its file, and elsewhere the queue is polled.
 """
@@ -17,10 +17,10 @@ from queuepool.stores.sql.transaction import file_of
 from queuepool.unix.originals import sleep
 from queuepool.unix.readiness import is_readable
 
-#: polling may take this share of the time, so that a queue full of delayed jobs is polled less often
-_PART = 0.05
+#: the share of time that polling may take; a queue full of delayed jobs is polled less often
+_POLLING_SHARE = 0.05
 #: seconds between looks at a file that has not changed: a delayed job that came during the wait becomes due
-_LOOK = 0.25
+_LOOK_PERIOD = 0.25
 
 IsReady = Callable[[Connection], bool]
 
@@ -46,12 +46,12 @@ class Polling:
                 return
             cost = time.monotonic() - began
             pause = min(pause * 1.1, self._longest)
-            # The lower of two costs: the first may include a connect, and any may meet a busy moment.
-            sleep(min(max(pause, min(cost, before) / _PART), remaining))
+            # The lower of the last two costs: the first may include a connect, and any may fall into a busy moment.
+            sleep(min(max(pause, min(cost, before) / _POLLING_SHARE), remaining))
             before = cost
 
     def _is_other(self, connection: Connection) -> bool:
-        """Whether the database was replaced: the next verb finds out by which."""
+        """Whether the database was replaced: the next verb opens the new one."""
         return False
 
     def _is_worth_a_query(self, connection: Connection) -> bool:
@@ -59,7 +59,7 @@ class Polling:
 
 
 class CountingCommits(Polling):
-    """SQLite's count of others' commits takes one system call or none, so it can be polled often."""
+    """Polls SQLite's count of others' commits often, as reading it takes at most one system call."""
 
     def __init__(self) -> None:
         super().__init__(0.001, 0.012)
@@ -81,7 +81,7 @@ class CountingCommits(Polling):
         now = time.monotonic()
         is_worth_it = count != self._seen or now >= self._look_at
         if is_worth_it:
-            self._seen, self._look_at = count, now + _LOOK
+            self._seen, self._look_at = count, now + _LOOK_PERIOD
         return is_worth_it
 
 

@@ -66,7 +66,7 @@ REFUSED: dict[str, tuple[Words, str]] = {
     "B100 verb of 128 KiB": ([LONG], "there is no 'aaaa"),
     "B100 queue of 128 KiB": (["size", LONG], "is not a queue name"),
     "B100 option of 128 KiB": (["start", "--" + LONG[2:]], "there is no '--aaa"),
-    "B100 job of no name": (["push", ""], "is no name for a job"),
+    "B100 job of no name": (["push", ""], "is not a job name"),
     "B101 configuration twice": (["start", "-c", "a", "-c", "b"], "'--config': was given twice"),
     "B101 configuration from standard input": (["start", "-c", "-"], "'--config': must be a file"),
     "B101 configuration from a url": (["start", "-c", f"redis://:{SECRET}@h"], "'--config': must be a file"),

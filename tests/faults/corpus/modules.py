@@ -20,7 +20,7 @@ BROKEN: dict[str, tuple[str, str]] = {
     ),
     "B085 name of spaces": (f"{_IMPORT}job(' ')(lambda: None)", "a job needs a name"),
     "B085 not callable": (f"{_IMPORT}job('five')(5)", "'five' is not a function"),
-    "B085 generator": (f"{_IMPORT}@job('gen')\ndef gen(): yield", "a call of it would do nothing"),
+    "B085 generator": (f"{_IMPORT}@job('gen')\ndef gen(): yield", "calling it would do nothing"),
     "B085 async generator": (f"{_IMPORT}@job('gen')\nasync def gen(): yield", "'gen' is a generator"),
     "B085 generator of a class": (
         f"{_IMPORT}class Gen(Job, name='gen'):\n    def handle(self): yield", "'gen' is a generator"

@@ -126,7 +126,7 @@ def test_a_damaged_state_of_a_job_is_one_error(built, text):
     built.queue.push("default", [NewJob(payload(name), StateRecord(name, text.encode(), 60.0))])
 
     if text:  # an empty one is none
-        with pytest.raises(StoreError, match=f"what is kept as the state of job {name} is none"):
+        with pytest.raises(StoreError, match=f"the stored state of job {name} cannot be read"):
             found(built, name)
 
 

@@ -1,4 +1,4 @@
--- begin.lua: give each schedule a mark: its due times up to that second count as settled.
+-- begin.lua: give each schedule a mark: its due times up to now count as settled.
 -- Source:  none.
 -- KEYS     1 marks of schedules, hash: name -> JSON
 -- ARGV     1 now, whole Unix seconds   then for each schedule: its name, the digest of its rule

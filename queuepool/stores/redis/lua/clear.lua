@@ -1,11 +1,11 @@
 -- clear.lua: drop a queue's first jobs that hold no unique lock, and read those that may hold one.
 -- Source:  Illuminate/Queue/LuaScripts.php, clear (13.x)
 -- KEYS     1 ready list   2 delayed zset   3 reserved zset   4 notify list
--- ARGV     1 how many jobs at most   2 how many bytes at most, and one job   then the texts, one of which is in each job
---          that may hold a lock   then the Unix second until which the sender waits
--- Returns  how many there were, how many were dropped, then for each that may hold a lock: the number of its key, itself
--- Differs  Laravel's drops all at once and leaves their locks. A job and its lock end in one step here (drop_held.lua), and
---          no step is longer for a queue of a million. Ready jobs come last: while others are dropped, they become ready.
+-- ARGV     1 most jobs   2 most bytes, plus one job   then the texts, one of which is in each job that may hold a lock
+--          then the Unix second until which the sender waits
+-- Returns  how many there were, how many were dropped, then of each that may hold a lock: its key's number, the job
+-- Differs  Laravel's drops all at once and leaves their locks. Here a job and its lock go in one step (drop_held.lua);
+--          no step takes longer for a queue of a million. Ready jobs come last: meanwhile the others may become ready.
 --          Does nothing once its sender has given up.
 -- include: late
 local PAGE = 50

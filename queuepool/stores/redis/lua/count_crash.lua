@@ -1,7 +1,7 @@
--- count_crash.lua: raise the crashes of a job.
+-- count_crash.lua: raise a job's crashes by one.
 -- Source:  none.
 -- KEYS     1 the tallies
--- Returns  how many there are then
+-- Returns  the new number
 -- include: full
 write_nothing(KEYS[1])
 local crashes = redis.call('hincrby', KEYS[1], 'crashes', 1)

@@ -1,4 +1,4 @@
--- delete.lua: remove jobs that are done.
+-- delete.lua: remove done jobs.
 -- Source:  Illuminate/Queue/RedisQueue.php, deleteReserved (13.x)
 -- KEYS     the reserved zset of each queue
 -- ARGV     for each job: its queue's number, the tag of its worker, its receipt

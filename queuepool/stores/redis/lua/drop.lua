@@ -1,9 +1,9 @@
--- drop.lua: drop records of failed jobs, and no later ones of the same jobs, each with the unique locks that it still holds.
+-- drop.lua: drop records of failed jobs, not later ones of the same jobs, with the unique locks that they still hold.
 -- Source:  Illuminate/Queue/Failed/FailedJobProviderInterface.php, forget and flush (13.x)
 -- KEYS     1 failed jobs, hash   2 failed jobs by time, zset   then the locks
 -- ARGV     for each record: its id, its time, how many locks it holds, the owner of each
 -- Returns  how many there were
--- Differs  Laravel's goes by the id alone, and may drop a job that has failed again since it was read.
+-- Differs  Laravel's goes only by the id, and may drop a job that has failed again since it was read.
 -- include: release_lock
 local arg, lock, dropped = 1, 3, 0
 while arg <= #ARGV do

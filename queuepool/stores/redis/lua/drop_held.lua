@@ -1,9 +1,9 @@
 -- drop_held.lua: drop jobs of a queue, each together with its unique locks.
 -- Source:  Illuminate/Cache/LuaScripts.php, releaseLock (13.x)
 -- KEYS     1 ready list   2 delayed zset   3 reserved zset   4 notify list   then the locks
--- ARGV     for each job: the number of its key, itself, how many locks it holds, the owner of each ('' = any)
+-- ARGV     for each job: the number of its key, the job, how many locks it holds, the owner of each ('' = any)
 --          then the Unix second until which the sender waits
--- Returns  how many jobs were dropped: one that a worker has taken in between is elsewhere by now, and keeps its locks
+-- Returns  how many jobs were dropped: one that a worker has taken meanwhile stays, and keeps its locks
 -- include: late release_lock
 local arg, lock, dropped = 1, 5, 0
 while arg <= #ARGV do

@@ -5,7 +5,7 @@
 -- ARGV     1 test clock, '' = the server's   2 receipt   3 id   4 record, JSON; '' = keep none   5 its worker's tag
 --          then, if anything follows, the arguments of follow.lua
 -- Returns  1 and how many of the locks were there, or 0 when the lease was lost
--- Differs  Laravel deletes, then records, and a crash in between loses the job; keeps both of two jobs with one id.
+-- Differs  Laravel deletes, then records: a crash in between loses the job. Keeps both of two jobs with the same id.
 -- include: clock lease full release_lock note_state follow
 write_nothing(KEYS[1])
 if not is_held(redis.call('zscore', KEYS[1], ARGV[2]), tonumber(ARGV[5])) then return 0 end

@@ -1,4 +1,4 @@
--- finish.lua: remove a job that is done, and write what follows from it, both or neither.
+-- finish.lua: remove a done job and write its ending, both or neither.
 -- Source:  Illuminate/Queue/CallQueuedHandler.php, call (13.x)
 -- KEYS     1 reserved zset   then, if anything follows, the keys of follow.lua
 -- ARGV     1 receipt   2 its worker's tag   then, if anything follows, the arguments of follow.lua

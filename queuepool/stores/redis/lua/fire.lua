@@ -1,11 +1,11 @@
 -- fire.lua: push the job of a schedule, once for each of its due times.
 -- Source:  Illuminate/Queue/LuaScripts.php, push; Illuminate/Cache/RedisLock.php, acquire (13.x)
 -- KEYS     1 marks of schedules, hash: name -> JSON   2 ready list   3 notify list   4 the lock, if there is one
--- ARGV     1 the schedule   2 the due time, whole Unix seconds   3 payload, '' = only settle the time
+-- ARGV     1 the schedule   2 the due time, whole Unix seconds   3 payload, '' = only settle the due time
 --          4 the lock's owner   5 seconds that it lasts
--- Returns  the result (pushed, held, passed, settled, full) and the mark before, as JSON; nothing if there is no mark
--- Differs  Laravel locks each minute of a schedule by the clocks of its hosts, then pushes. A full server is a result and
---          no error, so that the steward can say whose job has no room.
+-- Returns  the result (pushed, held, passed, settled, full) and the former mark, as JSON; nothing if there is no mark
+-- Differs  Laravel locks each minute of a schedule by the clocks of its hosts, then pushes. A full server is a result,
+--          not an error, so that the steward can name the schedule whose job has no room.
 -- include: mark full
 local text = redis.call('hmget', KEYS[1], ARGV[1])[1]
 local mark, due = mark_in(text), tonumber(ARGV[2])

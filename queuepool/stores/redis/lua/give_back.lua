@@ -1,6 +1,6 @@
 -- give_back.lua: return reserved jobs that never began to the head of their queue, with their former attempts.
 -- Source:  none; in Laravel they wait for retry_after.
--- KEYS     1 ready list   2 reserved zset   3 notify list   4 tallies of which the crashes are raised, if there are any
+-- KEYS     1 ready list   2 reserved zset   3 notify list   4 tallies whose crashes are raised; none = raise none
 -- ARGV     for each job, oldest first: the tag of its worker, its receipt
 -- Returns  for each job 1, or 0 when its lease was lost
 -- include: lease splice tokens full

@@ -1,8 +1,8 @@
--- held_locks.lua: who holds locks, and for how long.
+-- held_locks.lua: the owners of locks, and when they expire.
 -- Source:  none.
 -- KEYS     the locks
 -- ARGV     1 most bytes of an owner
--- Returns  for each: its owner, and the milliseconds until it ends (-1 = never, -2 = it is free)
+-- Returns  for each: its owner, and the milliseconds until it expires (-1 = never, -2 = it is free)
 local found = {}
 for i, key in ipairs(KEYS) do
   local owner = redis.pcall('get', key)

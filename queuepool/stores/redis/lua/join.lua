@@ -2,10 +2,10 @@
 -- Source:  none.
 -- KEYS     1 the tags, zset
 -- ARGV     1 test clock, '' = the server's   2 retry_after, seconds   3 how many tags there are
---          4 the tag that the lot fell on, from 1 on   5 the tag to retire, 0 = none
+--          4 a random tag to begin with, from 1 on   5 the tag to retire, 0 = none
 -- Returns  the tag, from 1 on
--- By lot, as a counter repeats itself after a failover to a replica that lags, and after a flush: then two living
--- workers would have one tag.
+-- Random, as a counter would repeat after a flush, or a failover to a replica that lags: then two living workers would
+-- have the same tag.
 -- include: clock full tags
 local now, most, tag = clock(ARGV[1]), tonumber(ARGV[3]) - 1, tonumber(ARGV[4])
 write_nothing(KEYS[1])

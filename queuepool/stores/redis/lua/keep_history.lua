@@ -1,4 +1,4 @@
--- keep_history.lua: keep a pool's text of one bucket of time.
+-- keep_history.lua: keep a pool's text for one bucket of time.
 -- Source:  none.
 -- KEYS     1 the bucket, hash
 -- ARGV     1 the writer   2 its text   3 seconds that the bucket is kept from now on

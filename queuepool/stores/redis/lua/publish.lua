@@ -1,4 +1,4 @@
--- publish.lua: publish a pool to every host.
+-- publish.lua: publish a pool's notice to all hosts.
 -- Source:  none.
 -- KEYS     1 the pools' notices, hash
 -- ARGV     1 the pool   2 its notice, JSON

@@ -1,6 +1,6 @@
 -- push_with.lua: add jobs with a delay, with their states, or under a unique lock: all or nothing.
 -- Source:  Illuminate/Queue/LuaScripts.php, push and later; Illuminate/Cache/RedisLock.php, acquire (13.x)
--- KEYS     1 ready list   2 notify list, or with a delay: 1 delayed zset   then the state of each job, if they are
+-- KEYS     1 ready list   2 notify list; with a delay instead: 1 delayed zset   then the state of each job, if they are
 --          tracked   then the lock, if there is one
 -- ARGV     1 test clock, '' = the server's   2 delay, seconds, 0 = none   3 the stewards' channel
 --          4 how many jobs   5 the lock's owner, '' = no lock   then the payloads
@@ -9,7 +9,7 @@
 -- Returns  1, or 0 when the lock is held: nothing was added
 -- Differs  Laravel takes the lock, then pushes: a crash in between loses every later dispatch of the job. Delays are by
 --          the server's clock, with fractions of a second; two jobs are never merged; the stewards are notified. The
---          state is written with the job, so it is never unknown to its producer.
+--          state is written with the job, so its producer always finds it.
 -- include: clock put wake note_state
 local delay, count, owner = tonumber(ARGV[2]), tonumber(ARGV[4]), ARGV[5]
 local due = delay > 0 and clock(ARGV[1]) + delay

@@ -1,7 +1,7 @@
--- quarantine.lua: move a reserved payload that the worker found not to be a job to the quarantine.
+-- quarantine.lua: move to the quarantine a reserved payload that the worker found not to be a job.
 -- Source:  none; Laravel's pop loses such a payload.
 -- KEYS     1 reserved zset   2 quarantine list
--- ARGV     1 test clock, '' = the server's   2 receipt   3 why, one word   4 its worker's tag
+-- ARGV     1 test clock, '' = the server's   2 receipt   3 reason, one word   4 its worker's tag
 -- Returns  1, or 0 when the lease was lost
 -- include: clock lease splice full
 write_nothing(KEYS[1])

@@ -2,7 +2,7 @@
 -- Source:  none.
 -- KEYS     the buckets, hashes
 -- ARGV     1 most bytes of a text   2 most texts of a bucket
--- Returns  {texts left out, {writer, text, ...} of each bucket ...}
+-- Returns  {how many texts were omitted, {writer, text, ...} of each bucket ...}
 local found, left_out = {0}, 0
 for _, key in ipairs(KEYS) do
     local texts = {}

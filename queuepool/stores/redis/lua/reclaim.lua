@@ -1,4 +1,4 @@
--- reclaim.lua: give back what a worker reserved without ever reading the reply (it was lost, or the worker died first).
+-- reclaim.lua: give back what a worker reserved without reading the reply (it was lost, or the worker died first).
 -- Source:  none; in Laravel such a job waits for retry_after.
 -- KEYS     1 ready list   2 reserved zset   3 notify list
 -- ARGV     1 test clock, '' = the server's   2 retry_after, seconds   3 the worker's tag

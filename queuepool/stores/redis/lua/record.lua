@@ -1,12 +1,12 @@
 -- record.lua: store the record of a job that failed on another server.
 -- Source:  none.
 -- KEYS     1 failed jobs, hash   2 failed jobs by time, zset
--- ARGV     1 test clock, '' = the server's   2 id   3 record, JSON   4 how that ends: with the failure's own id
+-- ARGV     1 test clock, '' = the server's   2 id   3 record, JSON   4 the end of that JSON, with the failure's own id
 --          5 the failure's own id
 -- Returns  1, or 0 when this failure is already recorded
 -- include: clock full
--- Any number of jobs may have one id. No more of their records are looked at; the others have the failures' own ids.
--- All of them are, since a retry may have dropped an earlier one meanwhile.
+-- Any number of jobs may have the same id. Only so many of their records are looked at; others have the failures' ids.
+-- All of these are, since a retry may have dropped an earlier one meanwhile.
 local NUMBERED = 32
 local names, free = {ARGV[2]}, nil
 for number = 2, NUMBERED do names[number] = ARGV[2] .. '-' .. number end

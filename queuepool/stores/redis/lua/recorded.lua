@@ -1,6 +1,6 @@
--- recorded.lua: remove a failure from the outbox, as the failed store has it.
+-- recorded.lua: remove from the outbox a failure that the failed store has recorded.
 -- Source:  none.
--- KEYS     1 records that wait, hash   2 their ids by time, zset
+-- KEYS     1 waiting records, hash   2 their ids by time, zset
 -- ARGV     1 the failure's id
 -- Returns  1, or 0 when it was not there
 redis.call('hdel', KEYS[1], ARGV[1])

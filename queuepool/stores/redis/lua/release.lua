@@ -6,7 +6,7 @@
 --          7 its state; none = not tracked   8 seconds that the state is kept
 -- Returns  1, or 0 when the lease was lost
 -- Differs  fenced: Laravel's makes a second copy of a job that another worker holds; without a delay the job is in the
---          ready list at once, not at the next poll; counts exceptions and crashes in the same step.
+--          ready list at once, not after the next poll; counts exceptions and crashes in the same step.
 -- include: clock lease put wake tokens full note_state
 local now, delay, receipt = clock(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
 write_nothing(KEYS[3])

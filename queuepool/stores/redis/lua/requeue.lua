@@ -1,6 +1,6 @@
 -- requeue.lua: put a quarantined payload at the tail of its queue, unchanged or repaired, under its unique lock.
 -- Source:  none.
--- KEYS     1 quarantine list   2 ready list   3 notify list   4 the lock; none = it has none
+-- KEYS     1 quarantine list   2 ready list   3 notify list   4 the lock; none = it has no lock
 -- ARGV     1 the quarantined entry   2 the payload to put on the queue   3 the lock's owner   4 seconds that it lasts
 -- Returns  1, 0 when there is no such entry, or -1 when another job holds the lock
 -- include: tokens take_lock

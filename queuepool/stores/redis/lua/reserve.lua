@@ -1,4 +1,4 @@
--- reserve.lua: settle what is done, stage what is due, reserve the oldest jobs in strict queue priority.
+-- reserve.lua: remove done jobs, stage due ones, reserve the oldest in strict queue priority.
 -- Source:  Illuminate/Queue/LuaScripts.php, pop and migrateExpiredJobs (13.x). Same bytes on the wire.
 -- KEYS     1 the tags, zset   then for each queue: ready list, delayed zset, reserved zset, notify list, quarantine
 -- ARGV     1 test clock, '' = the server's   2 retry_after, seconds   3 the worker's tag   4 most jobs
@@ -9,8 +9,8 @@
 --          payloads, {queue's number, the server's error, ...}, seconds to the next due job or ''
 -- Differs  checks before it takes: a payload that cannot be a job goes to the quarantine, Laravel's pop loses it;
 --          splices `attempts`, where Laravel rewrites the payload; the server's clock; bounded batches;
---          corrects the number of wake-up tokens; a wrong type of one queue does not stop the others; refuses a
---          retired tag, whose worker has given up on this call.
+--          corrects the number of wake-up tokens; a queue with a key of the wrong type does not stop the others;
+--          refuses a retired tag, whose worker has given up on this call.
 -- include: clock lease put splice tokens stage refusal full tags
 local STAGED_AT_MOST = 100
 -- jobs that are taken in one step, and bytes after which it stops, however many were requested

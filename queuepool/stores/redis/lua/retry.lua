@@ -3,9 +3,9 @@
 -- KEYS     1 failed jobs, hash   2 failed jobs by time, zset   3 ready list   4 notify list
 --          then the job's state, if it is tracked   then the lock, if it has one
 -- ARGV     1 id   2 payload   3 the record's time   4 the state; '' = not tracked   5 seconds that it is kept
---          6 the lock's owner; '' = it has none   7 seconds that it lasts
+--          6 the lock's owner; '' = it has no lock   7 seconds that it lasts
 -- Returns  1, 0 when the record is gone, or -1 when another job holds the lock
--- Differs  one step: Laravel pushes, then forgets. And it takes no lock: the job would run beside another of its kind.
+-- Differs  one step: Laravel pushes, then forgets; and it takes no lock, so the job may run beside its duplicate.
 -- include: splice tokens note_state take_lock
 if tonumber(redis.call('zscore', KEYS[2], ARGV[1]) or '') ~= tonumber(ARGV[3]) then return 0 end
 redis.call('llen', KEYS[3])

@@ -2,7 +2,7 @@
 -- Source:  none; invisible to Laravel.
 -- KEYS     for each job: its queue's reserved zset, its state
 -- ARGV     for each job: its receipt, the tag of its worker, its state as text, seconds that this is kept
--- Returns  how many were written: a job whose lease was lost has another state by now
+-- Returns  how many were written: a job whose lease was lost has a newer state by now
 -- include: lease refusal full note_state
 write_nothing(KEYS[1])
 local written = 0

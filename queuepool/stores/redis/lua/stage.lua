@@ -3,7 +3,7 @@
 -- KEYS     for each queue: ready list, delayed zset, reserved zset, notify list
 -- ARGV     1 test clock, '' = the server's   2 most jobs
 -- Returns  how many were moved, seconds to the next due job or '', the clock in Unix seconds
--- Differs  bounded (500,000 rows at once would stall every client for seconds); wakes exactly as many
+-- Differs  bounded (500,000 jobs at once would stall every client for seconds); wakes exactly as many
 --          workers as jobs; the server's clock.
 -- include: clock tokens stage refusal full
 local now, most, next_due = clock(ARGV[1]), tonumber(ARGV[2]), nil

@@ -14,13 +14,13 @@ from sqlalchemy import Table
 
 from queuepool.stores.sql.tables import Tables
 
-#: bytes of a table's name in an index's, so that PostgreSQL and MySQL do not refuse or cut it
+#: bytes of a table's name in the name of an index, so that PostgreSQL and MySQL do not cut or refuse it
 _LONGEST = 28
 
 
 @cache
 def statements_of(database: str) -> Mapping[str, list[str]]:
-    """The statements for this database, by the name of the table that they create."""
+    """The statements for this database, by the table that they create."""
     family = "mysql" if database == "mariadb" else database
     text = (files(__package__) / f"{family}.sql").read_text()
     _, *parts = re.split(r"^-- (\w+)\n", text, flags=re.MULTILINE)
@@ -30,7 +30,7 @@ def statements_of(database: str) -> Mapping[str, list[str]]:
 def renamed(statement: str, usual: str, table: Table) -> str:
     """The statement for a table of another name, whose indexes are named after it as Laravel's are.
 
-    Names are quoted in all statements; what is a name here has been checked to be one (``config.values.table``).
+    All statements quote names; these were checked before (``config.values.table``).
     """
     place = f'"{table.schema}".' if table.schema else ""
     named = re.sub(rf'(["`]){usual}\1', rf"{place}\g<1>{table.name}\g<1>", statement)
@@ -38,6 +38,6 @@ def renamed(statement: str, usual: str, table: Table) -> str:
 
 
 def new_file_of(tables: Tables) -> Iterator[str]:
-    """The statements for a new file of SQLite's."""
+    """The statements for a new SQLite file."""
     for usual, statements in statements_of("sqlite").items():
         yield from (renamed(statement, usual, tables.table(usual)) for statement in statements)

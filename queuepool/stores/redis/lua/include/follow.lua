@@ -1,5 +1,5 @@
--- What follows the end of a job, in the same step: its unique locks are released, Laravel learns how it ended, and so do
--- those that follow a tracked job.
+-- Write the ending of a job in the step that ends it: release its unique locks, push the outcome for Laravel, set the
+-- state of a tracked job.
 -- KEYS[key]: ready list of the outcome, its notify list, the job's state, then the locks. ARGV[arg]: the outcome's
 -- payload ('' = none), the state ('' = none), seconds that it is kept, then the owner of each lock ('' = any).
 -- Returns how many of the locks were there.

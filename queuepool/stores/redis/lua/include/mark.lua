@@ -1,4 +1,4 @@
--- The mark of a schedule, from its JSON; nothing for a damaged text, which counts as no mark (Mark.from_text).
+-- The mark of a schedule, from its JSON; nil for a damaged text, which counts as no mark (Mark.from_text).
 local function is_second(value)
   return type(value) == 'number' and value >= 0 and value < 2 ^ 40 and value == math.floor(value)
 end

@@ -1,6 +1,6 @@
--- Add to a sorted set without merging: two byte-identical payloads would become one job. Blanks, which JSON ignores, make
--- them different: some spaces, and where others have those, a number written in blanks. With one space more for each try,
--- a thousand identical payloads would take a million tries.
+-- Add to a sorted set without merging: two byte-identical payloads would become one job. Blanks, which JSON ignores,
+-- make them different: first some spaces, then, if others have those, a number written in blanks. With one more space
+-- for each try, a thousand identical payloads would take a million tries.
 local SPACES, BLANKS = 8, {' ', '\t', '\n', '\r'}
 
 local function in_blanks(number)

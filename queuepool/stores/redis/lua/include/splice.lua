@@ -1,6 +1,6 @@
 -- Change a payload's top-level `attempts` and no other byte. cjson would turn [] into {} and round numbers from 15
 -- digits on, so it may only verify a splice, never write one.
--- A job that was pushed with 65,535 attempts can be reserved once more.
+-- A job that was pushed with 65,535 attempts can be reserved one more time.
 local MAX_ATTEMPTS = 65535
 -- The server serves no other client while a script searches a payload: this many bytes take some tens of milliseconds.
 local MAX_SEARCHED = 1024 * 1024

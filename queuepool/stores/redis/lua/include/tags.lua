@@ -1,6 +1,6 @@
 -- The tags of workers: a sorted set by the Unix second until which no other worker may get the tag, renewed while in
--- use. A negative score: the tag is retired, and until that second no reserve under it is carried out, however late it
--- arrives.
+-- use. A negative score means that the tag is retired: until that second no reserve under it is carried out, however
+-- late it arrives.
 -- Seconds: how long a tag is kept beyond a lease, at least and at most; how long a request may be on its way.
 local KEPT, RENEWED, RETIRED = 300, 600, 3600
 

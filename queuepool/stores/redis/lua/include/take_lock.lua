@@ -1,4 +1,4 @@
--- Take a lock for some seconds, or keep it if this owner has it; whether it has it then.
+-- Take a lock for some seconds, or keep it if this owner has it; returns whether the owner has it now.
 local function take_lock(key, owner, seconds)
   local holder = redis.pcall('get', key)
   if holder and holder ~= owner then return false end
