@@ -1,4 +1,4 @@
-"""What is known of an attempt beside its verdict, for those that follow the job."""
+"""What is known of an attempt besides its verdict, for those that follow the job."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Run(NamedTuple):
     note: str = ""
     #: the value that the handler returned, as JSON; empty if there is none to keep
     result: str = ""
-    #: why it is not kept
+    #: why the result is not kept
     result_problem: str = ""
-    #: why the job was left out
+    #: why the job was skipped
     cancelled: str = ""
 
 
