@@ -452,4 +452,4 @@ def test_a_pool_with_a_wrong_password_waits_and_says_why(login, meddle):
         meddle(">CHANGE-worker")
         pool.wait_until_ready()
 
-    assert (1, 0) == (pool.log().count("does not accept"), pool.log().count("CHANGE-worker"))
+    assert (1, 0) == (pool.log().count("rejected the user or password"), pool.log().count("CHANGE-worker"))

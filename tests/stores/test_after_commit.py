@@ -181,6 +181,6 @@ def test_what_does_not_say_when_it_commits_is_refused(queue, own, sqlite_url):
         TypeError, match=r"^after_commit takes an SQLAlchemy .* not a sqlalchemy\.engine\.base\.Connection"
     ):
         send.using(after_commit=own.connection()).dispatch(order=1)
-    with pytest.raises(TypeError, match=r"not a sqlalchemy\.engine\.base\.Engine: other connections do not say when"):
+    with pytest.raises(TypeError, match=r"not a sqlalchemy\.engine\.base\.Engine: other connections do not report"):
         queue.after_commit(engine_of(sqlite_url))
     configure(queue)
