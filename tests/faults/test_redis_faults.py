@@ -162,11 +162,11 @@ def test_a_full_server_is_emptied_and_refuses_pushes_alone(away, own_server):
             away.push("ok")
         eventually(away.queue.stores.control.pools)
         place = ["--runtime-dir", str(away.path / "run"), *away.where]
-        told = eventually(lambda: (said := away.run("status", *place)).stdout.count("the store is full") and said)
+        told = eventually(lambda: (said := away.run("status", *place)).stdout.count("the store has been full") and said)
         metrics = away.run("metrics", *place).stdout
         checked = away.run("check", *away.flags(), check=False)
         own_server.say("CONFIG", "SET", "maxmemory", 0)
-        eventually(lambda: "the store is full" not in away.run("status", *place).stdout)
+        eventually(lambda: "the store has been full" not in away.run("status", *place).stdout)
 
     assert told.stdout.startswith("pool default: running ")
     assert 'queuepool_store_full{pool="default",connection="default"} 1' in metrics

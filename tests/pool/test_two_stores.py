@@ -170,7 +170,7 @@ def test_a_pool_begins_without_a_control_store_that_is_away_and_heeds_it_when_it
         eventually(lambda: ["default"] == statuses(site)["paused"])
         site.queue.stores.control.resume("default")
 
-    assert "work begins as if nothing was paused" in pool.log()
+    assert "work begins as if nothing were paused" in pool.log()
 
 
 def test_a_lone_worker_goes_on_while_the_control_store_is_away(with_control, own_server):
@@ -188,7 +188,7 @@ def test_a_restart_that_is_broadcast_after_a_start_without_the_control_store_is_
     site = with_control
     own_server.kill()
     with site.pool("--workers", "1", config=config(site), wait=False) as pool:
-        eventually(lambda: "work begins as if nothing was paused" in pool.log())
+        eventually(lambda: "work begins as if nothing were paused" in pool.log())
         own_server.start()
         eventually(lambda: None is statuses(site)["control_store_lost"])
         before = eventually(pool.workers)

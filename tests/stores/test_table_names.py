@@ -99,7 +99,7 @@ def test_migrate_and_check_use_them(settings, tmp_path):
 
     assert [f"created table {name}" for name in list(NAMES.values())[:4]] == made.stdout.splitlines()
     assert "nothing to do\n" == again.stdout
-    assert f"the tables Order, {NAMES['failed_table']}, laravel_cache are there" in checked.stdout
+    assert f"the tables Order, {NAMES['failed_table']}, laravel_cache exist" in checked.stdout
     with closing(engine_of(settings.url).connect()) as connection:
         assert "jobs" not in inspect(connection).get_table_names()
 

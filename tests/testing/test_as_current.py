@@ -20,7 +20,7 @@ def test_current_returns_the_pretended_job():
         assert (job.id, job.uuid, job.name, job.queue, job.attempts) == ("9", "9", "shop.send", "mail", 2)
         assert (job.stopping, job.extra, job.batch, job.verdict) == (True, {"tags": ["a"]}, None, None)
 
-    with pytest.raises(QueuepoolError, match=r"no job is running in this process: for a test, .*run_now.*as_current"):
+    with pytest.raises(QueuepoolError, match=r"no job is running in this process: in a test, .*run_now.*as_current"):
         current()
 
 

@@ -159,7 +159,7 @@ def test_errors_are_those_of_the_push_that_is_not_awaited(queue, store):
             await send.adispatch()
         with pytest.raises(TypeError):
             await send.abulk([{"order": 1}, {"none": 2}])
-        with pytest.raises(ValueError, match="no delay"):
+        with pytest.raises(ValueError, match="is not a delay"):
             await queue.alater(float("nan"), "ok")
         endless: list[object] = []
         endless.append(endless)
