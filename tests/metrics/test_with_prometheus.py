@@ -96,7 +96,7 @@ def test_each_panel_and_each_rule_shows_a_pool_as_it_is(site: Site, tmp_path: Pa
             site.queue.push("job-0002", {}, queue=LAST)
 
             eventually(lambda: found.values('queuepool_alert{kind="wait"}', "subject") == {LAST: 1.0}, TWO_LOOKS)
-            eventually(lambda: {expression_of("QueuepoolFailures")} == raised(found))
+            eventually(lambda: {expression_of("QueuepoolFailures")} == raised(found), TWO_LOOKS)
             [failed] = found.series(expression_of("QueuepoolFailures"))
             # A growth over some minutes needs two moments, 15 s apart.
             eventually(lambda: {SILENT} == {target for _, target in targets() if not found.series(target)}, TWO_LOOKS)
