@@ -136,7 +136,7 @@ def test_a_ca_without_what_python_3_13_demands_is_refused_with_what_to_do(tls):
     said = refusal(tls.url(ca="lax"))
 
     assert "CA cert does not include key usage extension" in said
-    assert said.endswith("issue the certificate again, as docs/security.md shows under TLS")
+    assert said.endswith("reissue the certificate as docs/security.md shows under TLS")
 
 
 def test_an_unknown_authority_is_not_trusted_by_default(good):
