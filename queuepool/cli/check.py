@@ -12,7 +12,7 @@ import click
 
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
-from queuepool.cli.check_parts import inspect_logs, inspect_programs, inspect_rights
+from queuepool.cli.check_parts import inspect_address, inspect_logs, inspect_programs, inspect_rights, inspect_schedules
 from queuepool.cli.options import CONNECTION, JSON, Where, located, option, parsed
 from queuepool.cli.peek import Peek
 from queuepool.cli.queues import age, untaken
@@ -169,8 +169,6 @@ def _boards(where: Where) -> Iterator[Finding]:
 def _addresses(where: Where) -> Iterator[Finding]:
     for pool in where.pools():
         if pool.listen:
-            from queuepool.cli.check_parts import inspect_address  # imported here: few pools have one
-
             yield from inspect_address(pool)
 
 
@@ -218,8 +216,6 @@ def _sizes(where: Where) -> Iterator[Finding]:
 def _schedules(where: Where) -> Iterator[Finding]:
     """After the modules are imported."""
     if REGISTRY.scheduled() or any(pool.schedules for pool in where.pools()):
-        from queuepool.cli.check_parts import inspect_schedules  # imported here: few configurations have any
-
         yield from inspect_schedules(where.pools(), REGISTRY)
 
 

@@ -21,7 +21,7 @@ from queuepool.jobs.following import JobState, aended, ended, found
 from queuepool.jobs.in_threads import Threads
 from queuepool.jobs.job_id import JobId
 from queuepool.jobs.job_options import Seconds
-from queuepool.jobs.pusher import Encryption, Pusher
+from queuepool.jobs.pusher import Encryption, Pusher, data_of
 from queuepool.jobs.registry import REGISTRY, Handler, keywords
 from queuepool.jobs.typed import check_values
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from queuepool.jobs.within import Aside
     from queuepool.stores.contract import PushStore, Sizes
     from queuepool.stores.factory import Stores
-
 
 T = TypeVar("T")
 
@@ -132,8 +131,6 @@ class Queue(AnsweringQueue):
         Laravel (from 11 on) takes in its cache for a class without ``displayName()``, so both sides exclude each other.
         Raises as ``push`` does, and ``PhpDataRefused``, a ``ValueError``, for what PHP cannot hold.
         """
-        from queuepool.jobs.pusher import data_of  # imported here: few programs push such jobs
-
         data = data_of(class_name, properties, protected, private, self._encryption if encrypted else None)
         home = lock_home_of(self.settings)
         lock = self.pusher.laravels(lock_of(class_name, unique_id, unique_for, self.settings, home))

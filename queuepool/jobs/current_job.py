@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from queuepool.errors import JobFailedByHand, QueuepoolError
 from queuepool.jobs.delay import Delay, seconds_until
 from queuepool.payload.context import Context
-from queuepool.payload.envelope import SCHEDULED_FOR
+from queuepool.payload.envelope import SCHEDULED_FOR, Payload
 from queuepool.settlement.run import NOT_RUN, Run
 from queuepool.settlement.verdict import Delete, Fail, Release, Verdict
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from queuepool.payload.envelope import Payload
     from queuepool.stores.contract import Batch, Batches
 
 

@@ -12,14 +12,13 @@ from queuepool.config import words
 from queuepool.errors import ConfigError
 from queuepool.jobs.bulk import as_in_json, calls_of, captured
 from queuepool.jobs.definition import check_is_known, check_runs, name_of
-from queuepool.jobs.dispatch import Sending, dispatched
+from queuepool.jobs.dispatch import Calls, Sending, adispatched, dispatched
 from queuepool.jobs.fitting import fitted
 from queuepool.jobs.job_options import JobOptions, Options, options_of, target_of
 from queuepool.jobs.registry import REGISTRY, Handler, arguments_of, by_name, keywords
 
 if TYPE_CHECKING:
     from queuepool.jobs.delay import Delay
-    from queuepool.jobs.dispatch import Calls
     from queuepool.jobs.job_id import JobId
 
 P = ParamSpec("P")
@@ -102,8 +101,6 @@ class Target(Generic[P]):
         return await self._apush(partial(self._several, calls_of(self.job.name).listed(calls)))
 
     async def _apush(self, calls: Calls) -> list[JobId]:
-        from queuepool.jobs.dispatch import adispatched
-
         return await adispatched(self.job.name, calls, self.sending, self.job.options)
 
     def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[object, Mapping[str, Any]]:

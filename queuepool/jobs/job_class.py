@@ -11,7 +11,7 @@ from queuepool.config import words
 from queuepool.errors import ConfigError
 from queuepool.jobs.bulk import captured, objects_of
 from queuepool.jobs.definition import check_handle, check_is_known, name_of, written_name
-from queuepool.jobs.dispatch import Sending, dispatched
+from queuepool.jobs.dispatch import Sending, adispatched, dispatched
 from queuepool.jobs.job_options import JobOptions, Options, options_of, target_of
 from queuepool.jobs.registry import REGISTRY, Handler
 
@@ -113,8 +113,6 @@ class Job(words.Answering):
         after_commit: Any = None,
     ) -> list[JobId]:
         """``bulk``, awaited; the jobs must not change until it ends."""
-        from queuepool.jobs.dispatch import adispatched  # imported here: most dispatch from no coroutine
-
         sending = cls._sending(queue, delay, within, after_commit)
         calls = partial(_calls, cls, objects_of(cls.job_name, cls).listed(jobs))
         return await adispatched(cls.job_name, calls, sending, cls.job_options)
@@ -151,8 +149,6 @@ class Pending:
 
     async def adispatch(self) -> JobId:
         """``dispatch``, awaited as ``Queue.apush`` is."""
-        from queuepool.jobs.dispatch import adispatched  # imported here: most dispatch from no coroutine
-
         data = captured(self.data)
         return (await adispatched(self.name, lambda: [(data, data)], self.sending, self.options))[0]
 

@@ -24,7 +24,7 @@ from queuepool.steward.measure import Measure, PoolMeters, PublishMeters
 from queuepool.steward.orphaned_boards import OrphanedBoards, OrphanGuard
 from queuepool.steward.publish import Publish, ReportRunning
 from queuepool.steward.reload_on_change import ReloadOnChange
-from queuepool.steward.schedule import SchedulesOfPool
+from queuepool.steward.schedule import FireSchedules, SchedulesOfPool
 from queuepool.steward.settle_dead import SettleDead
 from queuepool.steward.side_stores import EventQueue, FailureRecorder, RecordFailures, SideStores, SideThread
 from queuepool.steward.watch_store import WatchControl, WatchRoom
@@ -181,6 +181,4 @@ class StewardProcess:
 
     def _firing(self, pool: PoolSettings) -> Chore:
         """The chore that pushes the jobs of the pool's schedules."""
-        from queuepool.steward.schedule import FireSchedules  # imported here: few pools have schedules
-
         return FireSchedules(pool, self._stores.values, self._stores.queue.now, lambda: self._watch.last, LISTENERS)
