@@ -10,7 +10,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 
 from queuepool.errors import ConfigError
-from queuepool.unix.readiness import is_writable
+from queuepool.unix.originals import is_writable
 from queuepool.unix.trusted_path import open_to_append
 
 #: paths of descriptors that are already open: a socket there, as systemd gives, cannot be opened again

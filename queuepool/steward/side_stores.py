@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Sequence
-from typing import Protocol
 
 from queuepool.board.blame import Blame, Thread
 from queuepool.board.board import Board
@@ -29,12 +28,6 @@ _BOARD_TICK = 0.05
 _EVENTS_TICK = 0.1
 
 
-class Emitter(Protocol):
-    """Emits events to listeners."""
-
-    def emit(self, event: Event) -> object: ...
-
-
 class EventQueue:
     """Keeps another thread's events until the main thread emits them."""
 
@@ -48,6 +41,10 @@ class EventQueue:
         """Emit what was kept; called by the main thread."""
         while self._events:
             listeners.emit(self._events.popleft())
+
+
+#: what a chore emits to: in the main thread the listeners, in another a queue
+Emitter = Listeners | EventQueue
 
 
 class SideStores:

@@ -2,6 +2,8 @@
 
 gevent and eventlet replace names in Python's modules. A wait by their functions runs other code meanwhile, and a
 signal's handler could end it in the middle of that; eventlet takes ``select.poll`` away altogether.
+
+A descriptor is waited for by poll(): select() refuses numbers from 1024 on, which a job that leaks files can reach.
 """
 
 from __future__ import annotations
@@ -65,3 +67,19 @@ def give_back() -> None:
         for name, original in names.items():
             if not hasattr(sys.modules[module], name):
                 setattr(sys.modules[module], name, original)
+
+
+def is_readable(fd: int, timeout: float) -> bool:
+    """Whether there is something to read, or an end, within these seconds."""
+    return _is_ready(fd, select.POLLIN, timeout)
+
+
+def is_writable(fd: int, timeout: float) -> bool:
+    """Whether there is room to write, or no reader any more, within these seconds."""
+    return _is_ready(fd, select.POLLOUT, timeout)
+
+
+def _is_ready(fd: int, events: int, timeout: float) -> bool:
+    found = poll()
+    found.register(fd, events)
+    return bool(found.poll(timeout * 1000))

@@ -20,6 +20,12 @@ from tests.support.poolapp import hang_in_c, note
 def ok():
     note(event="job", extra=current().extra)
 
+@job("deleted")
+def deleted():
+    note(event="job")
+    current().delete()
+    raise RuntimeError("after it had asked to be deleted")
+
 @job("killed")
 def killed():
     note(event="job", attempt=current().attempts)
@@ -56,9 +62,10 @@ def test_a_hook_that_hangs_before_a_job_is_ended_at_the_jobs_deadline(site):
 
 
 @pytest.mark.bad_input("B156")
-def test_a_hook_that_hangs_after_a_job_that_succeeded_does_not_run_it_again(site):
-    write(site, "@around\ndef bad(job):\n    yield\n    hang_in_c()\n")
-    site.queue.push("ok", options={"timeout": 1, "maxTries": 3})
+@pytest.mark.parametrize("name", ["ok", "deleted"])
+def test_a_hook_that_hangs_after_a_job_that_is_over_does_not_run_it_again(site, name):
+    write(site, "@around\ndef bad(job):\n    try:\n        yield\n    finally:\n        hang_in_c()\n")
+    site.queue.push(name, options={"timeout": 1, "maxTries": 3})
     with site.pool("--modules", "hooked", "--workers", "1") as pool:
         eventually(lambda: "process died" in pool.log() and 0 == site.queue.size())
     assert (1, False) == (len(site.trail(event="job")), "job failed" in pool.log())

@@ -15,10 +15,9 @@ from queuepool.errors import ConfigError, StoreDenied, StoreDown, StoreError
 from queuepool.events import ScheduleMissed, SchedulePushed
 from queuepool.payload.ending import Ending, Unlock
 from queuepool.payload.envelope import decode
-from queuepool.payload.scheduled import identity_of
 from queuepool.payload.unique_locks import said_in
 from queuepool.pool.examine import refuse_unsendable
-from queuepool.steward.schedule import ON_TIME
+from queuepool.steward.schedule import ON_TIME, identity_of
 from queuepool.stores.contract import Control
 from queuepool.stores.factory import Stores
 from tests.support.drivers import connection_of, opened

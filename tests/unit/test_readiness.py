@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from queuepool.unix.readiness import is_readable, is_writable
+from queuepool.unix.originals import is_readable, is_writable
 
 
 @pytest.fixture(params=[0, 3000])

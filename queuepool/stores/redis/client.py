@@ -17,7 +17,7 @@ from redis.retry import Retry
 from queuepool.errors import StoreDown, TagRetired
 from queuepool.stores.redis.refusals import translated
 from queuepool.stores.redis.scripts import script
-from queuepool.unix.readiness import is_readable
+from queuepool.unix.originals import is_readable
 
 #: seconds that the server takes to confirm a subscription
 _CONFIRMS = 2.0

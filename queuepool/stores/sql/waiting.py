@@ -14,8 +14,7 @@ from sqlalchemy import Connection
 
 from queuepool.stores.sql.postgresql import is_lent
 from queuepool.stores.sql.transaction import file_of
-from queuepool.unix.originals import sleep
-from queuepool.unix.readiness import is_readable
+from queuepool.unix.originals import is_readable, sleep
 
 #: the share of time that polling may take; a queue full of delayed jobs is polled less often
 _POLLING_SHARE = 0.05
