@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from errno import ENOSPC
 from hashlib import blake2b
 from pathlib import Path
 
@@ -185,7 +186,8 @@ class MetersFile:
         if self._file:
             for first, raw in self._parts():
                 if self._written.get(first) != raw:
-                    self._file[first : first + len(raw)] = raw
+                    self._written.pop(first, None)
+                    self._put(self._file, first, raw)
                     self._written[first] = raw
         return not (is_new and was_published)
 
@@ -216,8 +218,14 @@ class MetersFile:
         self._file = SharedFile(os.open(draft, flags, 0o600), self._shape.size)
         os.ftruncate(self._file.fd, len(self._file))  # sparse: most slots are never used
         for first, raw in self._parts():
-            self._file[first : first + len(raw)] = raw
+            self._put(self._file, first, raw)
         draft.replace(self._path)
+
+    @staticmethod
+    def _put(file: SharedFile, first: int, raw: bytes) -> None:
+        """Write a part wholly, or raise ``OSError``: what counts the rows must not follow rows that found no room."""
+        if os.pwrite(file.fd, raw, first) < len(raw):
+            raise OSError(ENOSPC, os.strerror(ENOSPC))
 
     def _take_published(self) -> bool:
         """Whether a steward of this pool has created the file before; from now on, yes."""

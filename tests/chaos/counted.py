@@ -85,7 +85,10 @@ class Counted:
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
+        #: by worker, counted from 1: in a long run a pid may come again
         self._master: dict[int, int] = {}
+        #: by pid, the last worker that had it
+        self._worker: dict[int, int] = {}
         #: by worker and job
         self._starts: Counter[tuple[int, str]] = Counter()
         self._unstarted: Counter[int] = Counter()
@@ -98,21 +101,26 @@ class Counted:
     def read(self, event: Event) -> None:
         match event["f"]:
             case "worker":
-                self._master[event["pid"]] = event["master"]
+                worker = self._worker[event["pid"]] = len(self._master) + 1
+                self._master[worker] = event["master"]
             case "death":
-                self._dead.add(event["pid"])
+                self._dead.add(self._of(event))
             case "start":
-                self._starts[event["pid"], event.get("n", _TINY)] += 1
-                self._busy.add(event["pid"])
+                self._starts[self._of(event), event.get("n", _TINY)] += 1
+                self._busy.add(self._of(event))
             case "meters":
                 self._grows(event["board"], event["jobs"])
             case "counted":
                 self._final.append(event)
             case what:
                 # A soft timeout may come before the handler's first line, if the machine is busy.
-                unseen = what == "release" and event["pid"] not in self._busy
-                self._unstarted[event["pid"]] += unseen or event.get("e") in _UNSTARTED
-                self._busy.discard(event["pid"])
+                unseen = what == "release" and self._of(event) not in self._busy
+                self._unstarted[self._of(event)] += unseen or event.get("e") in _UNSTARTED
+                self._busy.discard(self._of(event))
+
+    def _of(self, event: Event) -> int:
+        """The worker that wrote this; 0 for a process that is none of ours."""
+        return self._worker.get(event["pid"], 0)
 
     def _grows(self, board: str, jobs: dict[str, list[int]]) -> None:
         for job, before in self._last.get(board, {}).items():
@@ -125,13 +133,16 @@ class Counted:
 
     def rule(self) -> None:
         for event in self._final:
-            workers = {pid for pid, master in self._master.items() if master == event["master"]}
+            workers = self._workers_of(event["master"])
             starts: Counter[str] = Counter()
-            for (pid, job), count in self._starts.items():
-                starts[job] += count if pid in workers else 0
-            unstarted = sum(self._unstarted[pid] for pid in workers)
+            for (worker, job), count in self._starts.items():
+                starts[job] += count if worker in workers else 0
+            unstarted = sum(self._unstarted[worker] for worker in workers)
             self._compare(event, starts, unstarted)
             self._compare_all(event, starts.total(), unstarted + len(workers & self._dead - self._busy))
+
+    def _workers_of(self, master: int) -> set[int]:
+        return {worker for worker, its_master in self._master.items() if its_master == master}
 
     def _compare(self, event: Event, starts: Counter[str], unstarted: int) -> None:
         counted, lost = Counter[str](), Counter[str]()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import threading
 
 import pytest
@@ -21,13 +22,17 @@ def board(tmp_path):
     """A board with one attempt counted and published."""
     board = Board.create(tmp_path / "board.1-1", 2)
     board.meters = MeterMemory.new(2, 0)
-    meters = SlotMeters(board.meters, board.slots[0])
+    one_more_attempt(board, 0, "send")
+    return board
+
+
+def one_more_attempt(board: Board, slot: int, job: str) -> None:
+    meters = SlotMeters(board.meters, board.slots[slot])
     meters.enter()
-    meters.words[layout.ROW] = meters.job_row("default", "send")
+    meters.words[layout.ROW] = meters.job_row("default", job)
     meters.words[layout.BEGUN] += 1
     meters.intend(layout.DONE)
     meters.end(0.1)
-    return board
 
 
 @pytest.fixture
@@ -96,6 +101,25 @@ def test_rows_of_nonsense_are_no_counts(board, file):
         stream.write(b"\xff" * 2 * layout.JOB_ROW * layout.WORD)
 
     assert all(counts.ended == 0 and counts.run.total == 0.0 for counts in as_read_outside(board).jobs.values())
+
+
+def test_what_found_no_room_is_written_as_soon_as_there_is_some(board, file):
+    """The file may not grow beyond the middle of a new row: the call writes a part, and says so by its number alone."""
+    file.write()
+    before = as_read_outside(board)
+    place = board.meters.shape.area_at(1) + (layout.FIRST_JOB + layout.JOB_ROW) * layout.WORD
+    one_more_attempt(board, 1, "resize")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (place + 8, hard))
+    try:
+        with pytest.raises(OSError, match=r"space|large"):
+            file.write()
+        assert as_read_outside(board) == before
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert file.write()
+    assert as_read_outside(board) == counts_of(board) != before
 
 
 def test_the_next_steward_goes_on_with_the_file(board, file):

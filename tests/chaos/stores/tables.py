@@ -55,6 +55,8 @@ class Tables:
 
     def steps_and_locks(self) -> tuple[list[bytes], list[str]]:
         with self.engine.connect().execution_options(isolation_level=self._snapshot) as connection:
+            if self.engine.name == "sqlite":  # its driver begins none for queries: each would see its own moment
+                connection.exec_driver_sql("BEGIN")
             steps, locks = (
                 connection.execute(text(_STEPS)).all(),
                 connection.execute(select(USUAL.cache_locks.c.key).where(_IS_LOCK)).all(),
