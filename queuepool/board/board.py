@@ -16,6 +16,7 @@ from typing import NamedTuple
 from queuepool.board.facts import HeaderFacts, Totals
 from queuepool.board.header import Header as Header
 from queuepool.board.held_jobs import AREA, HeldJobs
+from queuepool.board.lanes import Lanes, lanes_in, lanes_size
 from queuepool.board.meters import MeterMemory
 from queuepool.board.shared_file import SharedFile
 from queuepool.board.slot import Slot as Slot
@@ -28,37 +29,41 @@ from queuepool.unix import file_lock, proc, stray_processes
 _MAGIC = 0x71756575_00000009
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PAGE = 4096
+#: bytes of a slot without lanes
 _SLOT = -(-(Slot.size + 2 * AREA) // _PAGE) * _PAGE
 #: seconds before a lease's end at which its worker must be dead
 LEASE_MARGIN = 0.5
 
 
 class Board:
-    """A header and slots, in a file or in this process's memory."""
+    """A header and slots, in a file or in this process's memory; each slot has so many ``lanes``."""
 
-    def __init__(self, path: Path, memory: SharedFile | mmap.mmap) -> None:
+    def __init__(self, path: Path, memory: SharedFile | mmap.mmap, lanes: int = 0) -> None:
         self.path = path
+        self.lanes = lanes
+        self._step = _SLOT + lanes_size(lanes)
         self.name = BoardName.parsed(path)
         self.memory = memory
         self.header = Header(memory, 0)
         #: in memory that only the processes of its pool share; ``None`` in all others
         self.meters: MeterMemory | None = None
         self.used = 0
-        self.slots = [self._slot(index) for index in range((len(memory) - _PAGE) // _SLOT)]
+        self.slots = [self._slot(index) for index in range((len(memory) - _PAGE) // self._step)]
 
     @classmethod
-    def create(cls, path: Path, capacity: int, store: str = "", *, room_for: int = 0) -> Board:
+    def create(cls, path: Path, capacity: int, store: str = "", *, room_for: int = 0, lanes: int = 0) -> Board:
         """A new, empty board of ``capacity`` slots, owned by this process, for receipts of ``store``.
 
         Disk space is allocated for ``room_for`` slots. Raises ``OSError``.
         """
         draft = path.with_name(f"{path.name}.new")  # complete or absent: others look for boards without an owner
         fd = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        file = SharedFile(fd, _PAGE + capacity * _SLOT)
+        step = _SLOT + lanes_size(lanes)
+        file = SharedFile(fd, _PAGE + capacity * step)
         try:
             os.ftruncate(fd, len(file))  # sparse: the other slots get their space when needed
-            file.allocate(0, _PAGE + room_for * _SLOT)
-            board = cls._begun(path, file)
+            file.allocate(0, _PAGE + room_for * step)
+            board = cls._begun(path, file, lanes)
             board.hold()
             board.header.store = store
             path.hardlink_to(draft)
@@ -85,14 +90,15 @@ class Board:
         file = SharedFile(fd, os.fstat(fd).st_size)
         is_whole = len(file) >= _PAGE and len(file) % _PAGE == 0
         header = Header(file, 0) if is_whole else None
-        if not header or header.magic != _MAGIC or len(file) != _PAGE + header.capacity * _SLOT:
+        lanes = _lanes_of(header, len(file)) if header and header.magic == _MAGIC else None
+        if lanes is None:
             file.close()
             raise ValueError(f"{path} is not a board of this version")
-        return cls(path, file)
+        return cls(path, file, lanes)
 
     @classmethod
-    def _begun(cls, path: Path, memory: SharedFile | mmap.mmap) -> Board:
-        board = cls(path, memory)
+    def _begun(cls, path: Path, memory: SharedFile | mmap.mmap, lanes: int = 0) -> Board:
+        board = cls(path, memory, lanes)
         pid = os.getpid()
         board.header.facts = HeaderFacts(_MAGIC, len(board.slots), pid, proc.start_time(pid))
         return board
@@ -104,7 +110,7 @@ class Board:
         """
         if not isinstance(self.memory, SharedFile):
             return self
-        mapped = Board(self.path, self.memory.mapped())
+        mapped = Board(self.path, self.memory.mapped(), self.lanes)
         mapped.meters = self.meters
         self.memory.close()
         return mapped
@@ -112,7 +118,7 @@ class Board:
     def allocate(self, slot: Slot) -> None:
         """By the master: allocate disk space for a slot. Raises ``OSError``."""
         if isinstance(self.memory, SharedFile):
-            self.memory.allocate(slot.base, _SLOT)
+            self.memory.allocate(slot.base, self._step)
         self.header.used = self.used = max(self.used, slot.index + 1)
 
     def restore_length(self) -> bool:
@@ -183,15 +189,27 @@ class Board:
         remove(self.path)
 
     def _slot(self, index: int) -> Slot:
-        base = _PAGE + index * _SLOT
+        base = _PAGE + index * self._step
         slot = Slot(self.memory, base)
         slot.index = index
         slot.hands = self._hand(slot, 0), self._hand(slot, 1)
+        beside = self.path.with_name(f"{self.path.name}.{index}")
+        slot.lanes = Lanes(self.memory, base + _SLOT, self.lanes, beside) if self.lanes else None
         return slot
 
     def _hand(self, slot: Slot, number: int) -> HeldJobs:
         spill = self.path.with_name(f"{self.path.name}.{slot.index}.{number}")
         return HeldJobs(self.memory, slot.base + Slot.size + number * AREA, spill)
+
+
+def _lanes_of(header: Header, size: int) -> int | None:
+    """How many lanes the slots of a file of this size have; ``None`` if it is none of ours.
+
+    No field says it: a job that wrote over that would take the pool's board from everybody.
+    (A file that was cut by a page for each slot has a lane less; whoever cuts so may as well write.)
+    """
+    step, rest = divmod(size - _PAGE, capacity) if (capacity := header.capacity) > 0 else (0, 1)
+    return None if rest else lanes_in(step - _SLOT)
 
 
 def remove(path: Path) -> None:

@@ -11,14 +11,14 @@ from math import isfinite
 
 from queuepool.board.facts import FACTS_SIZE, SlotFacts, Totals
 from queuepool.board.held_jobs import HeldJobs
+from queuepool.board.lanes import Lanes
+from queuepool.board.progress import fraction_of
 from queuepool.board.record import Record, Seconds, Text, Whole, as_count
 from queuepool.board.states import HELPERS, Killed, Role, State
 from queuepool.payload.lease import Lease
 
 #: tolerance in seconds: how much later a lease may end than one taken now
 _TOLERANCE = 1.0
-#: stands for a progress of 0, since 0.0 is unknown
-SAYS_0 = 2.0
 _STATES = frozenset(State) - {State.FAILING}  # which only a pool can be
 
 
@@ -56,7 +56,7 @@ class Slot(Record):
     attempt = Whole()
     #: seconds for which the running job's state is kept after its end; 0.0 = it is not tracked
     track = Seconds()
-    #: how far the running job is, from 0 to 1; 0.0 = unknown, and so ``SAYS_0`` if it says 0
+    #: how far the running job is; see ``progress.py``
     progress = Seconds()
     job = Text(190)
     job_id = Text(130)
@@ -73,6 +73,8 @@ class Slot(Record):
     settled_incarnation = Whole()
 
     hands: tuple[HeldJobs, HeldJobs]
+    #: of a worker that runs jobs side by side; its hands stay empty
+    lanes: Lanes | None
     index: int
 
     @property
@@ -93,8 +95,7 @@ class Slot(Record):
     @property
     def fraction(self) -> float | None:
         """How far the running job says that it is, from 0 to 1; ``None`` if it does not say."""
-        said = self.progress  # read once: the worker may change it
-        return 0.0 if said == SAYS_0 else said if 0.0 < said <= 1.0 else None
+        return fraction_of(self.progress)
 
     def is_plausible(self, now: float, retry_after: float) -> bool:
         """Whether its process can have written these values; in seconds, ``now`` is monotonic."""
@@ -122,6 +123,8 @@ class Slot(Record):
         self.clear()
         for hand in self.hands:
             hand.drop()
+        if self.lanes:
+            self.lanes.clear()
         self.incarnation = incarnation
         self.number, self.generation = number, generation
         self.wanted_back = -1
@@ -129,9 +132,12 @@ class Slot(Record):
 
     @property
     def lease_deadline(self) -> float:
-        """Monotonic end of the running job's lease, as last renewed; 0.0 = no job runs, or it ended during the read."""
+        """Monotonic end of the running job's lease, as last renewed; 0.0 = no job runs, or it ended during the read.
+
+        Of jobs that run side by side, the first end.
+        """
         if not self.lease_end:
-            return 0.0
+            return self.lanes.lease_deadline if self.lanes else 0.0
         # The worker writes while we read: the values count only if all are of the same hand.
         hand_number, end = self.hand_number, self.lease_end
         if self.renewed_hand == hand_number:
@@ -147,4 +153,4 @@ class Slot(Record):
         if self.role == Role.TEMPLATE and self.killed == Killed.STOP:
             return True
         is_unused = self.exited_cleanly and not self.reserve_sent_at and self.hand.is_empty
-        return self.role in HELPERS or bool(is_unused)
+        return self.role in HELPERS or bool(is_unused and (self.lanes is None or self.lanes.is_empty))

@@ -43,7 +43,7 @@ AROUND = {
     ),
     "board that is everybody's memory": Plant(
         "the pool died",
-        (("board/board.py", "board = cls._begun(path, file)", "board = cls._begun(path, file.mapped())"),),
+        (("board/board.py", "_begun(path, file, lanes)", "_begun(path, file.mapped(), lanes)"),),
         replace(QUIET, only=("truncate",), hostile=8.0, modes=("truncate",), seconds=4.0, drain=4.0),
     ),
     "counted as it stands on the board": Plant(
