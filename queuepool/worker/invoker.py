@@ -226,13 +226,13 @@ async def _cleared() -> Leftovers:
     cancelled: set[_Task] = set()
     while (remaining := asyncio.all_tasks() - {me}) and (now := loop.time()) < until:
         for task in remaining - cancelled:
-            if not _closes_a_generator(task):
+            if not closes_a_generator(task.get_coro()):
                 task.cancel()
                 cancelled.add(task)
         await asyncio.wait(remaining, timeout=until - now)
     return Leftovers(len(cancelled), remaining)
 
 
-def _closes_a_generator(task: _Task) -> bool:
-    """Whether it is the loop's own task, closing an unexhausted async generator: it ends soon, and no job left it."""
-    return type(task.get_coro()).__name__.startswith("async_generator")
+def closes_a_generator(work: object) -> bool:
+    """Whether it is the loop's own work, to close an unexhausted async generator: it ends soon, and no job left it."""
+    return type(work).__name__.startswith("async_generator")

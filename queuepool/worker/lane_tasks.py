@@ -1,0 +1,65 @@
+"""The tasks of jobs that run side by side on one loop: each belongs to the job in whose code it was made."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from contextlib import suppress
+from contextvars import Context, ContextVar
+from typing import Any
+
+from queuepool.worker.invoker import Leftovers, closes_a_generator
+from queuepool.worker.stepped import Stepped
+
+_owner: ContextVar[LaneTasks | None] = ContextVar("queuepool_lane", default=None)
+_Task = asyncio.Task[Any]
+
+
+class LaneTasks:
+    """Those of one attempt in one lane. ``words``: those of the slot's lanes, for the steps of its tasks."""
+
+    def __init__(self, words: Any, lane: int) -> None:
+        self._words = words
+        self._lane = lane
+        #: what the job has made and what still runs of it
+        self.left: set[_Task] = set()
+
+    def begin(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], context: Context) -> _Task:
+        """The task of the job itself, in this context, which no other job has."""
+        context.run(_owner.set, self)
+        return asyncio.Task(Stepped(work, self._words, self._lane), loop=loop, context=context)
+
+    def make(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **options: Any) -> _Task:
+        """A task that the job makes. ``options`` as of ``asyncio.Task``."""
+        context = options.get("context")
+        if context is not None:
+            with suppress(RuntimeError):  # it is the one that this runs in
+                context.run(_owner.set, self)
+        task = asyncio.Task(Stepped(work, self._words, self._lane), loop=loop, **options)
+        self.left.add(task)
+        task.add_done_callback(self.left.discard)
+        return task
+
+    async def clear(self, within: float) -> Leftovers:
+        """Cancel what the job has left, and wait for its end, at most ``within`` seconds."""
+        await asyncio.sleep(0)  # tasks about to end do so by themselves
+        until = time.monotonic() + within
+        cancelled: set[_Task] = set()
+        while self.left:
+            for task in self.left - cancelled:
+                task.cancel()
+                cancelled.add(task)
+            if (now := time.monotonic()) >= until:
+                break
+            await asyncio.wait(self.left, timeout=until - now)
+        return Leftovers(len(cancelled), set(self.left))
+
+
+def make_task(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **options: Any) -> _Task:
+    """The loop's task factory."""
+    owner = _owner.get()
+    # A generator is closed where garbage is collected, which may be in another job's code.
+    if owner is None or closes_a_generator(work) or not asyncio.iscoroutine(work):
+        return asyncio.Task(work, loop=loop, **options)
+    return owner.make(loop, work, **options)

@@ -1,0 +1,247 @@
+"""Tasks of jobs side by side: each job's own are ended with it, and no others."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import gc
+from array import array
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from queuepool.board.lanes import ON_CPU
+from queuepool.worker.lane_tasks import LaneTasks, make_task
+from tests.support.loops import LOOPS
+
+WORDS = array("q", bytes(64))
+Run = Callable[[Awaitable[object]], object]
+#: seconds that nothing here takes
+_LONG = 60.0
+
+
+@pytest.fixture(params=LOOPS)
+def run(request):
+    loop = LOOPS[request.param]()
+    loop.set_task_factory(make_task)
+    yield loop.run_until_complete
+    loop.close()
+
+
+def lane(number: int = 0) -> LaneTasks:
+    return LaneTasks(WORDS, number)
+
+
+def begun(tasks: LaneTasks, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    return tasks.begin(asyncio.get_running_loop(), work, contextvars.copy_context())
+
+
+def leave(work: Coroutine[Any, Any, Any], **options: Any) -> None:
+    """Make a task and forget it, as jobs do."""
+    asyncio.get_running_loop().create_task(work, **options)
+
+
+async def ticks() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def test_a_job_that_leaves_nothing_has_nothing_left(run: Run):
+    async def test() -> object:
+        one = lane()
+        result = await begun(one, asyncio.sleep(0, 7))
+        return result, one.left
+
+    assert (7, set()) == run(test())
+
+
+def test_what_a_job_leaves_is_cancelled_and_its_neighbours_tasks_are_not(run: Run):
+    ended = []
+
+    async def long(name: str) -> None:
+        try:
+            await asyncio.sleep(_LONG)
+        finally:
+            await asyncio.sleep(0)
+            ended.append(name)
+
+    async def job(name: str) -> asyncio.Task[None]:
+        task = asyncio.create_task(long(name))
+        await asyncio.sleep(0)
+        return task
+
+    async def test() -> None:
+        first, second = lane(0), lane(1)
+        ours = asyncio.create_task(long("the pool's"))
+        left, kept = await asyncio.gather(begun(first, job("first")), begun(second, job("second")))
+        found = await first.clear(_LONG)
+        assert (1, set()) == found
+        assert ["first"] == ended
+        assert [True, False, False] == [left.cancelled(), kept.done(), ours.done()]
+        assert {kept} == second.left
+        assert 1 == (await second.clear(_LONG)).cancelled
+        ours.cancel()
+
+    run(test())
+
+
+def test_tasks_of_tasks_are_the_jobs_also_in_a_context_of_their_own(run: Run):
+    async def grandchild() -> None:
+        await asyncio.sleep(_LONG)
+
+    async def child() -> None:
+        leave(grandchild())
+        await asyncio.sleep(_LONG)
+
+    async def job() -> None:
+        leave(child(), context=contextvars.Context())
+        await asyncio.wait_for(asyncio.sleep(0), 5)
+        await ticks()
+
+    async def test() -> int:
+        one = lane()
+        await begun(one, job())
+        assert 2 == len(one.left)
+        return (await one.clear(_LONG)).cancelled
+
+    assert 2 == run(test())
+
+
+def test_a_task_may_be_made_in_the_context_in_which_it_is_made(run: Run):
+    contexts = []
+
+    async def job() -> None:
+        await asyncio.get_running_loop().create_task(asyncio.sleep(0), context=contexts[0])
+
+    async def test() -> None:
+        contexts.append(contextvars.copy_context())
+        one = lane()
+        await one.begin(asyncio.get_running_loop(), job(), contexts[0])
+        await one.clear(_LONG)
+
+    run(test())
+
+
+def test_the_steps_of_a_jobs_tasks_are_its_lanes(run: Run):
+    seen = []
+
+    async def child() -> None:
+        await asyncio.sleep(0)
+        seen.append(WORDS[ON_CPU])
+
+    async def job() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(child())
+        await asyncio.gather(child(), child())
+        seen.append(WORDS[ON_CPU])
+
+    async def test() -> None:
+        await begun(lane(6), job())
+        seen.append(WORDS[ON_CPU])
+
+    run(test())
+
+    assert [7, 7, 7, 7, 0] == seen
+
+
+def test_a_task_that_refuses_to_end_is_known_in_time(run: Run):
+    stop = []
+
+    async def refuses() -> None:
+        while not stop:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.001)
+
+    async def job() -> None:
+        leave(refuses())
+
+    async def test() -> None:
+        one = lane()
+        await begun(one, job())
+        found = await one.clear(0.01)
+        assert (1, one.left) == found
+        assert 1 == len(one.left)
+        stop.append(True)
+        await asyncio.wait(one.left)
+        assert set() == one.left
+
+    run(test())
+
+
+def test_what_is_left_is_cancelled_even_if_there_is_no_time(run: Run):
+    async def job() -> None:
+        leave(asyncio.sleep(_LONG))
+
+    async def test() -> None:
+        one = lane()
+        await begun(one, job())
+        assert 1 == (await one.clear(0.0)).cancelled
+        await ticks()
+        assert set() == one.left
+
+    run(test())
+
+
+def test_a_task_that_a_cancelled_one_makes_is_cancelled_too(run: Run):
+    async def leaves_another() -> None:
+        try:
+            await asyncio.sleep(_LONG)
+        finally:
+            leave(asyncio.sleep(_LONG))
+
+    async def job() -> None:
+        leave(leaves_another())
+        await asyncio.sleep(0)
+
+    async def test() -> object:
+        one = lane()
+        await begun(one, job())
+        return await one.clear(_LONG)
+
+    assert (2, set()) == run(test())
+
+
+def test_a_generator_that_is_closed_in_anothers_code_is_nobodys(run: Run):
+    seen = []
+
+    async def numbers():
+        try:
+            yield 1
+        finally:
+            await asyncio.sleep(0)
+            seen.append(WORDS[ON_CPU])
+
+    async def job() -> None:
+        # A cycle, so that it is closed where garbage is collected.
+        cycle: list[object] = []
+        generator = numbers()
+        cycle += [cycle, generator]
+        await anext(generator)
+
+    async def collects() -> None:
+        gc.collect()
+        await asyncio.sleep(0)
+
+    async def test() -> None:
+        await begun(lane(0), job())
+        other = lane(1)
+        await begun(other, collects())
+        assert set() == other.left
+        await ticks()
+
+    run(test())
+
+    assert [0] == seen
+
+
+def test_what_is_no_coroutine_is_refused_as_ever(run: Run):
+    async def job() -> None:
+        asyncio.get_running_loop().create_task(7)  # type: ignore[arg-type]
+
+    async def test() -> None:
+        await begun(lane(), job())
+
+    with pytest.raises(TypeError, match="coroutine was expected"):
+        run(test())
