@@ -52,8 +52,9 @@ class Stage(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class HeldJob:
-    """One held job."""
+    """One held job; ``number``: its place among those of its worker."""
 
+    number: int
     lease: Lease
     stage: Stage
 
@@ -112,8 +113,8 @@ class HeldJobs:
             raise ValueError(f"{count} jobs in a hand")
         stages, parts = self._memory[self._stages : self._stages + count], iter(self._parts(count * _PARTS))
         return [
-            HeldJob(Lease(queue.decode(), receipt, *_proved(proof)), Stage(stage))
-            for stage, queue, receipt, proof in zip(stages, parts, parts, parts, strict=True)
+            HeldJob(number, Lease(queue.decode(), receipt, *_proved(proof)), Stage(stage))
+            for number, (stage, queue, receipt, proof) in enumerate(zip(stages, parts, parts, parts, strict=True))
         ]
 
     def _parts(self, count: int) -> list[bytes]:

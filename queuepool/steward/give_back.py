@@ -33,7 +33,7 @@ class _Stuck(NamedTuple):
 
     def others(self, stage: Stage) -> list[Lease]:
         """The leases of the other held jobs at this stage."""
-        return [one.lease for number, one in enumerate(self.held) if number != self.place[2] and one.stage == stage]
+        return [one.lease for one in self.held if one.number != self.place[2] and one.stage == stage]
 
     @property
     def holds_more(self) -> bool:

@@ -238,10 +238,10 @@ class SettleDead:
             # A time from another boot means nothing now, and the tag may be a living worker's.
             if slot.reserve_sent_at and death.held is not None and death.board.name.is_of_this_boot:
                 self._lost_replies.take(slot.tag, slot.reserve_sent_at, still_held(held))
-            for number, one in enumerate(held):
+            for one in held:
                 if one.stage == Stage.RUNNING:
                     death.intends(self._settle_running(death, one))
-                    slot.hand.mark(number, Stage.SETTLED)
+                    slot.hand.mark(one.number, Stage.SETTLED)
             self._settle_the_rest(death, held)
         except StoreDown:
             raise
@@ -293,12 +293,11 @@ class SettleDead:
 
     def _settle_the_rest(self, death: Death, held: Sequence[HeldJob]) -> None:
         """Delete done jobs and give back those not started, in order: one call per queue, as a key may be broken."""
-        alike: dict[tuple[Stage, str], list[int]] = {}
+        alike: dict[tuple[Stage, str], list[HeldJob]] = {}
         # The job being read precedes those not started: given back last, it is at the head again.
-        for number, one in sorted(enumerate(held), key=lambda each: each[1].stage == Stage.READING):
-            alike.setdefault((one.stage, one.lease.queue), []).append(number)
-        for (stage, _), numbers in alike.items():
-            jobs = [held[number] for number in numbers]
+        for one in sorted(held, key=lambda one: one.stage == Stage.READING):
+            alike.setdefault((one.stage, one.lease.queue), []).append(one)
+        for (stage, _), jobs in alike.items():
             if stage == Stage.DONE:
                 self._finish(death, jobs)
             elif stage == Stage.RESERVED:
@@ -307,8 +306,8 @@ class SettleDead:
                 self._settler.blame(jobs[0].lease)
             else:
                 continue
-            for number in numbers:
-                death.slot.hand.mark(number, Stage.SETTLED)
+            for one in jobs:
+                death.slot.hand.mark(one.number, Stage.SETTLED)
 
     def _finish(self, death: Death, jobs: Sequence[HeldJob]) -> None:
         """Delete done jobs. At most one of them has something that follows: a worker settles such a job at once."""

@@ -426,9 +426,9 @@ def test_a_hand_holds_what_it_was_given_in_its_order(slot):
     slot.hand.hold([*leases(1, 2), *leases(3, queue="hîgh")])
 
     assert [
-        HeldJob(Lease("default", b"A"), Stage.RESERVED),
-        HeldJob(Lease("default", b"BB"), Stage.RESERVED),
-        HeldJob(Lease("hîgh", b"AAA"), Stage.RESERVED),
+        HeldJob(0, Lease("default", b"A"), Stage.RESERVED),
+        HeldJob(1, Lease("default", b"BB"), Stage.RESERVED),
+        HeldJob(2, Lease("hîgh", b"AAA"), Stage.RESERVED),
     ] == slot.hand.held()
 
 
