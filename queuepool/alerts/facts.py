@@ -124,9 +124,8 @@ def _is_stale(counts: PoolCounts, now: float) -> bool:
 def _running(board: Board, now: float) -> dict[str, float]:
     """For how long the longest running job of each name has run."""
     found: dict[str, float] = {}
-    for slot in board.of(Role.WORKER):
-        if slot.state == State.BUSY and not slot.dead and slot.since:
-            found[slot.job] = max(now - slot.since, found.get(slot.job, 0.0))
+    for one in (one for slot in board.of(Role.WORKER) for one in slot.running() if one.since):
+        found[one.job] = max(now - one.since, found.get(one.job, 0.0))
     return found
 
 

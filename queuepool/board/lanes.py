@@ -22,8 +22,8 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from queuepool.board.held_jobs import Stage
-from queuepool.board.progress import SAYS_0, fraction_of
 from queuepool.board.record import DAMAGED, Record, Text, as_count
+from queuepool.board.running import SAYS_0, fraction_of
 from queuepool.board.shared_file import SharedFile
 from queuepool.payload.lease import Lease, LeaseRow
 

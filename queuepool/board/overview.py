@@ -55,17 +55,24 @@ class ProcessRow:
     failed: int | None = None
     released: int | None = None
     memory: int | None = None
-    #: of a worker that is busy
-    job: JobRow | None = None
+    #: of a worker that is busy: what it runs, the oldest first
+    jobs: tuple[JobRow, ...] = ()
 
     @classmethod
     def from_json(cls, facts: Mapping[str, Any]) -> ProcessRow:
-        job = JobRow(**_values(JobRow, facts["job"])) if "job" in facts else None
-        return cls(**_values(cls, facts), job=job)
+        jobs = facts["jobs"] if "jobs" in facts else [facts["job"]] if "job" in facts else ()
+        return cls(**_values(cls, facts), jobs=tuple(JobRow(**_values(JobRow, job)) for job in jobs))
 
     def to_json(self) -> dict[str, Any]:
-        job = {"job": _facts(self.job, optional=("progress", "note"))} if self.job else {}
-        return _facts(self, optional=self.__slots__) | job
+        jobs = [_facts(job, optional=("progress", "note")) for job in self.jobs]
+        facts = _facts(self, optional=self.__slots__)
+        del facts["jobs"]
+        return facts | ({"job": jobs[0]} if jobs else {}) | ({"jobs": jobs} if len(jobs) > 1 else {})
+
+    @property
+    def job(self) -> JobRow | None:
+        """What it runs, of several the oldest; ``None`` if it runs none."""
+        return self.jobs[0] if self.jobs else None
 
     @property
     def name(self) -> str:
@@ -171,7 +178,7 @@ def processes_in(notice: Mapping[str, Any]) -> list[ProcessRow]:
 def ran_in(notice: Mapping[str, Any], most: int) -> str:
     """What the pool of this notice ran, in words, with the names and ids of ``most`` jobs; empty if it is damaged."""
     try:
-        jobs = [process.job for process in processes_in(notice) if process.job]
+        jobs = [job for process in processes_in(notice) for job in process.jobs]
     except DAMAGED:
         return ""
     shown = ", ".join(f"{job.name} {job.id}" for job in jobs[:most])

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Sequence
 from itertools import takewhile
 from math import isfinite
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, Self, TypeVar, overload
 
 from queuepool.board.shared_file import SharedFile
 
@@ -159,6 +159,10 @@ class Record:
         """The numbers before the first text by name, unchecked, in one read."""
         raw = self.memory[self.base : self.base + self._packed.size]
         return dict(zip(self._numbers, self._packed.unpack(raw), strict=True))
+
+    def copy(self) -> Self:
+        """All fields as they are now, in this process's own memory: one read for all of them."""
+        return type(self)(self.memory[self.base : self.base + self.size], 0)
 
     def clear(self) -> None:
         """Set all fields to zero or empty."""

@@ -12,8 +12,8 @@ from math import isfinite
 from queuepool.board.facts import FACTS_SIZE, SlotFacts, Totals
 from queuepool.board.held_jobs import HeldJobs
 from queuepool.board.lanes import Lanes
-from queuepool.board.progress import fraction_of
 from queuepool.board.record import Record, Seconds, Text, Whole, as_count
+from queuepool.board.running import Running, fraction_of
 from queuepool.board.states import HELPERS, Killed, Role, State
 from queuepool.payload.lease import Lease
 
@@ -97,6 +97,15 @@ class Slot(Record):
         """How far the running job says that it is, from 0 to 1; ``None`` if it does not say."""
         return fraction_of(self.progress)
 
+    def running(self) -> list[Running]:
+        """The jobs that its process runs, at most one; none if it is dead or not busy."""
+        seen = self.copy()
+        return _shown_by(seen) if seen.state == State.BUSY and not seen.dead else []
+
+    def shown(self) -> list[Running]:
+        """The attempts that its process began last, running or not."""
+        return _shown_by(self.copy())
+
     def is_plausible(self, now: float, retry_after: float) -> bool:
         """Whether its process can have written these values; in seconds, ``now`` is monotonic."""
         found = self.numbers()
@@ -154,3 +163,9 @@ class Slot(Record):
             return True
         is_unused = self.exited_cleanly and not self.reserve_sent_at and self.hand.is_empty
         return self.role in HELPERS or bool(is_unused and (self.lanes is None or self.lanes.is_empty))
+
+
+def _shown_by(slot: Slot) -> list[Running]:
+    """One, as a worker runs one job at a time."""
+    about = slot.job, slot.job_id, slot.queue, slot.attempt, slot.since, slot.deadline, slot.track
+    return [Running(slot.current_index, *about, fraction_of(slot.progress), slot.note, slot.policy)]

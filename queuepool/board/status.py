@@ -16,6 +16,7 @@ from queuepool.board.facts import Totals
 from queuepool.board.health import STUCK, health_of
 from queuepool.board.overview import AlertRow, JobRow, PauseRow, PoolOverview, ProcessRow
 from queuepool.board.paused_queues import paused_in
+from queuepool.board.running import Running
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.unix import proc
 
@@ -65,7 +66,7 @@ def _overview(name: str, board: Board) -> PoolOverview:
         since=iso(header.since),
         beat_age=beat_age(header),
         workers=header.target,
-        busy=sum(process.job is not None for process in processes),
+        busy=sum(bool(process.jobs) for process in processes),
         done=done,
         failed=failed,
         released=released,
@@ -163,10 +164,6 @@ def _is_worker(slot: Slot) -> bool:
     return bool(slot.role == Role.WORKER and slot.pid and not slot.dead)
 
 
-def _is_busy(slot: Slot) -> bool:
-    return bool(_is_worker(slot) and slot.state == State.BUSY)
-
-
 def _process(slot: Slot) -> ProcessRow:
     totals = slot.totals if slot.role == Role.WORKER else None
     return ProcessRow(
@@ -179,22 +176,25 @@ def _process(slot: Slot) -> ProcessRow:
         failed=totals.failed if totals else None,
         released=totals.released if totals else None,
         memory=slot.rss if totals else None,
-        job=_job(slot) if _is_busy(slot) else None,
+        jobs=_jobs(slot) if _is_worker(slot) else (),
     )
 
 
-def _job(slot: Slot) -> JobRow:
-    fraction = slot.fraction
+def _jobs(slot: Slot) -> tuple[JobRow, ...]:
+    return tuple(map(_job, sorted(slot.running(), key=lambda one: one.since)))
+
+
+def _job(one: Running) -> JobRow:
     return JobRow(
-        name=slot.job,
-        id=slot.job_id,
-        queue=slot.queue,
-        attempt=slot.attempt,
-        since=iso(slot.since),
-        running=round(max(time.time() - slot.since, 0.0), 1),
-        time_left=_time_left(slot.deadline),
-        progress=fraction,
-        note=None if fraction is None else slot.note,
+        name=one.job,
+        id=one.id,
+        queue=one.queue,
+        attempt=one.attempt,
+        since=iso(one.since),
+        running=round(max(time.time() - one.since, 0.0), 1),
+        time_left=_time_left(one.deadline),
+        progress=one.progress,
+        note=None if one.progress is None else one.note,
     )
 
 

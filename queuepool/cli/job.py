@@ -174,10 +174,11 @@ class JobSearch:
     def _running(self, job_id: str) -> Facts | None:
         """In a worker: of this host, by its board; of any other, by its pool's last notice."""
         for place, host, processes in self._all_pools():
-            for process in processes:
-                if process.job and process.job.id == job_id:
+            running = [(process, job) for process in processes for job in process.jobs]
+            for process, job in running:
+                if job.id == job_id:
                     with suppress(ValueError):  # a damaged notice's time
-                        return {**_run(process, process.job, host), "found": place}
+                        return {**_run(process, job, host), "found": place}
         return None
 
     def _all_pools(self) -> Iterator[tuple[str, str, Sequence[ProcessRow]]]:

@@ -227,9 +227,9 @@ class Child:
 
     @property
     def at_work(self) -> str:
-        """Which job it runs, for the log; empty if none."""
-        slot = self.slot
-        return f" job={slot.job} id={slot.job_id}" if slot.state == State.BUSY and self.role == Role.WORKER else ""
+        """Which jobs it runs, for the log; empty if none."""
+        running = self.slot.running() if self.role == Role.WORKER else ()
+        return "".join(f" job={one.job} id={one.id}" for one in running)
 
     @property
     def is_ready(self) -> bool:

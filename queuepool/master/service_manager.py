@@ -242,8 +242,8 @@ class SignsOfPool:
         """When the last running job must be over, as far as they have deadlines; 0.0 if none has."""
         if self._settings.stop_timeout and self._kill_at == float("inf"):
             self._kill_at = time.monotonic() + self._settings.stop_timeout
-        busy = [slot.deadline for slot in workers if slot.state == State.BUSY]
-        ends = [deadline + self._settings.grace if deadline else self._kill_at for deadline in busy]
+        running = [one for slot in workers for one in slot.running()]
+        ends = [one.deadline + self._settings.grace if one.deadline else self._kill_at for one in running]
         return max((min(end, self._kill_at) for end in ends if end != float("inf")), default=0.0)
 
 

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Sequence
 
-from queuepool.board.board import Header, Role, State
+from queuepool.board.board import Header, Role
 from queuepool.master.children import Child
 
 #: seconds that the steward may settle after the last worker has exited
@@ -34,15 +34,15 @@ class Shutdown:
 
     def words(self, workers: Sequence[Child], *, at_once: bool) -> str:
         """What happens to the running jobs, for whoever waits for the end: call before ``begin``."""
-        busy = [child.slot for child in workers if child.slot.state == State.BUSY]
-        if not busy:
+        running = [one for child in workers for one in child.slot.running()]
+        if not running:
             return "no job runs"
         if at_once:
-            return f"running jobs go back to their queues ({len(busy)})"
+            return f"running jobs go back to their queues ({len(running)})"
         now, most = time.monotonic(), self._stop_timeout
-        longest = max(min(slot.deadline - now, most) if slot.deadline else most for slot in busy)
+        longest = max(min(one.deadline - now, most) if one.deadline else most for one in running)
         limit = "however long that takes" if longest == float("inf") else f"in at most {max(longest, 0.0):.0f} s"
-        return f"running jobs may finish ({len(busy)}, {limit}); a further Ctrl-C (INT) stops at once"
+        return f"running jobs may finish ({len(running)}, {limit}); a further Ctrl-C (INT) stops at once"
 
     def begin(self, now: float, code: int = 0, *, at_once: bool = False) -> None:
         """Begin; later calls only repair the board. ``at_once``: running jobs go back to their queues, also later on.

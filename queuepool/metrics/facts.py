@@ -77,7 +77,7 @@ def read(name: str, connection: str, board: Board) -> PoolFacts:
         room=board.max_workers,
         resident={slot.number: slot.rss * _MB for slot in living},
         alerts=tuple(dict.fromkeys((_sound(one.kind), _sound(one.subject)) for one in shown.alerts)),
-        longest_run=max((now - slot.since for slot in living if slot.state == State.BUSY), default=0.0),
+        longest_run=max((now - one.since for slot in living for one in slot.running()), default=0.0),
     )
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from queuepool.board.board import Slot, State
 from queuepool.board.meters import MeterMemory, SlotMeters
-from queuepool.board.progress import SAYS_0
+from queuepool.board.running import SAYS_0
 from queuepool.payload.envelope import Payload
 from queuepool.unix import proc
 from queuepool.unix.signals import Alarm, WorkerSignals

@@ -403,6 +403,7 @@ def test_whatever_a_slot_holds_it_can_be_read(tmp_path_factory, raw, fill):
     assert title("p", State(slot.state), [slot], children.counted())
     assert 0 <= sum(children.counted()) < 2**60
     assert next_deadline(slot, 1.0) == next_deadline(slot, 1.0)  # a number
+    assert 1 == len(slot.shown())
     for hand in slot.hands:
         with suppress(ValueError, OSError):
             hand.held()
