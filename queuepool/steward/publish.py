@@ -7,10 +7,11 @@ import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-from queuepool.board.board import Board, Role, Slot, State
+from queuepool.board.board import Board, Role, Slot
 from queuepool.board.held_jobs import Stage
+from queuepool.board.running import Running
 from queuepool.board.status import overview
 from queuepool.errors import BadPayload, StoreDenied
 from queuepool.payload.ending import StateRecord
@@ -28,6 +29,8 @@ _PERIOD, _FIRST = 5.0, 1.0
 _REPORT_PERIOD, _REFRESH, STALE = 0.5, 10.0, 30.0
 #: seconds between removals of expired states, while there are any, and otherwise
 _PRUNE, _SEEK = 60.0, 3600.0
+#: a slot, and the number of a job among those that its worker holds
+_Held = tuple[Slot, int]
 
 
 class Publisher(Protocol):
@@ -76,16 +79,6 @@ class Publish:
         return f"{self._place['host']}:{self._name}:{master}"
 
 
-class _Reported(NamedTuple):
-    """What the store knows of the job in a slot."""
-
-    job_id: str
-    attempt: int
-    since: float
-    progress: float | None
-    note: str
-
-
 class ReportRunning:
     """Writes which tracked jobs run and how far they are, for all workers at once, so that no job waits for it.
 
@@ -97,46 +90,46 @@ class ReportRunning:
         self._store = store
         self._values = values
         self._records = records
-        #: by slot, each with the time of its writing (monotonic)
-        self._reported: dict[Slot, tuple[_Reported, float]] = {}
+        #: what the store knows of each, and since when (monotonic)
+        self._reported: dict[_Held, tuple[Running, float]] = {}
         self._prune_at = 0.0
 
     def run(self, now: float) -> float:
-        slots = [slot for board in self._orphaned_boards.all() for slot in board.of(Role.WORKER) if _is_tracked(slot)]
-        found = {slot: _Reported(slot.job_id, slot.attempt, slot.since, slot.fraction, slot.note) for slot in slots}
-        new = {slot: seen for slot, seen in found.items() if self._is_news(slot, seen, now)}
+        # One look tells of most workers that they run no tracked job.
+        slots = [slot for board in self._orphaned_boards.all() for slot in board.of(Role.WORKER) if slot.track]
+        tracked = [(slot, one) for slot in slots for one in slot.running() if one.track]
+        # A state does not say the deadline, so another one is no news.
+        found = {(slot, one.number): one._replace(deadline=0.0) for slot, one in tracked}
+        new = {held: seen for held, seen in found.items() if self._is_news(held, seen, now)}
         if new:
             self._report(new)
-        self._reported = {slot: (seen, now if slot in new else self._reported[slot][1]) for slot, seen in found.items()}
+        self._reported = {held: (seen, now) if held in new else self._reported[held] for held, seen in found.items()}
         if now >= self._prune_at:
             # Jobs that end within a round leave states too, so running jobs do not show whether there are any.
             self._prune_at = now + (_PRUNE if self._values.prune_states() or found else _SEEK)
         return _REPORT_PERIOD
 
-    def _is_news(self, slot: Slot, seen: _Reported, now: float) -> bool:
-        known, at = self._reported.get(slot, (None, 0.0))
+    def _is_news(self, held: _Held, seen: Running, now: float) -> bool:
+        known, at = self._reported.get(held, (None, 0.0))
         return seen != known or now >= at + _REFRESH
 
-    def _report(self, new: dict[Slot, _Reported]) -> None:
+    def _report(self, new: dict[_Held, Running]) -> None:
         until = self._store.now() + STALE
-        written = [one for slot, seen in new.items() if (one := self._written(slot, seen, until))]
+        written = [one for (slot, _), seen in new.items() if (one := self._written(slot, seen, until))]
         if written:
             self._store.show([lease for lease, _ in written], [state for _, state in written])
 
-    def _written(self, slot: Slot, seen: _Reported, until: float) -> tuple[Lease, StateRecord] | None:
-        """The job that the slot runs, and its state; ``None`` if it has ended meanwhile."""
+    def _written(self, slot: Slot, seen: Running, until: float) -> tuple[Lease, StateRecord] | None:
+        """A job that the slot's worker runs, and its state; ``None`` if it has ended meanwhile."""
         try:
-            leases = [one.lease for one in slot.hand.held() if one.stage == Stage.RUNNING]
-            payload = decode(leases[0].receipt, leases[0].attempts)
+            one = slot.hand.held()[seen.number]
+            lease = one.lease
+            payload = decode(lease.receipt, lease.attempts) if one.stage == Stage.RUNNING else None
         except (ValueError, OSError, IndexError, BadPayload):
             return None  # its worker is writing it right now
-        if payload.id != seen.job_id or payload.attempts != seen.attempt:
+        if payload is None or (payload.id, payload.attempts) != (seen.id, seen.attempt):
             return None
         run = Run(began=seen.since, progress=seen.progress, note=seen.note)
-        payload = payload.tracked_for(slot.track)
-        state = self._records.running(payload, leases[0].queue, run, until=until, worker=slot.number, pid=slot.pid)
-        return (leases[0], state) if state else None
-
-
-def _is_tracked(slot: Slot) -> bool:
-    return bool(slot.track and slot.state == State.BUSY and not slot.dead)
+        payload = payload.tracked_for(seen.track)
+        state = self._records.running(payload, lease.queue, run, until=until, worker=slot.number, pid=slot.pid)
+        return (lease, state) if state else None
