@@ -92,11 +92,6 @@ class Slot(Record):
         found = self.numbers()
         return Totals(*(as_count(found[name]) for name in Totals._fields))
 
-    @property
-    def fraction(self) -> float | None:
-        """How far the running job says that it is, from 0 to 1; ``None`` if it does not say."""
-        return fraction_of(self.progress)
-
     def running(self) -> list[Running]:
         """The jobs that its process runs, at most one; none if it is dead or not busy."""
         seen = self.copy()

@@ -19,6 +19,7 @@ from queuepool.board.board import Board, Killed, Role, Slot, State
 from queuepool.board.boot_report import BootReport
 from queuepool.board.held_jobs import HeldJob, Stage, still_held
 from queuepool.board.meters import AS_LOST, DONE, FAILED, GIVEN_BACK, RELEASED, SlotMeters
+from queuepool.board.running import Running
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import boot_problem, present_boot_problem
 from queuepool.errors import AttemptLost, JobTimedOut, StoreDown, StoreError, WorkerDied
@@ -72,7 +73,8 @@ class Death:
         if slot.killed == Killed.OVERWRITTEN or not slot.is_plausible(inf, inf):
             return None
         try:
-            Policy.from_text(slot.policy or "{}")
+            for ran in self._shown:
+                Policy.from_text(ran.policy or "{}")
             held = slot.hand.held()
         except (ValueError, TypeError, OSError):
             return None
@@ -80,22 +82,30 @@ class Death:
             return [replace(one, stage=Stage.RESERVED) if one.stage == Stage.READING else one for one in held]
         return held
 
+    def ran(self, job: HeldJob) -> Running:
+        """What the board shows of the attempt at this held job, or else of one begun after it."""
+        return next((ran for ran in self._shown if ran.number == job.number), self._shown[-1])
+
+    @cached_property
+    def _shown(self) -> list[Running]:
+        return self.slot.shown()
+
     def attempt(self, one: HeldJob) -> OpenAttempt:
-        """The attempt at a held job that had begun; the slot knows more of the last one than the payload does."""
-        slot, lease = self.slot, one.lease
+        """The attempt at a held job that had begun; the board may know more of it than the payload does."""
+        lease, ran = one.lease, self.ran(one)
         payload = decode(lease.receipt, lease.attempts)
-        if one.stage != Stage.RUNNING and payload.id != slot.job_id:
+        if one.stage != Stage.RUNNING and payload.id != ran.id:
             return OpenAttempt(lease, payload)
         # The result was lost with the worker.
         problem = "the worker died before the result was stored" if one.stage == Stage.DONE else ""
-        run = Run(began=slot.since or None, progress=slot.fraction, note=slot.note, result_problem=problem)
+        run = Run(began=ran.since or None, progress=ran.progress, note=ran.note, result_problem=problem)
         # It may be one that the store refused to settle, with another begun after it: tracked as its payload says.
-        tracked = payload.tracked_for(slot.track) if payload.id == slot.job_id else payload
-        return OpenAttempt(lease, tracked, Policy.from_text(slot.policy or "{}"), run)
+        tracked = payload.tracked_for(ran.track) if payload.id == ran.id else payload
+        return OpenAttempt(lease, tracked, Policy.from_text(ran.policy or "{}"), run)
 
-    def settlement(self, attempt: OpenAttempt, verdict: Verdict) -> Settlement:
+    def settlement(self, attempt: OpenAttempt, error: AttemptLost, verdict: Verdict) -> Settlement:
         """How to settle an attempt that the process's death interrupted."""
-        error, payload = self.error, attempt.payload
+        payload = attempt.payload
         facts = facts_of(payload, attempt.lease.queue)
         killed = events.KilledAttempt(attempt.run.began, time.time(), payload.extra)
         cause: events.Event = events.JobLost(facts, str(error), error.trace, killed)
@@ -104,10 +114,9 @@ class Death:
             cause, tally = events.JobTimedOut(facts, error.trace, killed), "exceptions"
         return Settlement(attempt.lease, payload, verdict, error, tally, cause, attempt.policy.locks, attempt.run)
 
-    @cached_property
-    def error(self) -> AttemptLost:
-        """The error of the job that the process ran."""
-        name = f"{self.slot.job} (attempt {self.slot.attempt})"
+    def error_of(self, ran: Running) -> AttemptLost:
+        """The error of a job that the process ran."""
+        name = f"{ran.job} (attempt {ran.attempt})"
         if self.code == -signal.SIGALRM or self.slot.killed == Killed.OVERDUE:
             return JobTimedOut(f"{name} ran past its deadline: {self.cause}", self._trace)
         if self.slot.killed == Killed.STALLED:  # the job had ended, but was not settled in time
@@ -141,12 +150,12 @@ class Death:
         ``held``: what it held when it died.
         """
         if self._meters.is_open:
-            self._count_attempt(self._meters, held)
+            for ran in self._shown:
+                self._count_attempt(ran, held)
         self._meters.leave(self._exit)
 
-    def _count_attempt(self, meters: SlotMeters, held: Sequence[HeldJob]) -> None:
-        index = self.slot.current_index
-        stage = held[index].stage if 0 <= index < len(held) else None
+    def _count_attempt(self, ran: Running, held: Sequence[HeldJob]) -> None:
+        meters, stage = self._meters, held[ran.number].stage if 0 <= ran.number < len(held) else None
         if stage in (Stage.RESERVED, Stage.READING):  # it died before the attempt began on the board
             meters.forget()
             return
@@ -154,7 +163,7 @@ class Death:
             meters.intend(DONE)
         elif meters.intended is None:  # the store refused the verdict, or the board was overwritten
             meters.intend(_LOST, self._loss)
-        meters.end(meters.run_time(self.slot.since))
+        meters.end(meters.run_time(ran.since))
 
     @property
     def _loss(self) -> str:
@@ -260,23 +269,22 @@ class SettleDead:
             return _LOST
         attempt = death.attempt(one)
         if slot.killed == Killed.STOP:
-            self._give_back(slot, attempt)
+            self._give_back(attempt)
             return GIVEN_BACK
-        settlement = death.settlement(attempt, self._rule(death.error, attempt))
+        error = death.error_of(death.ran(one))
+        settlement = death.settlement(attempt, error, self._rule(error, attempt))
         if not self._settler.settle(settlement):
             return _LOST
         if isinstance(settlement.verdict, Fail):
-            deferred_hooks.leave(self._runtime.path, self._runtime.store, attempt.lease, death.error)
+            deferred_hooks.leave(self._runtime.path, self._runtime.store, attempt.lease, error)
             self._orphaned_boards.own.header.note_deferred_hook()
             return AS_LOST + FAILED
         return AS_LOST + RELEASED
 
-    def _give_back(self, slot: Slot, attempt: OpenAttempt) -> None:
+    def _give_back(self, attempt: OpenAttempt) -> None:
         """Give back a job that had begun, but write its state first: afterwards another worker may have the job."""
         lease = attempt.lease
-        if (slot.track or self._settler.may_follow(lease.receipt)) and (
-            state := self._settler.states.given_back(attempt.payload, lease.queue)
-        ):
+        if state := self._settler.states.given_back(attempt.payload, lease.queue):
             self._store.show([lease], [state])
         self._settler.give_back(lease)
 
@@ -311,8 +319,7 @@ class SettleDead:
 
     def _finish(self, death: Death, jobs: Sequence[HeldJob]) -> None:
         """Delete done jobs. At most one of them has something that follows: a worker settles such a job at once."""
-        slot = death.slot
-        plain = [one.lease for one in jobs if not (slot.track or self._settler.may_follow(one.lease.receipt))]
+        plain = [one.lease for one in jobs if not (death.ran(one).track or self._settler.may_follow(one.lease.receipt))]
         self._settler.delete(plain)
         for one in jobs:
             if one.lease not in plain:

@@ -53,8 +53,8 @@ OF_ENDINGS = {
         (
             (
                 "steward/settle_dead.py",
-                "[one.lease for one in jobs if not (slot.track or self._settler.may_follow(one.lease.receipt))]",
-                "[one.lease for one in jobs]",
+                " if not (death.ran(one).track or self._settler.may_follow(one.lease.receipt))]",
+                "]",
             ),
             ("worker/attempt.py", _REMOVE, f"        {_PAUSE}\n{_REMOVE}"),
         ),

@@ -41,9 +41,11 @@ print(killed(), slot.hand.is_empty)
 """
 
 _SAYING = f"""{_BEGIN}
-print(slot.fraction)
+[before] = slot.shown()
 slot_writer.progress(float(sys.argv[2]), "rows")
-print(slot.fraction, slot.note)
+[after] = slot.shown()
+print(before.progress)
+print(after.progress, after.note)
 """
 
 
