@@ -1,0 +1,199 @@
+"""Who answers for the death of a worker that ran several jobs at once: a pure function of what it left behind.
+
+Its event loop writes down which lane has the CPU, and since when. That names the job whose step crashed, left the
+process or blocked the loop. Where it proves nothing, those who may have done it become suspects; they run one at a time
+from then on, so that the next such death has one suspect, who is charged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import NamedTuple
+
+from queuepool.board.held_jobs import Stage
+
+#: the stages at which a job's own code may run
+_AT_WORK = (Stage.READING, Stage.RUNNING)
+
+
+class Cause(Enum):
+    """What a worker died of, as far as that matters to its jobs."""
+
+    #: nobody's fault: a stop waited no longer, or a job that was cancelled did not end
+    STOP = auto()
+    #: the master's kill before a lease ended that could not be renewed
+    LEASE = auto()
+    #: the alarm, or the master's kill after it
+    DEADLINE = auto()
+    #: its own doing: the signal of a fault, or an exit code
+    FAULT = auto()
+    #: SIGKILL from elsewhere, a limit of memory, or nobody saw it
+    KILLED = auto()
+
+
+class CrashedIn(Enum):
+    """The thread that the stacks name as the one that crashed."""
+
+    MAIN = auto()
+    OTHER = auto()
+    #: nothing was dumped, as when the process exits
+    UNKNOWN = auto()
+
+
+class Charge(Enum):
+    """What a lane's job is charged with."""
+
+    #: it was told to end at its deadline and did not, or it blocked the loop beyond its deadline
+    LATE = auto()
+    #: it blocked the loop, so that others could not end at their deadlines
+    BLOCKED = auto()
+    CRASHED = auto()
+    #: nothing is proven, but it was the one suspect; counts as a crash
+    SUSPECTED = auto()
+    #: its lease could not be renewed: another worker may have the job, so it is not settled
+    LOST = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class LaneAtDeath:
+    """One lane of a dead worker. Times are monotonic seconds."""
+
+    number: int
+    stage: Stage = Stage.RUNNING
+    #: 0.0 = its job has none
+    deadline: float = 0.0
+    #: seconds for which the loop was free since it told the job to end; ``None``: it has not told it
+    told_for: float | None = None
+    #: whether a thread was at work for the job, which can crash while another lane has the CPU
+    has_thread: bool = False
+    #: whether the job has been suspected before
+    is_suspect: bool = False
+    lost_lease: bool = False
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether its job's own code may have run."""
+        return self.stage in _AT_WORK
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a dead worker left behind. Times are monotonic seconds; ``at``: when it died, and not when it was found."""
+
+    cause: Cause
+    lanes: Sequence[LaneAtDeath]
+    at: float = 0.0
+    #: seconds between a lane's deadline and the alarm
+    grace: float = 1.0
+    #: the lane whose step had the CPU, and when that step began; ``None``: the loop waited
+    on_cpu: int | None = None
+    since: float = 0.0
+    crashed_in: CrashedIn = CrashedIn.UNKNOWN
+    #: the lane whose thread crashed, if its number is known
+    crashed_lane: int | None = None
+
+    @property
+    def at_work(self) -> dict[int, LaneAtDeath]:
+        """The lanes whose jobs may be to blame."""
+        return {lane.number: lane for lane in self.lanes if lane.is_at_work}
+
+    @property
+    def threaded(self) -> set[int]:
+        """The lanes, besides the one that has the CPU, for which a thread was at work."""
+        return {number for number, lane in self.at_work.items() if lane.has_thread and number != self.on_cpu}
+
+
+class Culprits(NamedTuple):
+    """The lanes at work by what becomes of their jobs; of the others only what their stages say.
+
+    ``suspects`` are tried again, and their attempt counts; the ``innocent`` are given back as if never begun.
+    """
+
+    charged: Mapping[int, Charge]
+    suspects: Collection[int] = ()
+    innocent: Collection[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """Proof, against nobody perhaps; else, without one, those who may have done it."""
+
+    charged: Mapping[int, Charge] = field(default_factory=dict)
+    possible: Collection[int] = ()
+
+
+_NOBODY = _Finding()
+
+
+def culprits_of(evidence: Evidence) -> Culprits:
+    """Rule on every lane that was at work."""
+    at_work, found = evidence.at_work, _RULES[evidence.cause](evidence)
+    possible = at_work.keys() & set(found.possible)
+    suspected = [number for number in possible if at_work[number].is_suspect]
+    charged = dict(found.charged)
+    if len(suspected) == 1:
+        charged[suspected[0]] = Charge.SUSPECTED
+    suspects = frozenset(possible - charged.keys())
+    return Culprits(charged, suspects, frozenset(at_work.keys() - charged.keys() - suspects))
+
+
+def _of_a_stop(evidence: Evidence) -> _Finding:
+    return _NOBODY
+
+
+def _of_a_lost_lease(evidence: Evidence) -> _Finding:
+    return _Finding({number: Charge.LOST for number, lane in evidence.at_work.items() if lane.lost_lease})
+
+
+def _of_a_deadline(evidence: Evidence) -> _Finding:
+    """Who did not end although the loop was free, else who kept the loop from telling him."""
+    patience = evidence.grace / 2
+    obstinate = {
+        number: Charge.LATE
+        for number, lane in evidence.at_work.items()
+        if _is_past(lane, evidence.at - evidence.grace) and (lane.told_for or 0.0) >= patience
+    }
+    if obstinate:
+        return _Finding(obstinate)
+    # A step that has just begun is innocent: the alarm strikes at any moment.
+    if evidence.on_cpu is None or evidence.at - evidence.since < patience:
+        return _Finding(possible=evidence.at_work)
+    lane = evidence.at_work.get(evidence.on_cpu)
+    is_late = lane is not None and _is_past(lane, evidence.at)
+    return _of_the_step(evidence, evidence.on_cpu, Charge.LATE if is_late else Charge.BLOCKED)
+
+
+def _is_past(lane: LaneAtDeath, time: float) -> bool:
+    return 0.0 < lane.deadline <= time
+
+
+def _of_a_fault(evidence: Evidence) -> _Finding:
+    if evidence.crashed_in == CrashedIn.OTHER:
+        crashed = evidence.at_work.keys() & {evidence.crashed_lane}
+        return _Finding(dict.fromkeys(crashed, Charge.CRASHED)) if crashed else _Finding(possible=evidence.at_work)
+    if evidence.on_cpu is None:
+        return _Finding(possible=evidence.at_work)  # a callback, or a thread of which we do not know
+    return _of_the_step(evidence, evidence.on_cpu, Charge.CRASHED)
+
+
+def _of_the_step(evidence: Evidence, number: int, charge: Charge) -> _Finding:
+    """The lane that has the CPU, unless a thread may have exited meanwhile, or held the interpreter's lock."""
+    if evidence.threaded and evidence.crashed_in != CrashedIn.MAIN:
+        return _Finding(possible={number, *evidence.threaded})
+    # Of a lane that is not at work the job has ended, and its hook ran.
+    return _Finding(dict.fromkeys(evidence.at_work.keys() & {number}, charge))
+
+
+def _of_a_kill(evidence: Evidence) -> _Finding:
+    return _Finding(possible=evidence.at_work)
+
+
+_RULES = {
+    Cause.STOP: _of_a_stop,
+    Cause.LEASE: _of_a_lost_lease,
+    Cause.DEADLINE: _of_a_deadline,
+    Cause.FAULT: _of_a_fault,
+    Cause.KILLED: _of_a_kill,
+}
