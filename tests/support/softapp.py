@@ -247,8 +247,17 @@ MODES: dict[str, Callable[..., None]] = {
 }
 
 
+@job("async_late", soft_timeout=30, tries=1)
+async def async_late(mode: str) -> None:
+    await in_time_or_not(mode)
+
+
 @job("async_soft", soft_timeout=0.2, tries=1)
 async def async_soft(mode: str) -> None:
+    await in_time_or_not(mode)
+
+
+async def in_time_or_not(mode: str) -> None:
     note(event="start", mode=mode)
     try:
         await ASYNC[mode]()
