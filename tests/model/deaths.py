@@ -25,19 +25,22 @@ def dying(rules: Rules, world: World, number: int, worker: Worker) -> Iterator[t
         yield "is overdue", die(rules, world, number, "overdue")
     elif is_to_lose_its_lease(rules, worker):
         yield "is killed before its lease ends", die(rules, world, number, "lease")
-    elif world.crashes and (worker.stage or worker.asked is not None):
-        yield from _with_a_late_release(rules, world._replace(crashes=world.crashes - 1), number, "crash")
+    elif world.crashes and (worker.stage or worker.asked is not None or worker.does == "waiting"):
+        yield from _with_a_late_request(rules, world._replace(crashes=world.crashes - 1), number, "crash")
     if world.stops and worker.stage:
-        yield from _with_a_late_release(rules, world._replace(stops=world.stops - 1), number, "stop")
+        yield from _with_a_late_request(rules, world._replace(stops=world.stops - 1), number, "stop")
 
 
-def _with_a_late_release(rules: Rules, world: World, number: int, why: str) -> Iterator[tuple[str, World]]:
-    """Its death, and the same with a release that it had sent and nobody has carried out yet."""
+def _with_a_late_request(rules: Rules, world: World, number: int, why: str) -> Iterator[tuple[str, World]]:
+    """Its death, and the same with what it had sent and nobody has carried out yet."""
     worker, dies = world.workers[number], die(rules, world, number, why)
     yield _HOW[why], dies
     if "release" in rules.late and worker.is_running and not world.flying:
         owner = rules.tag(number, worker.held)
         yield f"{_HOW[why]}, its release on the way", sent(dies, "release", owner, worker.copy, owner)
+    if worker.does == "waiting" and not world.flying:
+        tag = rules.tag(number, worker.life)
+        yield f"{_HOW[why]}, its reserve at the server", sent(dies, "reserve", tag, None, tag)
 
 
 def sent(world: World, verb: str, tag: Tag, copy: Copy | None, owner: Tag) -> World:

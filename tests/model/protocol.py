@@ -9,6 +9,7 @@ from tests.model import scripts
 from tests.model.deaths import bury, die, dying, is_overdue, is_to_lose_its_lease, sent, settling
 from tests.model.finishing import finishing
 from tests.model.rules import Rules
+from tests.model.waiting import waiting
 from tests.model.world import Copy, Obituary, Request, Tag, Worker, World, raised
 
 Next = Iterator[tuple[str, World]]
@@ -66,7 +67,7 @@ def _of_the_master(world: World) -> Next:
 
 def _of_a_worker(rules: Rules, world: World, number: int, worker: Worker) -> Next:
     tag, owner = rules.tag(number, worker.life), rules.tag(number, worker.held)
-    if worker.orphan and not worker.stage:
+    if worker.orphan and not worker.stage and worker.does != "waiting":
         if world.is_mastered:
             yield "is replaced", world.worker(number, **Worker(life=world.unused_life(number))._asdict())
         return
@@ -91,6 +92,7 @@ def _asking(rules: Rules, world: World, number: int, worker: Worker, tag: Tag, o
         yield from _reserving(rules, world.worker(number, does="asking", asked=0), number, tag, owner)
     elif is_free and worker.copy:
         yield "deletes", scripts.delete(world, rules, worker.copy, owner).worker(number, stage="", copy=None)
+    yield from waiting(rules, world, number, worker, tag, owner)
     if worker.does == "asking":
         yield "is served", _serve(rules, world, number, tag, owner)
     if worker.does == "answered":

@@ -35,6 +35,10 @@ class Rules:
     retires: bool = True
     #: no two living workers have one tag
     unique: bool = True
+    #: whoever has nothing to do sends a reserve that waits at the server until there may be a job
+    waits: bool = False
+    #: the board shows a reserve that waits there
+    shows_waits: bool = True
     #: the dead are buried, and lost answers reclaimed, before a lease can end
     prompt: bool = True
     #: whoever gives back or settles must have the tag of the lease

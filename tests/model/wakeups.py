@@ -9,7 +9,7 @@ Law: TypeAlias = Callable[["Sleepers"], bool]
 
 
 class Sleepers(NamedTuple):
-    """Each worker is asleep (in BLPOP), awake (about to reserve), busy, or gone."""
+    """Each worker is asleep (in BLPOP), awake (about to reserve), busy, busy with the last job, or gone."""
 
     to_push: int
     leaving: int
@@ -27,7 +27,10 @@ def counted(world: Sleepers) -> Sleepers:
 
 
 def steps(counts: bool, world: Sleepers) -> Iterator[tuple[str, Sleepers]]:
-    """``counts``: the tokens are counted; Laravel's pop takes one instead, wherever it was woken."""
+    """``counts``: the tokens are counted; Laravel's pop takes one instead, wherever it was woken.
+
+    One of ours that has taken the last job waits after it without another look.
+    """
     if world.to_push:
         yield "push", world._replace(to_push=world.to_push - 1, ready=world.ready + 1, tokens=world.tokens + 1)
     for number, does in enumerate(world.workers):
@@ -40,7 +43,9 @@ def _of_a_worker(counts: bool, world: Sleepers, number: int, does: str) -> Itera
         yield "is woken", world._replace(tokens=world.tokens - 1).worker(number, "awake")
     if does == "awake":
         yield "reserves", _reserve(counts, world, number)
-    if does == "busy":
+    if does == "last" and counts:
+        yield "is done and sleeps", world.worker(number, "asleep")
+    if does in ("busy", "last"):
         yield "is done", world.worker(number, "awake")
         yield "releases", _pushed_back(counts, world).worker(number, "awake")
     if does == "awake" and world.leaving:
@@ -50,7 +55,8 @@ def _of_a_worker(counts: bool, world: Sleepers, number: int, does: str) -> Itera
 def _reserve(counts: bool, world: Sleepers, number: int) -> Sleepers:
     if not world.ready:
         return (counted(world) if counts else world).worker(number, "asleep")
-    taken = world._replace(ready=world.ready - 1, tokens=max(world.tokens - 1, 0)).worker(number, "busy")
+    taken = world._replace(ready=world.ready - 1, tokens=max(world.tokens - 1, 0))
+    taken = taken.worker(number, "busy" if taken.ready else "last")
     return counted(taken) if counts else taken
 
 

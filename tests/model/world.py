@@ -38,7 +38,7 @@ class Request(NamedTuple):
 
 
 class Worker(NamedTuple):
-    """``does``: idle, asking, answered, unsure or repeating; ``stage`` of the copy in its hand.
+    """``does``: idle, asking, waiting, answered, unsure or repeating; ``stage`` of the copy in its hand.
 
     ``life`` is the part of its tag that changes, ``held`` what that was when it reserved its copy.
     """
