@@ -44,6 +44,34 @@ class Reservation:
     #: (queue, the server's error) for each queue that could not be served
     problems: list[tuple[str, str]] = field(default_factory=list)
     next_due: float | None = None
+    #: whether no other job was ready in these queues, as far as this reserve has looked
+    is_last: bool = False
+
+
+class WaitingReserve(Protocol):
+    """A reserve that was sent behind a wait: the server carries it out once the wait ends, unread.
+
+    Any other verb that is called before the reply was read gives it up.
+    """
+
+    #: whether the connection ended before the wait was answered: then nothing was reserved, unless the server has died
+    #: at that very moment
+    was_cut_off: bool
+
+    def deleted(self) -> Reservation:
+        """The reply for the ``done`` jobs that were sent along, which are deleted before the wait; call it first."""
+
+    def wait(self) -> None:
+        """Block until the reply comes; a signal handler may raise out of it."""
+
+    def read(self) -> Reservation | None:
+        """The reply; ``None`` if it has not come yet: then the reserve is given up, and counts as unanswered.
+
+        Raises ``StoreError`` if the server refused to wait and nothing was reserved.
+        """
+
+    def give_up(self) -> None:
+        """Close the connection. The reserve counts as unanswered: the server may still carry it out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +195,13 @@ class QueueStore(PushStore, Protocol):
         """As ``reserve``, but only sends it: call the result to read the reply. ``None`` if a store cannot.
 
         Other verbs may be called in between.
+        """
+
+    @property
+    def reserve_waiting(self) -> Callable[[Sequence[str], float, int, int, Sequence[Lease]], WaitingReserve] | None:
+        """As ``wait`` and then ``reserve``, but only sends both; ``None`` if a store cannot.
+
+        Arguments: queues, timeout, tag, limit, done. A lease is counted from when the wait ends.
         """
 
     def wait(self, queues: Sequence[str], timeout: float) -> None:

@@ -48,6 +48,11 @@ class HeldBatch:
         """The reply was read, so it is known what the last reserve took."""
         self._slot.reserve_sent_at = 0.0
 
+    def deleted(self) -> None:
+        """The done jobs are deleted, and none waits: nothing is held, but a reserve may be under way."""
+        self.done = []
+        self._held.drop()
+
     @property
     def awaits_reply(self) -> bool:
         """Whether a reserve was sent but its reply was not read, so it is unknown what it took."""

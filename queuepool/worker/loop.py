@@ -25,6 +25,9 @@ _STORES_TICK = 0.1
 _CHECK_INTERVAL = 0.001
 #: seconds between checks whether a new pool's steward has read the control keys
 _CONTROL_TICK = 0.01
+#: the part of ``retry_after`` for which a reserve may wait at the server, as its lease is counted from before; and the
+#: shortest ``retry_after``, in seconds, that leaves enough of it
+_WAITS, _LONG_ENOUGH = 1 / 6, 3.0
 
 
 class Worker:
@@ -45,6 +48,7 @@ class Worker:
         self._job_lines = JobLines()
         self._runner = Runner(context, self._job_lines)
         self._gate = Gate(context)
+        self._reserves_waiting = _may_reserve_waiting(context)
         self._jobs = 0
         self._deferred_hooks = -1
         self._found_none = False
@@ -69,6 +73,7 @@ class Worker:
             except StoreDown as error:
                 self._outage.lost(error)
                 if self._signals.stop:
+                    self._prefetch.leaves_nothing_at_the_server()
                     raise  # what is held stays on the board, for the steward
                 self._slot_writer.show(State.IDLE)  # a done job no longer runs; it waits to be reported
                 self._outage.rest()
@@ -112,10 +117,11 @@ class Worker:
             return
         self._call_deferred_hooks()
         lease = self._prefetch.next_job(queues)
-        self._found_none = lease is None
         if lease is None:
             self._wait(queues)
+            self._found_none = not self._slot_writer.batch.waiting
         else:
+            self._found_none = False
             self._work_on(lease)
             self._idle_since = time.monotonic()
             if self._pool.rest:
@@ -145,20 +151,44 @@ class Worker:
 
     def _wait(self, queues: Sequence[str]) -> None:
         """Wait until a job may be ready. A lone worker also wakes for due jobs; in a pool the steward stages them."""
-        self._slot_writer.show(State.IDLE)
-        self._job_lines.rest()
         if self._limits.is_leaving_when_empty:
+            self._show_idle()
             return
-        self._slot_writer.tidy()  # now, while there is time, rather than once a job has come
         polls = self._prefetch.reports.has_problems or self._store.polls
         timeout = min(self._pool.connection.block_for, self._pool.sleep if polls else math.inf, self._may_idle())
         self._slot_writer.waits(timeout)
         if not self._context.alone or self._prefetch.next_due is None or self._prefetch.next_due > timeout:
-            self._signals.wait(lambda: self._store.wait(queues, timeout))
+            self._block(queues, timeout)
         elif (blocking := self._prefetch.next_due - _STORES_TICK) > 0:
-            self._signals.wait(lambda: self._store.wait(queues, blocking))
+            self._block(queues, blocking)
         else:
+            self._settle_down()
             self._pause(self._prefetch.next_due)
+
+    def _block(self, queues: Sequence[str], timeout: float) -> None:
+        """Wait in the store; if it can, it reserves the next job as soon as there is one."""
+        if self._can_reserve_waiting:
+            longest = self._pool.connection.retry_after * _WAITS
+            self._prefetch.await_jobs(queues, min(timeout, longest), self._settle_down)
+        else:
+            self._settle_down()
+            self._signals.wait(lambda: self._store.wait(queues, timeout))
+
+    def _settle_down(self) -> None:
+        """What is put off while there are jobs; now, while there is time, rather than once one has come."""
+        self._show_idle()
+        self._slot_writer.tidy()
+
+    def _show_idle(self) -> None:
+        self._slot_writer.show(State.IDLE)
+        self._job_lines.rest()
+
+    @property
+    def _can_reserve_waiting(self) -> bool:
+        # A listener that may forbid each job is asked before the job is reserved.
+        return self._reserves_waiting and not (
+            self._prefetch.reports.has_problems or self._listeners.wants(Looping) or self._limits.is_leaving_when_empty
+        )
 
     def _idle(self) -> float:
         """Seconds since the start or the last job."""
@@ -171,6 +201,13 @@ class Worker:
         self._prefetch.let_go()
         self._slot_writer.show(State.PAUSED if self._gate.closed_by else State.IDLE)
         self._signals.wait(lambda: sleep(seconds))
+
+
+def _may_reserve_waiting(context: WorkerContext) -> bool:
+    """Whether the store can, and a lease that is some seconds shorter is long enough: in a pool it is renewed."""
+    connection = context.pool.connection
+    is_renewed = connection.renew or context.alone
+    return context.store.reserve_waiting is not None and is_renewed and connection.retry_after >= _LONG_ENOUGH
 
 
 class Gate:

@@ -19,7 +19,7 @@ from queuepool.payload.envelope import decode
 from queuepool.payload.lease import Lease
 from queuepool.settlement.facts import facts_of
 from queuepool.settlement.outage import Outage
-from queuepool.stores.contract import UNDER_WAY, Reservation
+from queuepool.stores.contract import UNDER_WAY, Reservation, WaitingReserve
 from queuepool.worker.context import WorkerContext
 
 #: seconds of work to hold at once; most jobs and bytes
@@ -49,6 +49,7 @@ class Prefetch:
         self._store = context.store
         self._settler = context.settler
         self._listeners = context.listeners
+        self._signals = context.signals
         self._retry_after = context.pool.connection.retry_after
         self._batch = context.slot_writer.batch
         self._membership = membership
@@ -61,6 +62,10 @@ class Prefetch:
         self._requests_at = 0
         #: the steward may have settled or given back what we held; it goes by our tag, so we need a new one
         self._overtaken = False
+        #: the last reply left no job ready, so the next request may wait for one
+        self._was_last = False
+        #: the connection ended while the last request waited at the server
+        self._was_cut_off = False
         #: seconds until the next job is due, if the last reserve brought none; ``None`` = no job waits
         self.next_due: float | None = None
 
@@ -82,6 +87,33 @@ class Prefetch:
         if len(self._batch.waiting) <= self._requests_at:
             return None
         return self._batch.next_job()
+
+    def await_jobs(self, queues: Sequence[str], timeout: float, meanwhile: Callable[[], None]) -> None:
+        """Have the store reserve the next job as soon as one may be ready, and hold it.
+
+        Returns then, after ``timeout`` seconds, at a signal, or at once if ``next_job`` must ask first. ``meanwhile``
+        is called once the request was sent, and must not use the store. Only if the store can ``reserve_waiting``.
+        """
+        send, self._was_last = self._store.reserve_waiting, False
+        self._reach()
+        if not send or self._overtaken or self._batch.awaits_reply or self._membership.is_spent:
+            return  # the next reserve begins with a new tag
+        self._size.start_over()
+        at, turn = self._begin_request(queues), self._batch.turn
+        reply = send(queues, timeout, self._membership.tag, self._size.ahead(), self._batch.done)
+        meanwhile()
+        reservation = self._read(reply, turn)
+        if reservation is None:  # what it may have taken goes back now: whatever ended the wait may last
+            self.reclaim()
+            return
+        # Later than this only if we were stopped: then its lease may have ended.
+        self._hold(reservation, at, since=min(time.monotonic(), at + timeout))
+        self._take_in(reservation, turn)
+
+    def leaves_nothing_at_the_server(self) -> None:
+        """The worker leaves while the store is away: what a server has closed, unserved, need not be searched for."""
+        if self._was_cut_off:
+            self._batch.replied()
 
     def took(self, lease: Lease, seconds: float) -> None:
         """This job ran for ``seconds``, whatever its outcome."""
@@ -171,6 +203,30 @@ class Prefetch:
             self._size.start_over()
         return bool(reservation.leases)
 
+    def _read(self, reply: WaitingReserve, turn: int) -> Reservation | None:
+        """The reply to a reserve that waits; ``None`` if it was given up."""
+        if self._batch.done and not self._has_deleted(reply, turn):
+            return None
+        self._signals.wait(reply.wait)
+        try:
+            return reply.read()
+        except StoreError:
+            self._was_cut_off = reply.was_cut_off
+            raise
+
+    def _has_deleted(self, reply: WaitingReserve, turn: int) -> bool:
+        """Whether the done jobs, which were sent along, are deleted; if not, the reserve is given up."""
+        try:
+            deleted = reply.deleted()
+        except StoreDown:
+            raise
+        except StoreError:  # the next reserve finds out why
+            reply.give_up()
+            return False
+        self._batch.deleted()
+        self.reports.emit(deleted, unsure=self._batch.was_wanted_back(turn))
+        return True
+
     def _take_in(self, reservation: Reservation, turn: int, *, unsure: bool = False) -> None:
         """Report what this reply brought; give back what is held if the steward wants it back."""
         # Written first, then checked, as in HeldBatch.next_job: a slow reply may look like a stuck job.
@@ -194,13 +250,14 @@ class Prefetch:
         if self._listeners.wants(JobReserving):
             self._listeners.emit(JobReserving(tuple(queues)))
         # The lease is counted from before the request: it never ends earlier than we believe.
+        self._was_cut_off = False
         self._membership.used_at = self._batch.requesting()
         return self._membership.used_at
 
     def _hold(self, reservation: Reservation, at: float, since: float) -> None:
         leases = reservation.leases
         self._batch.hold(leases, at + self._retry_after, since)
-        self.next_due = reservation.next_due
+        self.next_due, self._was_last = reservation.next_due, reservation.is_last
         # Fewer jobs than requested: there were no more.
         self._requests_at = len(leases) // 2 if len(leases) == self._size.wanted and self._store.reserve_ahead else 0
 

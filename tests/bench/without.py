@@ -114,6 +114,8 @@ class PlainQueue(redis_queue.RedisQueue):
         return jobs
     """
 
+    reserve_waiting = None  # its workers wait, and then reserve
+
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
         return self.reserve_ahead(queues, tag, limit, done)()
 

@@ -163,6 +163,20 @@ PLANTS = {
         ),
         _LATE,
     ),
+    "reserve that waits at the server unseen": Plant(
+        "I1 lost",
+        (
+            (
+                "worker/prefetch.py",
+                "        reply = send(queues, timeout, ",
+                "        self._batch.replied()\n        reply = send(queues, timeout, ",
+            ),
+        ),
+        replace(  # halted while it waits, given a job, and killed before it has read so
+            QUICK, only=("stop_workers",), with_kills=1.0, kill_every=(0.1, 0.3), workers=4, rate=40.0, backlog=5,
+            bulk=1, naps=0.0, seconds=6.0,
+        ),
+    ),
     "tag from a count that begins again": Plant(
         "I4 overlap",
         (

@@ -75,7 +75,7 @@ def test_a_reserve_that_comes_late_takes_no_job(behind, network, tmp_path):
         gate.touch()
         eventually(lambda: 0 == behind.queue.size())
 
-    assert late.startswith(b"-RETIRED")
+    assert b"-RETIRED" in late  # it may have waited, behind a BLPOP that has an answer of its own
     assert (1, 1) == (found.ready, found.reserved)
     assert [1] == [line["attempt"] for line in behind.trail(event="start", mode="ok")]
 

@@ -1,4 +1,4 @@
-"""A reserve waits at the server for its job: whatever happens meanwhile, nothing is lost, run twice or left to its lease.
+"""A reserve waits at the server for its job: whatever happens, nothing is lost, run twice or left to its lease.
 
 The steps are in ``model/waiting.py``, beside those of ``model/protocol.py``.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import threading
 from contextlib import suppress
@@ -45,11 +46,22 @@ class LossyProxy:
                 self._relay(client, server)
 
     def _relay(self, client: socket.socket, server: socket.socket) -> None:
-        while request := client.recv(1 << 20):
-            server.sendall(request)
-            # The reply, received here alone, means that the request was carried out.
-            reply = server.recv(1 << 20)
-            if self._wanted is not None and self._wanted in request:
-                self._wanted = None
-                return
-            client.sendall(reply)
+        """In both directions: a request may have several replies, and the last of them may come only after a while."""
+        while True:
+            ready, _, _ = select.select([client, server], [], [])
+            if server in ready:
+                client.sendall(_some(server))
+            else:
+                request = _some(client)
+                server.sendall(request)
+                if self._wanted is not None and self._wanted in request:
+                    self._wanted = None
+                    server.recv(1 << 20)  # received here alone: it was carried out
+                    return
+
+
+def _some(end: socket.socket) -> bytes:
+    """What has come. Raises ``OSError`` at the end."""
+    if came := end.recv(1 << 20):
+        return came
+    raise ConnectionError("closed")

@@ -191,7 +191,7 @@ def test_what_must_never_be_done_is_not():
 
 
 def test_a_client_and_its_refusals_talk_to_redis_py():
-    assert ["stores/redis/client.py", "stores/redis/refusals.py"] == users("redis")
+    assert ["stores/redis/client.py", "stores/redis/connections.py", "stores/redis/refusals.py"] == users("redis")
 
 
 def test_one_module_puts_the_drivers_together():

@@ -1,9 +1,7 @@
-"""Connections, commands and scripts: only this module and ``refusals`` use redis-py."""
+"""Commands and scripts: only this module, ``connections`` and ``refusals`` use redis-py."""
 
 from __future__ import annotations
 
-import os
-import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +13,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from queuepool.errors import StoreDown, TagRetired
+from queuepool.stores.redis.connections import Connection, ConnectionPool, PendingReplies, server_of
 from queuepool.stores.redis.refusals import translated
 from queuepool.stores.redis.scripts import script
 from queuepool.unix.originals import is_readable
@@ -143,6 +142,40 @@ class RedisClient:
             answer = self._connection.send("EVALSHA", digest, len(keys), *keys, *args)
         return lambda: self._run(name, keys, args, lambda *_: answer.get())
 
+    def script_behind(
+        self, wait: Sequence[Any], name: str, keys: Sequence[str], args: Sequence[Any], before: Sequence[Any] = ()
+    ) -> PendingReplies:
+        """Send ``wait``, a command that blocks, and behind it a script, in one write; returns their replies.
+
+        With ``before``, other arguments, the script is also carried out at once, before the wait. Any other call that
+        comes before the last reply was read closes the connection. Not for a ``shared`` client.
+        """
+        text, digest = script(name)
+        run = ("EVALSHA", digest, len(keys), *keys)
+        with self._translating(name, keys, text):
+            return self._connection.send_together([*([(*run, *before)] if before else ()), wait, (*run, *args)])
+
+    def await_replies(self, replies: PendingReplies) -> None:
+        """Block until the next of these replies begins to come; a signal handler may raise out of it."""
+        with self._translating("blpop", ()):
+            if not replies.come_within(self._socket_timeout) and not replies.are_over:
+                replies.give_up()
+                raise redis.TimeoutError("Timeout reading from socket")
+
+    def reply(self, replies: PendingReplies, *words: Any) -> Any:
+        """The next of these replies, to the command that begins with ``words``."""
+        with self._translating(str(words[0]).lower(), words[1:2]):
+            return replies.get()
+
+    def script_reply(self, replies: PendingReplies, name: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
+        """The last of these replies, to a script; one that the server does not know is run now."""
+        return self._run(name, keys, args, lambda *_: replies.get())
+
+    def give_up(self, replies: PendingReplies) -> None:
+        """Close the connection: what was sent may still be carried out."""
+        replies.give_up()
+        self.unanswered += 1
+
     def _run(self, name: str, keys: Sequence[str], args: Sequence[Any], first: Callable[..., Any]) -> Any:
         """Run a script by digest, else by its text: NOSCRIPT means that nothing was executed, so a retry is safe."""
         text, digest = script(name)
@@ -214,146 +247,3 @@ class RedisClient:
         if "_pubsub" in vars(self):
             self._pubsub.close()
             del self._pubsub
-
-
-# Connections to a server, on which a command can be sent long before its reply is read.
-
-
-class PendingReply:
-    """The reply to a command that was sent; it is read on demand, or before the next command is sent."""
-
-    def __init__(self, connection: Any) -> None:
-        self._raw = connection
-        self._is_read = False
-        self._reply: Any = None
-        self._error: redis.RedisError | None = None
-
-    def read(self) -> None:
-        """Read the reply or its error, once, and keep it."""
-        if not self._is_read:
-            self._is_read = True
-            try:
-                self._reply = self._raw.read_response()
-            except redis.RedisError as error:
-                self._error = error
-
-    def get(self) -> Any:
-        """The reply; raises redis-py's exception for an error."""
-        self.read()
-        if self._error:
-            raise self._error
-        return self._reply
-
-
-class Connection:
-    """A redis-py connection without redis-py's client, which takes more time than the command itself.
-
-    Raises redis-py's exceptions.
-    """
-
-    def __init__(self, connection: Any) -> None:
-        self._raw = connection
-        self._outstanding: PendingReply | None = None
-
-    def open(self) -> None:
-        """Connect, unless connected."""
-        self._raw.connect()
-
-    def ask(self, *words: Any) -> Any:
-        """Send one command and return its reply; a signal handler may raise out of it."""
-        self.clear()
-        try:
-            self._raw.send_command(*words)
-            return self._raw.read_response()
-        except redis.RedisError:
-            raise
-        except BaseException:
-            self._raw.disconnect()  # a late reply must not answer the next command
-            raise
-
-    def await_reply(self, words: Sequence[Any], seconds: float) -> Any:
-        """As ``ask``, for a command that may be answered only after a while; waits up to ``seconds``.
-
-        Waits in the kernel's poll(): a signal handler could not raise out of a library's wait that runs other code
-        meanwhile, such as gevent's.
-        """
-        self.clear()
-        try:
-            self._raw.send_command(*words)
-            if not is_readable(self._raw._sock.fileno(), seconds):
-                raise redis.TimeoutError("Timeout reading from socket")
-            return self._raw.read_response()
-        except redis.ConnectionError:
-            raise
-        except BaseException:
-            self._raw.disconnect()  # as above
-            raise
-
-    def send(self, *words: Any) -> PendingReply:
-        """Send one command; its reply can be read later."""
-        self.clear()
-        self._raw.send_command(*words)
-        self._outstanding = PendingReply(self._raw)
-        return self._outstanding
-
-    def clear(self) -> None:
-        """Read an outstanding reply, so that the next command does not get it."""
-        if self._outstanding:
-            self._outstanding.read()
-            self._outstanding = None
-
-    def refresh(self) -> None:
-        """If the server has closed the connection, close it too, so that the next command opens it again."""
-        try:
-            is_open = not self._raw.can_read()
-        except (redis.RedisError, OSError):
-            is_open = False
-        if not is_open:
-            self.close()
-
-    def close(self) -> None:
-        """Close the connection; the next command would open it again."""
-        self._raw.disconnect()
-
-
-def server_of(connection: Any) -> str:
-    """The ``run_id`` of the server that a redis-py connection leads to; empty if it does not tell."""
-    try:
-        connection.send_command("INFO", "server")
-        found = re.search(rb"run_id:(\w+)", connection.read_response())
-    except redis.ResponseError:  # we may not ask (ACL), or it knows no INFO
-        return ""
-    return found[1].decode() if found else ""
-
-
-class ConnectionPool:
-    """A pool of connections for threads: each takes one per command. A forked process opens its own."""
-
-    def __init__(self, connect: Callable[[], Any]) -> None:
-        self._connect = connect
-        self._pid = os.getpid()
-        self._free: list[Connection] = []
-
-    def ask(self, *words: Any) -> Any:
-        """As ``Connection.ask``."""
-        connection = self._take()
-        try:
-            reply = connection.ask(*words)
-        except (redis.ConnectionError, redis.TimeoutError):
-            connection.close()  # and drop it: checking whether it is open would open it and wait for the server again
-            raise
-        except BaseException:
-            self._free.append(connection)
-            raise
-        self._free.append(connection)
-        return reply
-
-    def _take(self) -> Connection:
-        if self._pid != os.getpid():
-            self._pid, self._free = os.getpid(), []
-        try:
-            connection = self._free.pop()
-        except IndexError:
-            return Connection(self._connect())
-        connection.refresh()
-        return connection

@@ -18,6 +18,7 @@ from queuepool.stores.contract import Measured, NewJob, Reservation, Shelf, Size
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 from queuepool.stores.redis.client import RedisClient
 from queuepool.stores.redis.keys import Keys
+from queuepool.stores.redis.waiting import ReserveBehindWait
 from queuepool.stores.redis.wire import BATCH, batches, by_queue, following, reservation, whole
 
 #: as many as fit the bits of a lease's score (lua/include/lease.lua)
@@ -116,8 +117,17 @@ class RedisQueue:
         answer = self.client.script_ahead("reserve", keys, args)
         return lambda: reservation(answer(), queues, tag, done)
 
+    def reserve_waiting(
+        self, queues: Sequence[str], timeout: float, tag: int, limit: int, done: Sequence[Lease] = ()
+    ) -> ReserveBehindWait:
+        done = by_queue(done, queues)
+        keys, args = self._reserve_words(queues, tag, limit, ())
+        before = self._reserve_words(queues, tag, 0, done)[1] if done else ()
+        replies = self.client.script_behind(self._blpop(queues, timeout), "reserve", keys, args, before)
+        return ReserveBehindWait(self.client, replies, queues, tag, done, keys, args)
+
     def wait(self, queues: Sequence[str], timeout: float) -> None:
-        self.client.blocking("BLPOP", *map(self.keys.notify, queues), f"{max(timeout, 0.001):.3f}")
+        self.client.blocking(*self._blpop(queues, timeout))
 
     def wait_for_change(self, queues: Sequence[str], timeout: float) -> bool:
         return self.client.wait_for_message(tuple(map(self.keys.channel, queues)), timeout)
@@ -264,6 +274,9 @@ class RedisQueue:
             self._offset = int(seconds) + int(micros) / 1e6 - mono
             self._offset_ends = mono + _CLOCK_LASTS
         return time.monotonic() + self._offset
+
+    def _blpop(self, queues: Sequence[str], timeout: float) -> tuple[str, ...]:
+        return "BLPOP", *map(self.keys.notify, queues), f"{max(timeout, 0.001):.3f}"
 
     def _reserve_words(
         self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease]

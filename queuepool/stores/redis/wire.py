@@ -40,13 +40,14 @@ def by_queue(leases: Sequence[Lease], queues: Sequence[str]) -> list[Lease]:
 
 def reservation(answer: Sequence[Any], queues: Sequence[str], tag: int, done: Sequence[Lease]) -> Reservation:
     """The reply of reserve.lua; ``done`` are the leases that were sent along, in that order."""
-    refused, taken, odd, problems, due = answer
+    refused, taken, odd, problems, due, is_last = answer
     return Reservation(
         leases=[Lease(queues[number - 1], receipt, tag) for number, receipt in _pairs(taken)],
         refused=[done[int(number) - 1] for number in refused],
         quarantined=[(queues[number - 1], why.decode()) for number, why in _pairs(odd)],
         problems=[(queues[number - 1], explained(text.decode(), "reserve")) for number, text in _pairs(problems)],
         next_due=float(due) if due else None,
+        is_last=bool(is_last),
     )
 
 

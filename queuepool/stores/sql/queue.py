@@ -41,7 +41,7 @@ class SqlQueue:
     only wait here, for a failed store on another server.
     """
 
-    reserve_ahead = None  # not supported: the drivers wait for each reply
+    reserve_ahead = reserve_waiting = None  # not supported: the drivers wait for each reply
 
     def __init__(
         self,

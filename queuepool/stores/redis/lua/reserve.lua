@@ -6,11 +6,13 @@
 --          worker that reserved them, how many, their receipts
 -- Returns  {done jobs whose lease was lost, by number from 1},
 --          {queue's number, payload as reserved, ...}, {queue's number, why, ...} for quarantined
---          payloads, {queue's number, the server's error, ...}, seconds to the next due job or ''
+--          payloads, {queue's number, the server's error, ...}, seconds to the next due job or '',
+--          1 if no other job is ready, 0 if there is one or if a queue was not looked at
 -- Differs  checks before it takes: a payload that cannot be a job goes to the quarantine, Laravel's pop loses it;
 --          splices `attempts`, where Laravel rewrites the payload; the server's clock; bounded batches;
 --          corrects the number of wake-up tokens; a queue with a key of the wrong type does not stop the others;
---          refuses a retired tag, whose worker has given up on this call.
+--          refuses a retired tag, whose worker has given up on this call. It may have waited behind a BLPOP that
+--          took a token: then the tokens are put right.
 -- include: clock lease put splice tokens stage refusal full tags
 local STAGED_AT_MOST = 100
 -- jobs that are taken in one step, and bytes after which it stops, however many were requested
@@ -18,9 +20,13 @@ local AT_ONCE, ENOUGH = 16, 256 * 1024
 local now, retry_after, tag = clock(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local wanted, most_bytes = tonumber(ARGV[4]), tonumber(ARGV[5])
 local refused, leases, odd, problems, next_due, bytes_taken = {}, {}, {}, {}, nil, 0
+local queues, looked_at, left = (#KEYS - 1) / 5, 0, 0
 
 write_nothing(KEYS[4])
-if not use_tag(KEYS[1], tag, now, retry_after) then return redis.error_reply('RETIRED tag ' .. ARGV[3]) end
+if not use_tag(KEYS[1], tag, now, retry_after) then
+  for at = 2, #KEYS, 5 do pcall(count_tokens, KEYS[at], KEYS[at + 3]) end
+  return redis.error_reply('RETIRED tag ' .. ARGV[3])
+end
 
 -- Under this worker's present tag the bytes prove the lease: its jobs are given back only after the tag is retired.
 -- Under one of its older tags the score must prove it.
@@ -82,7 +88,7 @@ end
 
 local function serve(queue)
   local ready, delayed, reserved, notify, quarantine = unpack(KEYS, queue * 5 - 3, queue * 5 + 1)
-  if redis.call('exists', ready, delayed, reserved, notify) == 0 then return end
+  if redis.call('exists', ready, delayed, reserved, notify) == 0 then looked_at = looked_at + 1 return end
   move_due(delayed, ready, now, STAGED_AT_MOST)
   move_due(reserved, ready, now, STAGED_AT_MOST)
   while #leases < wanted * 2 and #odd < AT_ONCE * 2 and bytes_taken < ENOUGH do
@@ -90,11 +96,11 @@ local function serve(queue)
     if moved == 0 then break end
     bytes_taken = bytes_taken + bytes
   end
-  count_tokens(ready, notify)
+  left, looked_at = left + count_tokens(ready, notify), looked_at + 1
   if #leases == 0 then next_due = first_due(reserved, first_due(delayed, next_due)) end
 end
 
-for queue = 1, wanted > 0 and (#KEYS - 1) / 5 or 0 do
+for queue = 1, wanted > 0 and queues or 0 do
   if #leases >= wanted * 2 or bytes_taken >= ENOUGH then break end
   local fine, problem = pcall(serve, queue)
   if not fine then
@@ -103,4 +109,5 @@ for queue = 1, wanted > 0 and (#KEYS - 1) / 5 or 0 do
   end
 end
 next_due = #leases == 0 and next_due
-return {refused, leases, odd, problems, next_due and string.format('%.6f', math.max(next_due - now, 0)) or ''}
+local due = next_due and string.format('%.6f', math.max(next_due - now, 0)) or ''
+return {refused, leases, odd, problems, due, looked_at == queues and left == 0 and 1 or 0}

@@ -1,0 +1,73 @@
+"""A reserve that waits at the server: sent behind a BLPOP in one write, it is carried out as soon as that is served."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from queuepool.errors import StoreDown, StoreError
+from queuepool.payload.lease import Lease
+from queuepool.stores.contract import Reservation
+from queuepool.stores.redis.client import RedisClient
+from queuepool.stores.redis.connections import PendingReplies
+from queuepool.stores.redis.wire import reservation
+
+
+class ReserveBehindWait:
+    """The replies to a BLPOP and a reserve; where jobs are done, there is another reserve before, which takes none.
+
+    The contract is ``stores.contract.WaitingReserve``. A server closes the connection of a client that it has not
+    served without carrying out what stands behind.
+    """
+
+    def __init__(
+        self,
+        client: RedisClient,
+        replies: PendingReplies,
+        queues: Sequence[str],
+        tag: int,
+        done: Sequence[Lease],
+        keys: Sequence[str],
+        args: Sequence[Any],
+    ) -> None:
+        self.was_cut_off = False
+        self._client = client
+        self._replies = replies
+        self._queues = queues
+        self._tag = tag
+        self._done = done
+        self._keys = keys
+        self._args = args
+
+    def deleted(self) -> Reservation:
+        answer = self._client.reply(self._replies, "reserve", *self._keys)
+        self._replies.look()
+        return reservation(answer, self._queues, self._tag, self._done)
+
+    def wait(self) -> None:
+        self._client.await_replies(self._replies)
+
+    def read(self) -> Reservation | None:
+        if not self._replies.come_within(0.0):
+            self.give_up()
+            return None
+        refusal = self._refusal()
+        answer = self._client.script_reply(self._replies, "reserve", self._keys, self._args)
+        found = reservation(answer, self._queues, self._tag, ())
+        if refusal and not found.leases:
+            raise refusal
+        return found
+
+    def give_up(self) -> None:
+        self._client.give_up(self._replies)
+
+    def _refusal(self) -> StoreError | None:
+        """Why the server did not wait; what stands behind was carried out all the same."""
+        try:
+            self._client.reply(self._replies, "blpop")
+        except StoreError as error:
+            if self._replies.are_over:
+                self.was_cut_off = isinstance(error, StoreDown)
+                raise
+            return error
+        return None
