@@ -116,7 +116,7 @@ class Worker:
             self._pause(0.0 if self._limits.is_leaving_when_empty else min(self._pool.sleep, self._may_idle()))
             return
         self._call_deferred_hooks()
-        lease = self._prefetch.next_job(queues)
+        lease = None if self._may_wait_first(queues) else self._prefetch.next_job(queues)
         if lease is None:
             self._wait(queues)
             self._found_none = not self._slot_writer.batch.waiting
@@ -189,6 +189,10 @@ class Worker:
         return self._reserves_waiting and not (
             self._prefetch.reports.has_problems or self._listeners.wants(Looping) or self._limits.is_leaving_when_empty
         )
+
+    def _may_wait_first(self, queues: Sequence[str]) -> bool:
+        """Whether to wait without a look, as nothing was left; a lone worker looks: it wakes for what is due."""
+        return not self._context.alone and self._prefetch.has_none_left(queues) and self._can_reserve_waiting
 
     def _idle(self) -> float:
         """Seconds since the start or the last job."""

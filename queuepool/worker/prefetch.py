@@ -88,6 +88,10 @@ class Prefetch:
             return None
         return self._batch.next_job()
 
+    def has_none_left(self, queues: Sequence[str]) -> bool:
+        """Whether, by the last reply, no job is ready in these queues: the next request may wait for one."""
+        return self._was_last and queues == self._served and not self._batch.waiting and not self._request
+
     def await_jobs(self, queues: Sequence[str], timeout: float, meanwhile: Callable[[], None]) -> None:
         """Have the store reserve the next job as soon as one may be ready, and hold it.
 

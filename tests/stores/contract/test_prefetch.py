@@ -106,6 +106,39 @@ prefetch.next_job(["default"])
 """
 
 
+# A signal ends the wait: what the server does with it afterwards is refused, and what it has done goes back.
+_INTERRUPTED = """
+def interrupt():
+    attention.stop = True
+
+tag = membership.tag
+prefetch.next_job(["default"])
+prefetch.await_jobs(["default"], 5.0, interrupt)
+print(membership.tag != tag, slot.reserve_sent_at, store.sizes("default").ready, store.sizes("default").reserved)
+"""
+
+# A job is done and the last one: it is deleted before the next one has come.
+_WAITS_AT_ONCE = """
+is_done(prefetch.next_job(["default"]))
+print(prefetch.has_none_left(["default"]), prefetch.has_none_left(["first", "default"]))
+
+def look():
+    print(bool(slot.reserve_sent_at), len(batch.done), slot.hand.is_empty)
+
+prefetch.await_jobs(["default"], 0.01, look)
+print(slot.reserve_sent_at, len(batch.done), slot.hand.is_empty, store.sizes("default").total)
+"""
+
+# The steward has retired its tag meanwhile.
+_RETIRED_WHILE_IT_WAITED = """
+tag = membership.tag
+is_done(prefetch.next_job(["default"]))
+Stores(connection).queue.retire(tag)
+prefetch.await_jobs(["default"], 5.0, lambda: None)
+print(membership.tag != tag, len(batch.done), prefetch.next_job(["default"]), store.sizes("default").total)
+"""
+
+
 @either_kind
 def test_what_a_direct_reserve_brought_meanwhile_is_its_workers_whatever_the_steward_takes(
     store: Any, connection: ConnectionSettings, tmp_path
@@ -176,3 +209,30 @@ def test_what_is_no_job_is_told_when_it_was_asked_for_directly(store: Any, conne
     store.push("default", new_jobs(b"nonsense"))
 
     assert "default\n" == said_by_a_worker(_FINDS_NO_JOB, connection, tmp_path)
+
+
+only_redis = pytest.mark.parametrize("connection", ["redis"], indirect=True)  # no other reserves while it waits
+
+
+@only_redis
+def test_a_worker_that_leaves_its_wait_gives_back_what_it_may_have_got_and_takes_another_tag(
+    store: Any, connection, tmp_path
+):
+    assert "True 0.0 0 0\n" == said_by_a_worker(_INTERRUPTED, connection, tmp_path)
+
+
+@only_redis
+def test_what_is_done_is_deleted_when_the_wait_begins(store: Any, connection, tmp_path):
+    store.push("default", new_jobs(payload("a")))
+
+    said = "True False\nTrue 1 False\n0.0 0 True 0\n"
+    assert said == said_by_a_worker(_WAITS_AT_ONCE, connection, tmp_path)
+
+
+@only_redis
+def test_a_worker_whose_tag_was_retired_waits_no_longer_and_deletes_what_is_done_under_another(
+    store: Any, connection, tmp_path
+):
+    store.push("default", new_jobs(payload("a")))
+
+    assert "True 1 None 0\n" == said_by_a_worker(_RETIRED_WHILE_IT_WAITED, connection, tmp_path)
