@@ -26,17 +26,26 @@ def searched(**rules: object) -> Explored:
 #: of one worker, if much may go wrong: of two there are more worlds than can be searched
 OURS: dict[str, dict[str, object]] = {
     "its worker may crash": {"delays": ()},
+    "it may be given up, and its worker crash": {"losses": 1, "workers": 1, "most_attempts": 1, "delays": ()},
+    "two jobs": {"jobs": 2, "losses": 1, "crashes": 0, "workers": 1, "most_attempts": 1, "delays": ()},
+}
+MORE: dict[str, dict[str, object]] = {
     "it may be given up": {"losses": 1, "crashes": 0},
     "it may be given up, and its worker be stopped": {
         "losses": 1, "crashes": 0, "stops": 1, "delays": (), "most_attempts": 1
     },
-    "it may be given up, and its worker crash": {"losses": 1, "workers": 1, "most_attempts": 1, "delays": ()},
     "no lease can be renewed": {"renewed": False, "delays": ()},
-    "two jobs": {"jobs": 2, "losses": 1, "crashes": 0, "workers": 1, "most_attempts": 1, "delays": ()},
 }  # fmt: skip
+_LARGE = pytest.mark.thorough("each takes seconds")
 
 
-@pytest.mark.parametrize("rules", OURS.values(), ids=OURS)
+@pytest.mark.parametrize(
+    "rules",
+    [
+        *(pytest.param(rules, id=name) for name, rules in OURS.items()),
+        *(pytest.param(rules, id=name, marks=_LARGE) for name, rules in MORE.items()),
+    ],
+)
 def test_a_reserve_that_waits_at_the_server_keeps_every_law(rules):
     found = searched(**rules)
 
