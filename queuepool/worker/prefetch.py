@@ -100,7 +100,8 @@ class Prefetch:
         """
         send, self._was_last = self._store.reserve_waiting, False
         self._reach()
-        if not send or self._overtaken or self._batch.awaits_reply or self._membership.is_spent:
+        unsure = self._overtaken or self._batch.is_wanted_back or self._batch.awaits_reply
+        if not send or unsure or self._membership.is_spent:
             return  # the next reserve begins with a new tag
         self._size.start_over()
         at, turn = self._begin_request(queues), self._batch.turn
