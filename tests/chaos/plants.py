@@ -164,7 +164,7 @@ PLANTS = {
         _LATE,
     ),
     "reserve that waits at the server unseen": Plant(
-        "I1 lost",
+        "I6 attempts",
         (
             (
                 "worker/prefetch.py",
