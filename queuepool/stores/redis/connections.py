@@ -66,8 +66,11 @@ class PendingReplies:
         return self._has_come or (not self.are_over and is_readable(self._raw._sock.fileno(), seconds))
 
     def look(self) -> None:
-        """After a reply: look whether the next one has come with it."""
-        self._has_come = self._raw.can_read()
+        """After a reply: look whether the next one has come with it, or the end of the connection."""
+        try:
+            self._has_come = self._raw.can_read()
+        except redis.ConnectionError:
+            self._has_come = True  # reading it raises the same
 
     def give_up(self) -> None:
         """Close the connection."""
