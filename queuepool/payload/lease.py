@@ -35,7 +35,11 @@ class Lease(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tallies:
-    """How many exceptions the job's earlier attempts raised, and how many of them died with their worker."""
+    """How many exceptions the job's earlier attempts raised, and how many of them died with their worker.
+
+    ``suspects``: how many ended with a worker which they, or another job beside them, may have killed.
+    """
 
     exceptions: int = 0
     crashes: int = 0
+    suspects: int = 0

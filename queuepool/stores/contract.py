@@ -216,7 +216,10 @@ class QueueStore(PushStore, Protocol):
     def release(
         self, lease: Lease, delay: float, job_id: str, tally: str = "", state: StateRecord | None = None
     ) -> bool:
-        """Retry the job after ``delay``, raise one of its tallies (``exceptions``, ``crashes``), write its state."""
+        """Retry the job after ``delay``, raise one of its tallies by one, and write its state.
+
+        ``tally``: ``exceptions``, ``crashes``, ``suspects``; '' = none.
+        """
 
     def give_back(self, leases: Sequence[Lease], mark: str = "") -> list[bool]:
         """Return jobs to the head of their queues, in their order, with their former attempts.
@@ -260,7 +263,7 @@ class QueueStore(PushStore, Protocol):
         """Write the states of running jobs, each only if its lease is still held."""
 
     def tallies(self, job_id: str) -> Tallies:
-        """The exceptions and crashes of the job's earlier attempts."""
+        """How the job's earlier attempts ended, as far as that was counted."""
 
     def now(self) -> float:
         """The store's clock in Unix seconds, without a round trip if it was read recently."""

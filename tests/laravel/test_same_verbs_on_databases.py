@@ -22,7 +22,7 @@ from sqlalchemy import text
 from queuepool.payload.lease import Lease
 from tests.support.effort import effort, patient
 from tests.support.laravel_peer import Talk
-from tests.support.samples import new_jobs
+from tests.support.samples import TALLIES, new_jobs
 from tests.support.shared_tables import TABLES, Shared, made
 
 pytestmark = made("sqlite-8", "postgres-13", "mariadb-8")
@@ -34,6 +34,7 @@ COLUMNS = ("payload", "attempts", "reserved_at", "available_at", "created_at")
 bodies = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 by_us = st.booleans()
 delays = st.sampled_from([0, 1, 5, 60])
+tallies = st.sampled_from(["", *TALLIES])
 
 Told = dict[str, Any]
 #: one job in both queues, as it was reserved; of ours, the lease
@@ -94,14 +95,14 @@ class Sides(RuleBasedStateMachine):
         else:
             self._laravel("delete", TOGETHER, **together)
 
-    @rule(pair=consumes(held), delay=delays)
-    def release(self, pair: Pair, delay: int) -> None:
+    @rule(pair=consumes(held), delay=delays, tally=tallies)
+    def release(self, pair: Pair, delay: int, tally: str) -> None:
         alone, together = pair
         if not self._is_live(alone):
             return
         self._laravel("release", ALONE, **alone, delay=delay)
         if isinstance(together, Lease):
-            assert self.ours.release(together, float(delay), "job")
+            assert self.ours.release(together, float(delay), "job", tally)
         else:
             self._laravel("release", TOGETHER, **together, delay=delay)
 

@@ -32,7 +32,7 @@ from tests.support.effort import effort, patient
 from tests.support.laravel_peer import Peer, Talk
 from tests.support.payload_strategies import PHP
 from tests.support.redis_server import PREFIX
-from tests.support.samples import new_jobs
+from tests.support.samples import TALLIES, new_jobs
 
 ALONE, TOGETHER = "alone", "together"
 #: our leases end up to an eighth of a second later than asked for; seconds must agree
@@ -48,6 +48,7 @@ values = st.recursive(
 )
 by_us = st.booleans()
 delays = st.integers(1, 30)
+tallies = st.sampled_from(["", *TALLIES])
 
 
 class Pair(NamedTuple):
@@ -118,15 +119,15 @@ class Sides(RuleBasedStateMachine):
             else:
                 self._settle("delete", TOGETHER, pair.together)
 
-    @rule(pair=consumes(held), delay=delays | st.just(0), ours=by_us)
-    def release(self, pair: Pair, delay: int, ours: bool) -> None:
+    @rule(pair=consumes(held), delay=delays | st.just(0), ours=by_us, tally=tallies)
+    def release(self, pair: Pair, delay: int, ours: bool, tally: str) -> None:
         if not delay:
             self.stage(ours=False)  # what has been due for long comes first with Laravel, and second with us
         if self._is_live(pair):
             delay = self._untaken(delay) if delay else 0
             self._settle("release", ALONE, pair.alone, delay=delay)
             if ours and pair.tag:
-                assert self.ours.release(_lease(pair), delay, "job")
+                assert self.ours.release(_lease(pair), delay, "job", tally)
             else:
                 self._settle("release", TOGETHER, pair.together, delay=delay)
             if not delay:

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from tests.support.samples import TALLIES
+
 RETRY_AFTER = 90
 #: seconds in which a reservation may begin in the future
 SLACK = 5
@@ -151,7 +153,7 @@ class Rows:
         names = [job_id, *(f"{job_id}-{number}" for number in range(2, len(there) + 2))]
         free = next(name for name in names if name not in there)
         self.kept.append(Kept(free, row.queue, row.payload or b"", "", self.second))
-        for tally in ("exceptions", "crashes"):
+        for tally in TALLIES:
             del self.tallies[job_id, tally]
 
     def quarantine(self, row: Row, reason: str) -> None:

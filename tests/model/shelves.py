@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 
 from tests.model.jobs import Job
+from tests.support.samples import TALLIES
 
 RETRY_AFTER = 90.0
 #: odd payloads that one reserve sets aside
@@ -147,7 +148,7 @@ class Shelves:
         row = self.end(queue, receipt, tag)
         if row:
             self.failed[self._free_name(job_id)] = (self.now, row.job)
-            for tally in ("exceptions", "crashes"):
+            for tally in TALLIES:
                 del self.tallies[job_id, tally]
         return row is not None
 

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from sqlalchemy import text
 
-from queuepool.payload.lease import Lease
+from queuepool.payload.lease import Lease, Tallies
 from queuepool.stores.factory import Stores
 from queuepool.stores.sql.records import NO_JOB
 from tests.model.rows import Row, Rows
+from tests.support.samples import TALLIES
 
 QUEUES = ("high", "default")
 #: in mid-second, where rounding up and down differ
@@ -80,9 +81,8 @@ class Tables(RuleBasedStateMachine):
             assert self.model.sizes(queue) == (
                 found.ready, found.delayed, found.reserved, found.quarantined, found.oldest
             )  # fmt: skip
-        counts = self.store.tallies("job")
-        expected = [self.model.tallies["job", tally] for tally in ("exceptions", "crashes")]
-        assert expected == [counts.exceptions, counts.crashes]
+        expected = [self.model.tallies["job", tally] for tally in TALLIES]
+        assert Tallies(*expected) == self.store.tallies("job")
 
     def say(self, line: str, **values: Any) -> Any:
         return self.stores.client.ask(lambda connection: connection.execute(text(line), values))

@@ -22,7 +22,7 @@ from tests.model.tables import QUEUES, Tables
 from tests.support.drivers import connection_of, opened
 from tests.support.effort import effort, patient
 from tests.support.odd_tables import NULLABLE
-from tests.support.samples import new_jobs, payload
+from tests.support.samples import TALLIES, new_jobs, payload
 
 #: rows: else there would seldom be any
 CROWD = 12
@@ -36,7 +36,7 @@ orders = st.sampled_from([QUEUES, QUEUES[::-1], QUEUES[:1], QUEUES[1:]])
 tags = st.sampled_from([1, 2, 2**28 - 1])
 delays = st.sampled_from([0.0, 0.25, 5.0])
 moments = st.sampled_from([0.0, 0.0, 0.5, 5.0, 90.0])
-tallies = st.sampled_from(["", "exceptions", "crashes"])
+tallies = st.sampled_from(["", *TALLIES])
 names = st.sampled_from(["job", "other"])
 #: which leases: see ``_leases``
 one = st.integers(0, 31)

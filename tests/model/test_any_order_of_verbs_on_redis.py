@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule, run_state_machine_as_test
 
 from queuepool.payload.ending import NOTHING, Ending, Outcome
-from queuepool.payload.lease import Lease
+from queuepool.payload.lease import Lease, Tallies
 from queuepool.stores.factory import Stores
 from tests.model.jobs import Job
 from tests.model.shelves import Shelves
 from tests.support.effort import effort, patient
 from tests.support.payload_strategies import anywhere, laravels, parts
 from tests.support.redis_server import PREFIX
-from tests.support.samples import new_jobs, payload
+from tests.support.samples import TALLIES, new_jobs, payload
 
 QUEUES = ("high", "default")
 NOW = 1_000_000.0
@@ -80,7 +80,7 @@ queues = st.sampled_from(QUEUES)
 orders = st.sampled_from([QUEUES, QUEUES[::-1], QUEUES[:1], QUEUES[1:]])
 tags = st.sampled_from([1, 2, 131_071])
 delays = st.sampled_from([0.0, 0.25, 5.0])
-tallies = st.sampled_from(["", "exceptions", "crashes"])
+tallies = st.sampled_from(["", *TALLIES])
 
 
 class Verbs(RuleBasedStateMachine):
@@ -237,8 +237,7 @@ class Verbs(RuleBasedStateMachine):
         counts = self.store.tallies("job")
 
         assert {name: (at, _text(one)) for name, (at, one) in self.model.failed.items()} == failed
-        expected = [self.model.tallies["job", tally] for tally in ("exceptions", "crashes")]
-        assert expected == [counts.exceptions, counts.crashes]
+        assert Tallies(*(self.model.tallies["job", tally] for tally in TALLIES)) == counts
 
     def _is_anothers(self, lease: Lease) -> bool:
         row = self.model.of[lease.queue].reserved.get(lease.receipt)

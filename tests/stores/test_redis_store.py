@@ -21,7 +21,7 @@ from queuepool.stores.redis.queue import TAGS
 from tests.support.eventually import eventually
 from tests.support.lossy_proxy import LossyProxy
 from tests.support.redis_server import PREFIX
-from tests.support.samples import attempted, ids, new_jobs, payload
+from tests.support.samples import TALLIES, attempted, ids, new_jobs, payload
 
 READY = f"{PREFIX}queues:default"
 NOTIFY = f"{READY}:notify"
@@ -122,8 +122,15 @@ def test_a_release_without_a_tally_leaves_none_behind(server, store):
     assert [] == server.keys(f"{PREFIX}queuepool:tallies:*")
 
 
-def test_tallies_are_forgotten_a_day_after_the_last(server, store):
+def test_of_a_job_that_was_never_suspected_the_tallies_are_stored_as_ever(server, store):
     store.release(reserved(store, payload("a"))[0], 0.0, "a", "crashes")
+
+    assert {b"crashes": b"1"} == server.hgetall(f"{PREFIX}queuepool:tallies:a")
+
+
+@pytest.mark.parametrize("tally", TALLIES)
+def test_tallies_are_forgotten_a_day_after_the_last(server, store, tally):
+    store.release(reserved(store, payload("a"))[0], 0.0, "a", tally)
 
     assert 86_000 < server.ttl(f"{PREFIX}queuepool:tallies:a") <= 86_400
 

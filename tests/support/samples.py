@@ -9,6 +9,9 @@ from typing import Any
 from queuepool.payload.lease import Lease
 from queuepool.stores.contract import NewJob
 
+#: all that a store counts of a job's attempts
+TALLIES = ("exceptions", "crashes", "suspects")
+
 
 def payload(identity: str = "a", /, **fields: object) -> bytes:
     """A job with this id that ends like our own payloads: ``"attempts":0}``."""

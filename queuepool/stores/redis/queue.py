@@ -216,7 +216,7 @@ class RedisQueue:
         self.client.script("show", names, args)
 
     def tallies(self, job_id: str) -> Tallies:
-        words = self.client.command("HMGET", self.keys.tallies(job_id), "exceptions", "crashes")
+        words = self.client.command("HMGET", self.keys.tallies(job_id), "exceptions", "crashes", "suspects")
         return Tallies(*(int(word) if word and word.isdigit() and len(word) < 10 else 0 for word in words))
 
     def sizes(self, queue: str) -> Sizes:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from queuepool.payload.lease import Tallies
-from tests.support.samples import attempted, new_jobs, payload
+from tests.support.samples import TALLIES, attempted, new_jobs, payload
 from tests.support.store_contract import (
     EMPTY,
     OURS,
@@ -95,15 +95,33 @@ def test_a_job_never_released_has_no_tallies(store):
 
 
 def test_a_release_raises_the_tally_that_it_names(store):
-    for tally in ("exceptions", "crashes", "", "exceptions"):
+    for tally in ("exceptions", "crashes", "", "suspects", "exceptions", "suspects", "suspects"):
         store.release(reserved(store, payload("a"))[0], 0.0, "a", tally)
         store.clear("default")
 
-    assert Tallies(exceptions=2, crashes=1) == store.tallies("a")
+    assert Tallies(exceptions=2, crashes=1, suspects=3) == store.tallies("a")
 
 
-def test_a_failed_job_leaves_no_tallies_behind(store):
-    store.release(reserved(store, payload("a"))[0], 0.0, "a", "crashes")
+def test_a_release_whose_lease_was_lost_raises_no_tally(store):
+    """As when its steward died after it, and the next one repeats it."""
+    lease = reserved(store, payload("a"))[0]
+
+    assert [True, False] == [store.release(lease, 0.0, "a", "suspects") for _ in range(2)]
+    assert Tallies(suspects=1) == store.tallies("a")
+
+
+def test_a_suspect_waits_behind_the_others_and_its_attempt_counts(store):
+    lease = reserved(store, payload("a"))[0]
+    store.push("default", new_jobs(payload("b")))
+
+    store.release(lease, 0.0, "a", "suspects")
+
+    assert [attempted(payload("b")), attempted(payload("a"), 2)] == drained(store)
+
+
+@pytest.mark.parametrize("tally", TALLIES)
+def test_a_failed_job_leaves_no_tallies_behind(store, tally):
+    store.release(reserved(store, payload("a"))[0], 0.0, "a", tally)
     lease = store.reserve(["default"], OURS, 1).leases[0]
 
     store.fail(lease, "a", record(lease))

@@ -163,6 +163,22 @@ def test_what_was_reserved_in_the_future_elsewhere_is_not_looked_at(sql, at):
     assert [1, 0] == [len(sql.queue.reserve([queue], THEIRS, 1).leases) for queue in ("high", "default")]
 
 
+def test_of_a_job_that_was_never_suspected_the_tallies_are_stored_as_ever(sql):
+    sql.queue.release(reserved(sql.queue, payload("a"))[0], 0.0, "a", "crashes")
+
+    found = sql.client.ask(lambda connection: connection.exec_driver_sql("SELECT value FROM cache").scalars().all())
+    assert ['{"crashes": 1}'] == found
+
+
+@pytest.mark.bad_input("B170")
+def test_tallies_that_are_no_numbers_count_as_none_in_a_row_too(sql):
+    sql.queue.release(reserved(sql.queue, payload("a"))[0], 0.0, "a", "crashes")
+    text = '{"exceptions": [], "crashes": "x", "suspects": 1.5, "others": 1}'
+    write(sql, f"UPDATE cache SET value = '{text}'")
+
+    assert Tallies() == sql.queue.tallies("a")
+
+
 def test_tallies_are_forgotten_when_they_are_over(sql):
     sql.queue.release(reserved(sql.queue, payload("a"))[0], 0.0, "a", "crashes")
     there = sql.queue.tallies("a")

@@ -293,7 +293,8 @@ def test_a_mark_of_a_schedule_that_is_too_long_counts_as_none(built):
 @pytest.mark.bad_input("B170")
 def test_tallies_that_are_no_numbers_count_as_none(built):
     """Or who asks for them dies of it, in the middle of a job's end."""
-    built.client.command("HSET", built.queue.keys.tallies("a"), "exceptions", "garbage", "crashes", "7" * 5000)
+    words = "exceptions", "garbage", "crashes", "7" * 5000, "suspects", "-1"
+    built.client.command("HSET", built.queue.keys.tallies("a"), *words)
 
     assert Tallies() == built.queue.tallies("a")
 
