@@ -106,17 +106,18 @@ class Retryable(NamedTuple):
 ALL = Retryable()
 
 
-def may_start(name: str, attempts: int, policy: Policy, now: float) -> Fail | None:
+def may_start(name: str, attempts: int, policy: Policy, now: float, suspects: int = 0) -> Fail | None:
     """Rule on an attempt that has not begun; ``None`` lets it begin.
 
-    ``attempts`` counts this one; ``now`` is the server's clock in Unix seconds.
+    ``attempts`` counts this one; ``now`` is the server's clock in Unix seconds. ``suspects`` is the tally, where it is
+    known; where it is not, an attempt that ended under suspicion is a death like any other.
     An attempt that ended was ruled on then. So an attempt after the last try follows attempts that were settled as
     deaths, or never settled because their host and its steward were lost.
     Source: Worker.php, markJobAsFailedIfAlreadyExceedsMaxAttempts (13.x).
     """
     if policy.retry_until is not None:
         return Fail(JobExpired(name)) if now > policy.retry_until else None
-    if 0 < policy.tries < attempts and policy.max_attempts < attempts:
+    if 0 < policy.tries < attempts and policy.max_attempts < attempts - (0 if policy.counts_deaths else suspects):
         lost = 0 if policy.counts_deaths else attempts - policy.tries
         return Fail(TooManyAttempts(name, attempts, policy.tries, lost))
     return None
@@ -200,7 +201,7 @@ def _is_last(error: BaseException, attempts: int, policy: Policy, tallies: Talli
 
 def _is_last_try(attempts: int, policy: Policy, tallies: Tallies) -> bool:
     """For an attempt that did not end with its worker."""
-    forgiven = 0 if policy.counts_deaths else tallies.crashes
+    forgiven = 0 if policy.counts_deaths else tallies.crashes + tallies.suspects
     return 0 < policy.tries <= attempts - forgiven
 
 
@@ -208,7 +209,7 @@ def _deaths_before(attempts: int, policy: Policy, tallies: Tallies) -> int:
     """The deaths that were settled, or more if only they explain so many attempts beyond the tries."""
     if policy.tries == 0 or policy.counts_deaths:
         return tallies.crashes
-    return max(tallies.crashes, attempts - policy.tries)
+    return max(tallies.crashes, attempts - tallies.suspects - policy.tries)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import product
 
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.errors import (
@@ -28,6 +30,7 @@ from queuepool.settlement.verdict import (
     Policy,
     Release,
     Retryable,
+    Verdict,
     delay_after,
     judge,
     judge_release,
@@ -41,6 +44,7 @@ from tests.support.each import each
 
 NOW = 1_000.0
 RAISED = ValueError("told to")
+DIED = WorkerDied("signal 9")
 NONE_YET = Tallies()
 
 
@@ -73,6 +77,17 @@ def test_an_attempt_beyond_the_tries_may_start_as_often_as_deaths_are_forgiven()
     assert "(attempt 4 of 1, 3 of them lost with their workers or hosts)" in str(ruling.error)
     assert None is may_start("ok", 99, Policy(tries=1, max_crashes=0), NOW)
     assert may_start("ok", 2, Policy(tries=1, max_crashes=1), NOW)
+
+
+def test_an_attempt_under_suspicion_is_none_of_those_deaths_where_the_tally_is_known():
+    policy = Policy(tries=1, max_crashes=1)
+
+    assert None is may_start("ok", 2, policy, NOW, suspects=1)
+    ruling = may_start("ok", 3, policy, NOW, suspects=1)
+    assert isinstance(ruling, Fail)
+    assert "(attempt 3 of 1, 2 of them lost with their workers or hosts)" in str(ruling.error)
+    assert may_start("ok", 2, policy, NOW)
+    assert None is may_start("ok", 3, Policy(tries=1, max_crashes=3), NOW)
 
 
 def test_a_job_may_start_until_the_second_that_it_is_to_be_tried_until():
@@ -215,6 +230,49 @@ def test_a_worker_that_died_uses_up_no_try():
     assert Fail(RAISED) == judge(RAISED, 3, policy, Tallies(crashes=1), NOW)
 
 
+def test_an_attempt_under_suspicion_uses_up_no_try():
+    policy = Policy(tries=2)
+
+    assert Release(0.0) == judge(RAISED, 3, policy, Tallies(crashes=1, suspects=1), NOW)
+    assert Fail(RAISED) == judge(RAISED, 4, policy, Tallies(crashes=1, suspects=1), NOW)
+    assert Release(0.0) == judge(JobTimedOut("late"), 2, policy, Tallies(suspects=1), NOW)
+    asked = Release(10.0)
+    assert asked is judge_release(asked, "ok", 2, policy, Tallies(suspects=1), NOW)
+
+
+def test_an_attempt_under_suspicion_is_no_death_that_its_job_caused():
+    died = WorkerDied("signal 9")
+
+    assert Release(0.0) == judge(died, 3, Policy(tries=1), Tallies(suspects=1), NOW)
+    assert Fail(died) == judge(died, 4, Policy(tries=1), Tallies(suspects=1), NOW)
+    assert Release(0.0) == judge(died, 9, Policy(tries=0), Tallies(crashes=1, suspects=7), NOW)
+
+
+def test_a_job_has_its_tries_and_its_deaths_whenever_it_is_suspected():
+    """Beside the same life without suspicion; each step is the error of an attempt, or none where it was suspected."""
+    policy = Policy(tries=3, max_crashes=3)
+
+    for life in product((RAISED, DIED, None), repeat=7):
+        assert rulings(policy, tuple(filter(None, life))) == rulings(policy, life)
+
+
+def rulings(policy: Policy, life: Iterable[Exception | None]) -> list[Verdict]:
+    """On each attempt that did not end under suspicion, up to the last one."""
+    tallies, found = Tallies(), list[Verdict]()
+    for attempts, error in enumerate(life, 1):
+        assert None is may_start("ok", attempts, policy, NOW, tallies.suspects)
+        if error is None:
+            tallies = replace(tallies, suspects=tallies.suspects + 1)
+            continue
+        known = tallies if error is DIED or needs_tallies(attempts, policy) else NONE_YET
+        found.append(judge(error, attempts, policy, known, NOW))
+        if found[-1] == Fail(error):
+            break
+        if error is DIED:
+            tallies = replace(tallies, crashes=tallies.crashes + 1)
+    return found
+
+
 def test_a_timeout_uses_up_the_only_try_also_after_a_death():
     late = JobTimedOut("late")
 
@@ -227,6 +285,14 @@ def test_where_laravel_says_how_often_a_worker_that_died_counts_as_a_try():
     assert Release(0.0) == judge(died, 1, policy, NONE_YET, NOW)
     assert Fail(died) == judge(died, 2, policy, NONE_YET, NOW)
     assert Fail(RAISED) == judge(RAISED, 2, policy, Tallies(crashes=1), NOW)
+
+
+def test_where_laravel_says_how_often_an_attempt_under_suspicion_counts_as_a_try():
+    policy, suspected = Policy(tries=2, counts_deaths=True), Tallies(suspects=1)
+
+    assert Fail(RAISED) == judge(RAISED, 2, policy, suspected, NOW)
+    assert Fail(DIED) == judge(DIED, 2, policy, suspected, NOW)
+    assert may_start("ok", 3, policy, NOW, suspects=1)
 
 
 def test_a_death_is_no_exception():
