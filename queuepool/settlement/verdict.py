@@ -153,6 +153,19 @@ def judge(
     return Release(Backoff(policy.backoff, policy.jitter).after(attempts, job_id) if after is None else after)
 
 
+def judge_suspect(error: BaseException, attempts: int, policy: Policy, now: float) -> Release | Fail:
+    """Rule on an attempt that ended with its worker, which its job or another one beside it may have killed.
+
+    It is tried again at once; the tally to raise is ``suspects``. A job that no worker may begin any more, not even
+    Laravel's, fails now, as long as ``error`` can say of what the worker died.
+    """
+    if policy.retry_until is not None:
+        is_over = now >= policy.retry_until
+    else:
+        is_over = policy.counts_deaths and 0 < policy.tries <= attempts
+    return Fail(error) if is_over else Release(0.0)
+
+
 def may_be_newer(error: BaseException) -> bool:
     """Whether a worker with newer code may be able to run the job of this error."""
     return isinstance(error, BadArguments) or (isinstance(error, UnknownJob) and error.name not in ("", CLOSURE))

@@ -34,6 +34,7 @@ from queuepool.settlement.verdict import (
     delay_after,
     judge,
     judge_release,
+    judge_suspect,
     may_start,
     needs_tallies,
 )
@@ -285,6 +286,35 @@ def test_where_laravel_says_how_often_a_worker_that_died_counts_as_a_try():
     assert Release(0.0) == judge(died, 1, policy, NONE_YET, NOW)
     assert Fail(died) == judge(died, 2, policy, NONE_YET, NOW)
     assert Fail(RAISED) == judge(RAISED, 2, policy, Tallies(crashes=1), NOW)
+
+
+def test_a_suspect_is_tried_again_at_once_whatever_its_tries_its_deaths_and_its_backoff():
+    policy = Policy(tries=1, max_crashes=1, backoff=(9.0,), fail_on_timeout=True, max_exceptions=1)
+
+    assert [Release(0.0)] * 2 == [judge_suspect(error, 1, policy, NOW) for error in (DIED, JobTimedOut("late"))]
+    assert Release(0.0) == judge_suspect(DIED, 99, policy, NOW)
+    assert Release(0.0) == judge_suspect(DIED, 99, Policy(tries=0, counts_deaths=True), NOW)
+
+
+@each(
+    ("attempts", "policy"),
+    [
+        (2, Policy(tries=2, counts_deaths=True)),
+        (3, Policy(tries=2, counts_deaths=True)),
+        (1, Policy(tries=9, retry_until=NOW)),
+    ],
+)
+def test_a_suspect_that_may_not_begin_again_fails_with_the_cause_of_the_death(attempts, policy):
+    assert Fail(DIED) == judge_suspect(DIED, attempts, policy, NOW)
+    assert may_start("ok", attempts + 1, policy, NOW + 0.001, suspects=1)
+
+
+def test_a_suspect_that_may_begin_again_is_not_failed_before_that():
+    counting = Policy(tries=2, counts_deaths=True)
+    timed = Policy(retry_until=NOW, tries=1, counts_deaths=True)
+
+    assert [Release(0.0)] * 2 == [judge_suspect(DIED, 1, counting, NOW), judge_suspect(DIED, 5, timed, NOW - 0.001)]
+    assert [None] * 2 == [may_start("ok", 2, counting, NOW), may_start("ok", 6, timed, NOW)]
 
 
 def test_where_laravel_says_how_often_an_attempt_under_suspicion_counts_as_a_try():
