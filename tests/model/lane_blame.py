@@ -1,7 +1,8 @@
 """A worker with two lanes, an event loop, a clock and an alarm: what its jobs can do to it, and who answers for that.
 
-Source: ``steward/culprits.py``, which rules on each death here, and what a worker with lanes writes on its board. The
-world knows what each job did; the ruling knows only the words on the board. A tick is a second, half of the grace.
+Source: ``steward/culprits.py`` and ``settlement/verdict.py``, which rule on each end here, and what a worker with lanes
+writes on its board. The world knows what each job did; the ruling knows only the words on the board, and the tallies. A
+tick is a second, half of the grace.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from queuepool.board.held_jobs import Stage
+from queuepool.errors import WorkerDied
+from queuepool.payload.lease import Tallies
+from queuepool.settlement.verdict import Fail, Policy, judge, judge_suspect, may_start, needs_tallies
 from queuepool.steward.culprits import Cause, Charge, CrashedIn, Culprits, Evidence, LaneAtDeath, culprits_of
-from tests.model import lane_rules as rule
 
 Next = Iterator[tuple[str, "World"]]
 NONE = -1
+RAISED, DIED = ValueError("told to"), WorkerDied("signal 9")
 #: ticks until a job's deadline, and until the alarm after it
 TIMEOUT, GRACE = 2, 2
 #: what can end a worker
@@ -48,6 +52,13 @@ class Rules(NamedTuple):
     kills: int = 0
     timed: bool = False
     can: Collection[str] = ()
+
+    @property
+    def policy(self) -> Policy:
+        return Policy(tries=self.tries, max_crashes=self.max_crashes)
+
+    def tallies(self, job: Job) -> Tallies:
+        return Tallies(crashes=job.crashes, suspects=job.suspicions if self.forgives else 0)
 
     def first(self) -> World:
         return World(deaths=self.deaths, kills=self.kills, jobs=(Job(),) * self.jobs)
@@ -203,6 +214,9 @@ def _begins(rules: Rules, world: World, number: int) -> World:
     world = world.lane(number, waits=False, deadline=TIMEOUT if rules.timed else 0)
     is_beside = sum(world.jobs[lane.job].suspicions > 0 for lane in world.running.values()) > 1
     world = world.wrong("two suspects", is_beside)
+    job = world.jobs[world.lanes[number].job]
+    refusal = may_start("job", job.attempts, rules.policy, 0.0, rules.tallies(job).suspects)
+    world = world.wrong("other tries than its own", refusal is not None)
     return _armed(world) if rules.timed and world.alarm is None else world
 
 
@@ -227,8 +241,9 @@ def _in_a_step(rules: Rules, world: World, number: int, lane: Lane) -> Next:
 
 def _raises(rules: Rules, world: World, number: int) -> World:
     index = world.lanes[number].job
-    job, suspicions = world.jobs[index], world.jobs[index].suspicions if rules.forgives else 0
-    is_last = rule.is_last_try(rules.tries, job.attempts, job.crashes, suspicions)
+    job = world.jobs[index]
+    known = rules.tallies(job) if needs_tallies(job.attempts, rules.policy) else Tallies()
+    is_last = isinstance(judge(RAISED, job.attempts, rules.policy, known, 0.0), Fail)
     raised = _ends(rules, world, number).job(index, place="failed" if is_last else "ready", raised=job.raised + 1)
     return raised.wrong("other tries than its own", is_last != (job.raised + 1 == rules.tries))
 
@@ -343,10 +358,12 @@ def _settled(rules: Rules, world: World, job: int, found: Culprits, lane: int) -
     if charge == Charge.LATE:  # ruled like any other timeout
         return world.job(job, place="ready")
     if charge is not None:
-        is_last = stored.crashes + 1 >= rules.max_crashes
+        is_last = isinstance(judge(DIED, stored.attempts, rules.policy, rules.tallies(stored), 0.0), Fail)
+        world = world.wrong("other deaths than its own", is_last != (stored.crashes + 1 >= rules.max_crashes))
         return world.job(job, place="failed" if is_last else "ready", crashes=stored.crashes + 1)
     if lane in found.suspects:
-        return world.job(job, place="ready", suspicions=stored.suspicions + 1)
+        is_last = isinstance(judge_suspect(DIED, stored.attempts, rules.policy, 0.0), Fail)
+        return world.job(job, place="failed" if is_last else "ready", suspicions=stored.suspicions + 1)
     return world.job(job, place="ready", attempts=stored.attempts - 1)
 
 
@@ -389,6 +406,11 @@ def a_job_has_all_its_tries(world: World) -> bool:
     return "other tries than its own" not in world.wrongs
 
 
+def a_job_fails_of_deaths_with_which_it_was_charged(world: World) -> bool:
+    """And of as many as it may: a suspicion is none of them."""
+    return "other deaths than its own" not in world.wrongs
+
+
 LAWS = [
     an_innocent_is_not_charged,
     an_innocent_has_the_record_that_it_had,
@@ -398,6 +420,7 @@ LAWS = [
     a_job_is_suspected_once,
     one_suspect_runs_at_a_time,
     a_job_has_all_its_tries,
+    a_job_fails_of_deaths_with_which_it_was_charged,
 ]
 
 

@@ -1,6 +1,7 @@
 """What a worker with lanes and its steward go by, as pure functions: the models call them; the code is to be the same.
 
-Who answers for a death is such a function too, and the program's own: ``steward/culprits.py``.
+Who answers for a death, and what becomes of its job, are such functions too, and the program's own:
+``steward/culprits.py``, ``settlement/verdict.py``.
 """
 
 from __future__ import annotations
@@ -93,8 +94,3 @@ def of_a_dead_workers_counts(is_one_too_many: bool, turn: int, stage: str) -> li
     if not is_one_too_many:
         return []
     return [Write("forget" if stage == "reserved" else "end", turn)]
-
-
-def is_last_try(tries: int, attempts: int, crashes: int, suspicions: int) -> bool:
-    """Whether an attempt that failed by itself was the last one: deaths, and suspicions, have used up no try."""
-    return tries <= attempts - crashes - suspicions

@@ -216,6 +216,10 @@ UNJUST = {
         "a_job_is_suspected_once",
     ),
     "suspicions that use up tries": (KILLERS._replace(forgives=False), "a_job_has_all_its_tries"),
+    "suspicions that count as deaths": (
+        KILLERS._replace(forgives=False),
+        "a_job_fails_of_deaths_with_which_it_was_charged",
+    ),
     "two suspects side by side": (KILLERS._replace(alone=False), "one_suspect_runs_at_a_time"),
 }
 
