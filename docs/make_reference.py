@@ -39,6 +39,7 @@ _VALUES: Mapping[object, str] = {
     values.count: "a whole number",
     values.kept: "a time from `1h` to `35d`, or 0",
     values.workers: f"a whole number from 1 to {values.MAX_WORKERS}, or `auto`",
+    values.concurrency: f"a whole number from 1 to {values.MAX_CONCURRENCY}",
     values.ahead: f"a whole number from 1 to {values.MAX_AHEAD}, or `auto`",
     values.boolean: "yes or no",
     values.megabytes: "MB: `128`, `128M`, `1G`",

@@ -229,8 +229,11 @@ def sweep(folder: Path) -> None:
 def overdue(slot: Slot, now: float, grace: float, margin: float = LEASE_MARGIN) -> Killed | None:
     """Why this process must be killed now; ``None`` if it need not be. All in seconds; ``now`` is monotonic."""
     deadline, lease_end = slot.deadline, slot.lease_deadline  # each read once: the worker may change them in between
+    if slot.lanes and (first := slot.lanes.deadline) and now >= first + 2 * grace:  # its alarm was due a grace earlier
+        return Killed.OVERDUE
     if deadline and now >= deadline + grace:
-        return Killed.OVERDUE if lease_end or slot.state == State.STARTING else Killed.STALLED
+        runs_one = bool(lease_end) and not slot.lanes
+        return Killed.OVERDUE if runs_one or slot.state == State.STARTING else Killed.STALLED
     if lease_end and now >= lease_end - margin:
         return Killed.LEASE
     return None
@@ -240,6 +243,8 @@ def next_deadline(slot: Slot, grace: float) -> float:
     """The monotonic time at which to check the process again; infinity when nothing is due."""
     deadline, lease_end = slot.deadline, slot.lease_deadline
     due = [deadline + grace] if deadline else []
+    if slot.lanes and (first := slot.lanes.deadline):
+        due.append(first + 2 * grace)
     if lease_end:
         due.append(lease_end - LEASE_MARGIN)
     return min(due, default=float("inf"))

@@ -50,6 +50,10 @@ class Stage(IntEnum):
         return cls.SETTLED  # overwritten: no process may act on it, and its lease expires
 
 
+#: the stages of jobs whose attempts have begun
+BEGUN = (Stage.RUNNING, Stage.DONE)
+
+
 @dataclass(frozen=True, slots=True)
 class HeldJob:
     """One held job; ``number``: its place among those of its worker."""

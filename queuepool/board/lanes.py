@@ -21,7 +21,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Any, NamedTuple
 
-from queuepool.board.held_jobs import Stage
+from queuepool.board.held_jobs import BEGUN, Stage
 from queuepool.board.record import DAMAGED, Record, Text, as_count
 from queuepool.board.running import SAYS_0, fraction_of
 from queuepool.board.shared_file import SharedFile
@@ -30,18 +30,20 @@ from queuepool.payload.lease import Lease, LeaseRow
 #: most lanes of a slot: of 1,000 jobs that run, and of some that are done and wait to be deleted
 MOST_LANES = 2048
 _WORD, _PAGE = 8, 4096
-#: words before the columns; the first is which lane has the processor, plus one
-_HEAD, ON_CPU = 8, 0
+#: words before the columns
+_HEAD = 8
+#: which lane has the processor, plus one; since when (monotonic); for how many seconds the loop has been free, counted
+#: while a job is told to end; the identity of the loop's thread
+ON_CPU, ON_CPU_SINCE, FREE, THREAD = range(4)
 #: the columns: those that the worker writes, then those of the steward; ``begin`` clears all but the first
 (
-    _TURN, _STAGE, _LEASE_END, _DEADLINE, _SINCE, _ATTEMPT, _ROW, _TRACK, _PROGRESS, _RENEWED_TURN, _RENEWED_END,
-    _ORDER, _COLUMNS,
-) = range(13)  # fmt: skip
+    _TURN, _STAGE, _LEASE_END, _DEADLINE, _SINCE, _ATTEMPT, _COUNTED, _TRACK, _PROGRESS, _TOLD, _THREADS, _SUSPECT,
+    _RENEWED_TURN, _RENEWED_END, _ORDER, _COLUMNS,
+) = range(16)  # fmt: skip
 #: the stage of a lane that holds nothing
 _FREE = 0
 #: the stages of a lane that holds a job
 _HELD = frozenset(map(int, (Stage.RESERVED, Stage.READING, Stage.RUNNING, Stage.DONE)))
-_BEGUN = (Stage.RUNNING, Stage.DONE)
 #: plain numbers take less time to write than enum members
 _RESERVED, _RUNNING = int(Stage.RESERVED), int(Stage.RUNNING)
 #: of a lease: the size of its receipt, its tag, whether it has a row, and that row
@@ -74,20 +76,37 @@ class HeldLane(NamedTuple):
     track: float = 0.0
     progress: float | None = None
     note: str = ""
-    #: of the meters
-    row: int = 0
+    #: as last renewed (monotonic); 0.0 = nobody need be killed for it
+    lease_end: float = 0.0
+    #: whether the meters have counted its attempt
+    counted: bool = False
+    #: how long the loop had been free when it told the job to end (``FREE``); 0.0: it has not told it
+    told: float = 0.0
+    #: how many threads are at work for it
+    threads: int = 0
+    #: whether it may have ended another worker
+    is_suspect: bool = False
+
+
+def key_of(lane: int, turn: int) -> int:
+    """What tells this use of the lane from all others."""
+    return turn * MOST_LANES + lane
 
 
 class LaneJobs(NamedTuple):
     """What all jobs of one name and one plan have in common; a lane writes it only if its last job was of another.
 
-    ``policy`` is the plan's text, ``track`` in seconds, ``row`` that of the meters.
+    ``policy`` is the plan's text, ``track`` in seconds.
     """
 
     policy: str
     job: str
     track: float = 0.0
-    row: int = 0
+
+
+def finite(value: float) -> float:
+    """The seconds, or 0.0 for what are none."""
+    return value if isfinite(value) else 0.0
 
 
 class _LanePage(Record):
@@ -144,6 +163,21 @@ class Lanes:
         return lane if 0 <= lane < self.count else None
 
     @property
+    def on_cpu_since(self) -> float:
+        """When that lane's step began (monotonic)."""
+        return finite(self.reals[ON_CPU_SINCE])
+
+    @property
+    def free(self) -> float:
+        """For how many seconds the loop has been free while a job was told to end."""
+        return finite(self.reals[FREE])
+
+    @property
+    def thread(self) -> int:
+        """The identity of the loop's thread."""
+        return int(self.wholes[THREAD])
+
+    @property
     def is_empty(self) -> bool:
         """Whether no lane holds a job."""
         return _HELD.isdisjoint(self._column(_STAGE))
@@ -163,6 +197,16 @@ class Lanes:
             if end and stage in _HELD and turn == turn_now
         ]
         return min(filter(isfinite, ends), default=0.0)
+
+    @property
+    def deadline(self) -> float:
+        """The monotonic time of the first deadline of a job that runs; 0.0 = none."""
+        found = self._columns()
+        return min(filter(None, (found.seconds(_DEADLINE, lane) for lane in found.held())), default=0.0)
+
+    def mark_counted(self, lane: int) -> None:
+        """By the steward: the meters have counted this attempt."""
+        self.wholes[self._at(_COUNTED, lane)] = 1
 
     def held(self) -> list[HeldLane]:
         """The held jobs, but not those of damaged lanes, nor of lanes that were filled or emptied during the read."""
@@ -236,7 +280,7 @@ class Lanes:
         except (OSError, *DAMAGED):
             return None
         held = HeldLane(lane, columns.turn(lane), lease, Stage(columns.stage(lane)))
-        if held.stage not in _BEGUN:  # the facts may still be those of the lane's last job
+        if held.stage not in BEGUN:  # the facts may still be those of the lane's last job
             return held
         return held._replace(
             policy=page.policy,
@@ -248,7 +292,11 @@ class Lanes:
             track=columns.seconds(_TRACK, lane),
             progress=fraction_of(columns.seconds(_PROGRESS, lane)),
             note=page.note,
-            row=as_count(columns.whole(_ROW, lane)),
+            lease_end=columns.lease_end(lane),
+            counted=bool(columns.whole(_COUNTED, lane)),
+            told=columns.seconds(_TOLD, lane),
+            threads=as_count(columns.whole(_THREADS, lane)),
+            is_suspect=bool(columns.whole(_SUSPECT, lane)),
         )
 
     def _receipt(self, lane: int, raw: bytes, size: int) -> bytes:
@@ -289,6 +337,12 @@ class _Columns:
     def times(self, column: int) -> array[float]:
         return self._reals[column * self._count : (column + 1) * self._count]
 
+    def lease_end(self, lane: int) -> float:
+        """When its lease ends, as last renewed; 0.0 if nobody need be killed for it."""
+        end = self.seconds(_LEASE_END, lane)
+        is_renewed = self.whole(_RENEWED_TURN, lane) == self.turn(lane)
+        return self.seconds(_RENEWED_END, lane) or end if end and is_renewed else end
+
     def order(self, lane: int) -> LaneOrder | None:
         turn, order = divmod(self.whole(_ORDER, lane), _ORDERS)
         return LaneOrder(order) if turn == self.turn(lane) and order in list(LaneOrder) else None
@@ -304,7 +358,8 @@ class LaneWriter:
         self._pages = [_LanePage(lanes.memory, lanes.page_at(lane)) for lane in range(lanes.count)]
         first = [_HEAD + column * lanes.count for column in range(_COLUMNS)]
         self._turn, self._stage, self._lease_end, self._deadline = first[_TURN : _DEADLINE + 1]
-        self._since, self._attempt, self._row, self._track, self._progress = first[_SINCE : _PROGRESS + 1]
+        self._since, self._attempt, self._counted, self._track, self._progress = first[_SINCE : _PROGRESS + 1]
+        self._told, self._threads, self._suspect = first[_TOLD : _SUSPECT + 1]
         # What the pages say: most jobs are like the one before.
         self._jobs: list[LaneJobs | None] = [None] * lanes.count
         self._queues = [""] * lanes.count
@@ -317,6 +372,8 @@ class LaneWriter:
         if lease.queue != self._queues[lane]:
             self._pages[lane].queue = self._queues[lane] = lease.queue
         self._write(lane, lease)
+        wholes[self._counted + lane] = wholes[self._suspect + lane] = wholes[self._threads + lane] = 0
+        self._reals[self._told + lane] = 0.0
         self._reals[self._lease_end + lane] = lease_end
         wholes[self._stage + lane] = _RESERVED
 
@@ -336,7 +393,7 @@ class LaneWriter:
         if jobs is not self._jobs[lane]:
             self._jobs[lane] = jobs
             page.policy, page.job = jobs.policy, jobs.job
-            reals[self._track + lane], wholes[self._row + lane] = jobs.track, jobs.row
+            reals[self._track + lane] = jobs.track
         if self._has_progress[lane]:
             self._has_progress[lane] = False
             reals[self._progress + lane], page.note = 0.0, ""
@@ -348,6 +405,30 @@ class LaneWriter:
     def mark(self, lane: int, stage: int) -> None:
         """Set the stage of the held job."""
         self._wholes[self._stage + lane] = stage
+
+    def key(self, lane: int) -> int:
+        """As of ``key_of``, for the job that it holds."""
+        return key_of(lane, self._wholes[self._turn + lane])
+
+    def told(self, lane: int) -> None:
+        """The loop tells the job to end, and is free to do so."""
+        self._reals[self._told + lane] = self._reals[FREE] = max(self._reals[FREE], 1e-9)
+
+    def free_for(self, seconds: float) -> None:
+        """The loop was free for so long, while a job was told to end."""
+        self._reals[FREE] += seconds
+
+    def counted(self, lane: int) -> None:
+        """The meters have counted the attempt."""
+        self._wholes[self._counted + lane] = 1
+
+    def suspect(self, lane: int) -> None:
+        """The job may have ended another worker."""
+        self._wholes[self._suspect + lane] = 1
+
+    def threads(self, lane: int, more: int) -> None:
+        """So many more threads are at work for the job; negative: fewer."""
+        self._wholes[self._threads + lane] += more
 
     def progress(self, lane: int, fraction: float, note: str) -> None:
         """Show how far the running job is, from 0 to 1."""

@@ -47,6 +47,8 @@ ROWS = 64
 BEGUN, ENTERED, ENDING, ROW, CLOCKS, DIED, JOB_ROWS, ERROR_ROWS = range(8)
 #: the first of the exits, by reason
 FIRST_EXIT = 8
+#: of a worker that runs jobs side by side: which attempt was counted last, or is about to be (``HeldLane.key``)
+COUNTED = 32
 HEAD = 256
 
 #: of a row of a job: when it was first used (monotonic), the totals of run times and waits, all in seconds
@@ -268,6 +270,21 @@ class SlotMeters:
     def is_open(self) -> bool:
         """Whether an attempt has begun that is not counted yet."""
         return int(self.words[BEGUN]) == self._ended() + 1
+
+    def counted_last(self) -> int:
+        """The key of the attempt that was counted last; 0 if that count is not complete, which is then forgotten."""
+        if self.is_open:
+            self.forget()
+            return 0
+        return int(self.words[COUNTED])
+
+    def count(self, key: int, names: tuple[str, str], way: int, reason: str, duration: float) -> None:
+        """Count an attempt of a worker that ran several; ``names`` of its queue and job, the rest as of ``intend``."""
+        self.words[COUNTED] = key
+        self.words[ROW] = self.job_row(*names)
+        self.words[BEGUN] = self._ended() + 1
+        self.intend(way, reason)
+        self.end(duration)
 
     def forget(self) -> None:
         """The attempt begun last never ran: its worker died at once, and it was given back as not begun."""

@@ -34,6 +34,10 @@ class Running(NamedTuple):
     policy: str
 
 
+#: what a slot shows of which no job has begun
+NOTHING = Running(-1, "", "", "", 0, 0.0, 0.0, 0.0, None, "", "")
+
+
 def fraction_of(progress: float) -> float | None:
     """How far a job says that it is, from its field on the board; ``None`` if it says nothing."""
     return 0.0 if progress == SAYS_0 else progress if 0.0 < progress <= 1.0 else None

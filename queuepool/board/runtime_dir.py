@@ -97,11 +97,11 @@ class RuntimeDir:
         """What the pool in this directory records about itself; ``None`` when that cannot be read."""
         return About.read(self.path)
 
-    def new_board(self, capacity: int, room_for: int = 0) -> Board:
+    def new_board(self, capacity: int, room_for: int = 0, lanes: int = 0) -> Board:
         """A new board of this process, as of ``Board.create``. Raises ``NoRoom`` and ``ConfigError``."""
         path = self.path / str(BoardName.own())
         with refusing("runtime_dir", path):
-            return Board.create(path, capacity, self.store, room_for=room_for)
+            return Board.create(path, capacity, self.store, room_for=room_for, lanes=lanes)
 
     def board(self, *, write: bool = False) -> Board:
         """The running pool's board. Raises as ``master_pid``."""

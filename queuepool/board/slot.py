@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from math import isfinite
 
 from queuepool.board.facts import FACTS_SIZE, SlotFacts, Totals
-from queuepool.board.held_jobs import HeldJobs
-from queuepool.board.lanes import Lanes
+from queuepool.board.held_jobs import BEGUN, HeldJob, HeldJobs, Stage
+from queuepool.board.lanes import HeldLane, Lanes
 from queuepool.board.record import Record, Seconds, Text, Whole, as_count
 from queuepool.board.running import Running, fraction_of
 from queuepool.board.states import HELPERS, Killed, Role, State
@@ -93,12 +93,16 @@ class Slot(Record):
         return Totals(*(as_count(found[name]) for name in Totals._fields))
 
     def running(self) -> list[Running]:
-        """The jobs that its process runs, at most one; none if it is dead or not busy."""
+        """The jobs that its process runs; none if it is dead or not busy."""
+        if self.lanes:
+            return [_in_lane(one) for one in self.lanes.held() if one.stage == Stage.RUNNING] if not self.dead else []
         seen = self.copy()
         return _shown_by(seen) if seen.state == State.BUSY and not seen.dead else []
 
     def shown(self) -> list[Running]:
         """The attempts that its process began last, running or not."""
+        if self.lanes:
+            return [_in_lane(one) for one in self.lanes.held() if one.stage in BEGUN]
         return _shown_by(self.copy())
 
     def is_plausible(self, now: float, retry_after: float) -> bool:
@@ -110,6 +114,19 @@ class Slot(Record):
         is_in_time = max(found["reserve_sent_at"], found["lease_end"] - retry_after) <= now + _TOLERANCE
         are_times = all(isfinite(time) and time >= 0.0 for time in times)
         return is_sound and is_in_time and are_times and counts == list(map(as_count, counts))
+
+    def held(self) -> list[HeldJob]:
+        """All jobs that its process holds. Raises as of ``HeldJobs.held``."""
+        if self.lanes:
+            return [HeldJob(one.lane, one.lease, one.stage) for one in self.lanes.held()]
+        return self.hand.held()
+
+    def mark(self, number: int, stage: Stage) -> None:
+        """Set the stage of the held job with this number."""
+        if self.lanes:
+            self.lanes.mark(number, stage)
+        else:
+            self.hand.mark(number, stage)
 
     @property
     def hand(self) -> HeldJobs:
@@ -158,6 +175,11 @@ class Slot(Record):
             return True
         is_unused = self.exited_cleanly and not self.reserve_sent_at and self.hand.is_empty
         return self.role in HELPERS or bool(is_unused and (self.lanes is None or self.lanes.is_empty))
+
+
+def _in_lane(one: HeldLane) -> Running:
+    about = one.job, one.job_id, one.lease.queue, one.attempt, one.since, one.deadline, one.track
+    return Running(one.lane, *about, one.progress, one.note, one.policy)
 
 
 def _shown_by(slot: Slot) -> list[Running]:

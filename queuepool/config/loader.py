@@ -33,6 +33,12 @@ from queuepool.errors import ConfigError
 _KINDS = ("connection", "pool", "schedule")
 #: pairs of a schedule's keys, of which exactly one is needed
 _EITHER = (("cron", "every"), ("job", "object"))
+#: keys of pools whose workers run one job at a time, and why they contradict a concurrency above 1
+_ONE_BY_ONE = {
+    "preload": "the workers of a template run one job at a time",
+    "reserve_ahead": "every reserved job starts at once",
+    "rest": "there is no moment between two jobs",
+}
 #: keys that the defaults of schedules cannot hold
 _SCHEDULES_OWN = ("cron", "every", "job", "object", "data")
 
@@ -161,8 +167,22 @@ def _pool_problems(pool: PoolSettings, part: Part, links: Mapping[str, Part]) ->
     if pool.connection.outcomes in pool.queues:
         why = f"{pool.connection.outcomes} is the queue of `outcomes`, which a Laravel worker must serve"
         yield Problem(part.place_of("queue"), why)
+    yield from _concurrency_problems(pool, part)
     if link and part.is_sound("timeout", "grace") and link.is_sound("renew", "retry_after"):
         yield from _lease_problems(pool, part.place_of("timeout"))
+
+
+def _concurrency_problems(pool: PoolSettings, part: Part) -> Iterator[Problem]:
+    """What does not go with many jobs in one worker, and what is only for them."""
+    if not part.is_sound("concurrency", "loop", *_ONE_BY_ONE):
+        return
+    if pool.concurrency == 1:
+        if pool.loop != "asyncio":
+            yield Problem(part.place_of("loop"), f"{pool.loop} is for workers with a concurrency above 1")
+        return
+    for key, why in _ONE_BY_ONE.items():
+        if getattr(pool, key):
+            yield Problem(part.place_of(key), f"contradicts concurrency ({pool.concurrency}): {why}")
 
 
 def _schedule_problems(part: Part, link: str, links: Collection[str], used: Collection[str]) -> Iterator[Problem]:

@@ -186,6 +186,14 @@ class PoolSettings:
     )
     #: Worker processes, 1 to 1024, or auto = one per CPU.
     workers: int = setting(4, values.workers, "COUNT", "Number of workers; auto = one per CPU", is_masters=True)
+    #: Jobs that each worker runs at once, 1 to 1000: coroutines on its event loop.
+    concurrency: int = setting(
+        1, values.concurrency, "COUNT", "Number of jobs that each worker runs at once", is_masters=True
+    )
+    #: The event loop that they share: asyncio, or uvloop, which must be installed.
+    loop: str = setting(
+        "asyncio", one_of("asyncio", "uvloop"), "NAME", "Event loop of workers that run many jobs", is_masters=True
+    )
     #: Python modules with jobs, separated by commas. Every worker imports them after the fork; with preload, the
     #: template imports them once.
     modules: tuple[str, ...] = setting((), values.modules, "MODULE,...", "Modules to import jobs from")

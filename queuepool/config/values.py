@@ -19,6 +19,7 @@ Parser = Callable[[str], object]
 INLINE_COMMENT = re.compile(r"(?:^|[ \t])[;#]")
 NO_INLINE_COMMENTS = "inline comments are not supported: put the comment on a line of its own"
 MAX_WORKERS = 1024
+MAX_CONCURRENCY = 1000
 MAX_AHEAD = 64
 LONGEST = 87600 * 3600.0  # ten years; Python's timers end at 292
 BASELINE_MB = 16  # resident, of a worker that has imported nothing yet, rounded down
@@ -82,6 +83,13 @@ def workers(raw: str) -> int:
         return min(os.cpu_count() or 1, MAX_WORKERS)
     if not re.fullmatch(r"[0-9]{1,9}", raw) or not 1 <= int(raw) <= MAX_WORKERS:
         raise ValueError(f"{shown(raw)} is neither a number from 1 to {MAX_WORKERS} nor `auto` (one per CPU)")
+    return int(raw)
+
+
+def concurrency(raw: str) -> int:
+    """How many jobs a worker runs at once."""
+    if not re.fullmatch(r"[0-9]{1,9}", raw) or not 1 <= int(raw) <= MAX_CONCURRENCY:
+        raise ValueError(f"{shown(raw)} is not a number from 1 to {MAX_CONCURRENCY}")
     return int(raw)
 
 

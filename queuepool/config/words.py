@@ -31,10 +31,10 @@ OPTIONS: Mapping[str, str] = MappingProxyType({
 })  # fmt: skip
 #: keys of [pool], and flags
 KEYS: Mapping[str, str] = MappingProxyType({
-    "concurrency": "workers", "processes": "workers", "max_tasks_per_child": "max_jobs",
-    "max_memory_per_child": "memory", "time_limit": "timeout", "soft_time_limit": "soft_timeout",
-    "loglevel": "log_level", "logfile": "log", "countdown": "delay", "eta": "delay", "imports": "modules",
-    "burst": "stop_when_empty", "max_tries": "tries", "retries": "tries",
+    "processes": "workers", "max_tasks_per_child": "max_jobs", "max_memory_per_child": "memory",
+    "time_limit": "timeout", "soft_time_limit": "soft_timeout", "loglevel": "log_level", "logfile": "log",
+    "countdown": "delay", "eta": "delay", "imports": "modules", "burst": "stop_when_empty", "max_tries": "tries",
+    "retries": "tries",
 })  # fmt: skip
 #: keywords of a push
 _KEYWORDS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -126,6 +127,8 @@ class Current:
 
 
 _running: Current | None = None
+#: the job of a worker that runs several side by side, each in its own context
+_beside: ContextVar[Current | None] = ContextVar("queuepool_job", default=None)
 _batch_of: Callable[[Payload], Batch | None] | None = None
 
 
@@ -143,20 +146,22 @@ _show_progress: Callable[[float, str], None] = _shown_nowhere
 
 def current() -> Current:
     """The running job. Raises ``QueuepoolError`` if none is running."""
-    if _running is None:
+    job = _running or _beside.get()
+    if job is None:
         remedy = "in a test, use run_now() or as_current() of queuepool.testing"
         raise QueuepoolError(f"no job is running in this process: {remedy}")
-    return _running
+    return job
 
 
 def running() -> Current | None:
     """The running job; ``None`` if there is none."""
-    return _running
+    return _running or _beside.get()
 
 
 def running_id() -> str:
     """The id of the running job; empty if there is none."""
-    return _running.id if _running else ""
+    job = _running or _beside.get()
+    return job.id if job else ""
 
 
 def set_batches(batch_id_of: Callable[[Payload], str], batches: Callable[[], Batches]) -> None:
@@ -186,3 +191,8 @@ def set_current(job: Current | None) -> None:
     """Called by the worker. It runs one job at a time, so a plain variable suffices; the job's threads see it too."""
     global _running
     _running = job
+
+
+def set_job_beside(job: Current) -> None:
+    """Called by a worker that runs several jobs side by side, in the job's context: its tasks and threads see it."""
+    _beside.set(job)

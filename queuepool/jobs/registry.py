@@ -45,6 +45,11 @@ class Handler:
     options: Options
     target: Any = None
 
+    @property
+    def is_async(self) -> bool:
+        """Whether its call returns a coroutine."""
+        return inspect.iscoroutinefunction(getattr(self.target, "handle", self.target))
+
 
 class Registry:
     """Handlers by exact name."""

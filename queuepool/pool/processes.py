@@ -31,6 +31,7 @@ from queuepool.unix.exit_codes import BOOT, LEFT
 from queuepool.unix.places import Places
 from queuepool.unix.signals import Alarm, WorkerSignals
 from queuepool.worker.boot import import_jobs, import_modules
+from queuepool.worker.lane_board import LaneSlotWriter
 from queuepool.worker.slot_writer import SlotWriter
 from queuepool.worker.template import Template
 
@@ -155,7 +156,8 @@ class Processes:
     def _work(self, slot: Slot, signals: WorkerSignals, alarm: Alarm) -> int:
         settings = self._settings
         waits = settings.connection.block_for + settings.sleep + settings.rest
-        slot_writer = SlotWriter(
+        writer = SlotWriter if settings.concurrency == 1 else LaneSlotWriter
+        slot_writer = writer(
             slot,
             settings.name,
             alarm,
@@ -163,6 +165,8 @@ class Processes:
             stall_timeout=waits + _STALL_TIMEOUT,
             meters=self._board.meters,
         )
+        if isinstance(slot_writer, LaneSlotWriter):
+            slot_writer.hold_lanes(settings.concurrency)
         slot_writer.alive()
         limits = limits_of(settings, slot_writer)
         warn_of_jobs(settings, self._board.header, slot, self._served)

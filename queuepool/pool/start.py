@@ -113,10 +113,11 @@ def _start_or_report(pool: PoolSettings, report: Callable[[QueuepoolError, str],
 def _new_board(runtime: RuntimeDir, settings: PoolSettings) -> Board:
     """Two slots per worker, since a rolling restart may run two; disk space is allocated for the usual processes."""
     workers = settings.workers
+    lanes = 2 * settings.concurrency if settings.concurrency > 1 else 0
     sweep(runtime.path)
     try:
         refuse_unbindable(settings)  # not before the claim: the address may be taken by this very pool
-        board = runtime.new_board(max(64, 2 * workers + _SPARE_SLOTS), room_for=workers + _HELPERS)
+        board = runtime.new_board(max(64, 2 * workers + _SPARE_SLOTS), room_for=workers + _HELPERS, lanes=lanes)
     except QueuepoolError:
         runtime.release()
         raise

@@ -24,6 +24,7 @@ from queuepool.stores.factory import Stores
 from queuepool.unix.signals import WorkerSignals
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.control_state import BoardControlState, ControlState, StoreControlState
+from queuepool.worker.lane_board import LaneSlotWriter
 from queuepool.worker.limits import Limits, StopReason
 from queuepool.worker.loop import Worker
 from queuepool.worker.prefetch import PrefetchSize
@@ -102,7 +103,13 @@ def work(
     set_batches(context.settler.endings.batch_of, context.batches)
     set_stopping(context.is_draining)
     set_progress(slot_writer.progress)
-    reason = _run(Worker(context, _prefetch_size(settings, limits, alone)), recorder)
+    if isinstance(slot_writer, LaneSlotWriter):
+        from queuepool.worker.lane_worker import LaneWorker  # imported here: few pools run jobs side by side
+
+        worker: Worker = LaneWorker(context, Stores(settings.connection).queue)
+    else:
+        worker = Worker(context, _prefetch_size(settings, limits, alone))
+    reason = _run(worker, recorder)
     slot_writer.meter.leaves(reason)
     slot_writer.leave()
     return reason

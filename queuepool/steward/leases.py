@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from queuepool.board.board import Role, Slot
 from queuepool.board.held_jobs import Stage
+from queuepool.board.lanes import LaneOrder
 from queuepool.payload.lease import Lease
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import QueueStore
@@ -26,7 +28,7 @@ class Renew:
         self._orphaned_boards = orphaned_boards
         self._store = store
         self._retry_after = retry_after
-        self._missed: set[tuple[Slot, int, Lease]] = set()
+        self._missed: set[_Renewed] = set()
 
     def run(self, now: float) -> float:
         held = [
@@ -38,32 +40,55 @@ class Renew:
         if not held:
             return self._retry_after / 3
         sent_at = time.monotonic()
-        renewed = self._store.renew([lease for _, _, lease in held])
-        missed = {entry for entry, is_ours in zip(held, renewed, strict=True) if not is_ours}
-        for slot, hand_number, _ in set(held) - missed:
-            _renew_on_board(slot, hand_number, sent_at + self._retry_after)
-        for slot, hand_number, _ in missed & self._missed:
-            _renew_on_board(slot, hand_number, sent_at)  # the lease is lost: the master kills the worker now
+        renewed = self._store.renew([one.lease for one in held])
+        missed = {one for one, is_ours in zip(held, renewed, strict=True) if not is_ours}
+        for one in set(held) - missed:
+            one.lasts(sent_at + self._retry_after)
+        for one in missed & self._missed:
+            one.is_lost(sent_at)
         # Its worker may have just settled it: check once more.
         self._missed = missed
         return _RECHECK if missed else self._retry_after / 3
 
 
-def _leases_of(slot: Slot) -> list[tuple[Slot, int, Lease]]:
+class _Renewed(NamedTuple):
+    """A lease that a living worker holds. ``turn``: of its lane, or of the worker's hand if it has none."""
+
+    slot: Slot
+    turn: int
+    lease: Lease
+    lane: int | None = None
+
+    def lasts(self, end: float) -> None:
+        """Show that it ends then (monotonic)."""
+        if self.lane is not None and self.slot.lanes:
+            self.slot.lanes.renew(self.lane, self.turn, end)
+        else:
+            self.slot.renewed_end = end
+            self.slot.renewed_hand = self.turn
+
+    def is_lost(self, now: float) -> None:
+        """Another worker may have the job: the master kills this one now, or the worker ends the job in the lane."""
+        if self.lane is not None and self.slot.lanes:
+            self.slot.lanes.order(self.lane, self.turn, LaneOrder.LOST)
+        else:
+            self.lasts(now)
+
+
+def _leases_of(slot: Slot) -> list[_Renewed]:
+    if slot.dead or slot.settled_incarnation == slot.incarnation:
+        return []
+    if slot.lanes:
+        return [_Renewed(slot, one.turn, one.lease, one.lane) for one in slot.lanes.held()]
     hand_number = slot.hand_number
-    if not slot.lease_end or slot.dead or slot.settled_incarnation == slot.incarnation:
+    if not slot.lease_end:
         return []
     try:
         kept = _BEGUN if slot.wanted_back == hand_number else (Stage.RESERVED, *_BEGUN, Stage.DONE)
-        leases = [(slot, hand_number, one.lease) for one in slot.hand.held() if one.stage in kept]
+        leases = [_Renewed(slot, hand_number, one.lease) for one in slot.hand.held() if one.stage in kept]
     except (ValueError, OSError):
         return []  # its worker is writing it right now: a fresh lease needs no renewal
     return leases if slot.hand_number == hand_number else []
-
-
-def _renew_on_board(slot: Slot, hand_number: int, end: float) -> None:
-    slot.renewed_end = end
-    slot.renewed_hand = hand_number
 
 
 class StageDue:

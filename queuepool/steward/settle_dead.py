@@ -18,8 +18,9 @@ from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Killed, Role, Slot, State
 from queuepool.board.boot_report import BootReport
 from queuepool.board.held_jobs import HeldJob, Stage, still_held
-from queuepool.board.meters import AS_LOST, DONE, FAILED, GIVEN_BACK, RELEASED, SlotMeters
-from queuepool.board.running import Running
+from queuepool.board.lanes import HeldLane, key_of
+from queuepool.board.meters import AS_LOST, DONE, FAILED, GIVEN_BACK, LOST, RELEASED, SlotMeters
+from queuepool.board.running import NOTHING, Running
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import boot_problem, present_boot_problem
 from queuepool.errors import AttemptLost, JobTimedOut, StoreDown, StoreError, WorkerDied
@@ -30,7 +31,9 @@ from queuepool.settlement import deferred_hooks
 from queuepool.settlement.facts import facts_of
 from queuepool.settlement.run import NOT_RUN, Run
 from queuepool.settlement.settler import Settlement, Settler
-from queuepool.settlement.verdict import Delete, Fail, Policy, Verdict, judge
+from queuepool.settlement.verdict import Delete, Fail, Policy, Release, Verdict, judge
+from queuepool.steward.culprits import Charge, Culprits, culprits_of
+from queuepool.steward.evidence import evidence_of
 from queuepool.steward.give_back import LostReplies
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import QueueStore
@@ -75,7 +78,7 @@ class Death:
         try:
             for ran in self._shown:
                 Policy.from_text(ran.policy or "{}")
-            held = slot.hand.held()
+            held = slot.held()
         except (ValueError, TypeError, OSError):
             return None
         if slot.killed == Killed.STOP:  # not killed by what it read
@@ -84,7 +87,9 @@ class Death:
 
     def ran(self, job: HeldJob) -> Running:
         """What the board shows of the attempt at this held job, or else of one begun after it."""
-        return next((ran for ran in self._shown if ran.number == job.number), self._shown[-1])
+        return next(
+            (ran for ran in self._shown if ran.number == job.number), self._shown[-1] if self._shown else NOTHING
+        )
 
     @cached_property
     def _shown(self) -> list[Running]:
@@ -117,6 +122,11 @@ class Death:
     def error_of(self, ran: Running) -> AttemptLost:
         """The error of a job that the process ran."""
         name = f"{ran.job} (attempt {ran.attempt})"
+        charge = self.culprits.charged.get(ran.number) if self.culprits else None
+        if charge == Charge.BLOCKED:
+            return WorkerDied(f"{name} blocked the event loop of its worker: {self.cause}", self._trace)
+        if charge in (Charge.CRASHED, Charge.SUSPECTED) or (self.culprits and ran.number in self.culprits.suspects):
+            return WorkerDied(f"{name}: its worker died: {self.cause}", self._trace)
         if self.code == -signal.SIGALRM or self.slot.killed == Killed.OVERDUE:
             return JobTimedOut(f"{name} ran past its deadline: {self.cause}", self._trace)
         if self.slot.killed == Killed.STALLED:  # the job had ended, but was not settled in time
@@ -140,16 +150,40 @@ class Death:
     def _trace(self) -> str:
         return boot_report.text_in(self.board.trace(self.slot))
 
-    def intends(self, way: int) -> None:
-        """Note that its attempt ends this way, before the board shows it."""
-        self._meters.intend(way, self._loss)
+    @cached_property
+    def culprits(self) -> Culprits | None:
+        """Who answers for it; ``None`` for a worker that ran one job at a time."""
+        return culprits_of(evidence_of(self.slot, self.code, self.status, self._trace)) if self.slot.lanes else None
+
+    def ends(self, one: HeldJob, way: int) -> None:
+        """This attempt is settled: its end is this one, before the board shows it."""
+        if self.slot.lanes:
+            self._count_lane(one.number, way)
+        elif one.stage == Stage.RUNNING:
+            self._meters.intend(way, self._loss)
+
+    def _count_lane(self, lane: int, way: int) -> None:
+        assert self.slot.lanes
+        one = next(one for one in self._lanes if one.lane == lane)
+        if not one.counted and self._counted_last != (key := key_of(lane, one.turn)):
+            names = (one.lease.queue, one.job)
+            self._meters.count(key, names, way, self._loss if way >= LOST else "", self._meters.run_time(one.since))
+        self.slot.lanes.mark_counted(lane)
+
+    @cached_property
+    def _counted_last(self) -> int:
+        return self._meters.counted_last()
+
+    @cached_property
+    def _lanes(self) -> list[HeldLane]:
+        return self.slot.lanes.held() if self.slot.lanes else []
 
     def count(self, held: Sequence[HeldJob]) -> None:
         """Count its exit in the meters, and the attempt that it could not count itself. May be repeated.
 
         ``held``: what it held when it died.
         """
-        if self._meters.is_open:
+        if self._meters.is_open and not self.slot.lanes:
             for ran in self._shown:
                 self._count_attempt(ran, held)
         self._meters.leave(self._exit)
@@ -249,8 +283,8 @@ class SettleDead:
                 self._lost_replies.take(slot.tag, slot.reserve_sent_at, still_held(held))
             for one in held:
                 if one.stage == Stage.RUNNING:
-                    death.intends(self._settle_running(death, one))
-                    slot.hand.mark(one.number, Stage.SETTLED)
+                    death.ends(one, self._settle_running(death, one))
+                    slot.mark(one.number, Stage.SETTLED)
             self._settle_the_rest(death, held)
         except StoreDown:
             raise
@@ -265,13 +299,20 @@ class SettleDead:
     def _settle_running(self, death: Death, one: HeldJob) -> int:
         """Settle an interrupted attempt; returns how it ended, for the meters."""
         slot = death.slot
-        if slot.killed == Killed.LEASE:  # another worker may have the job, or it is staged when the lease ends
+        if (
+            slot.killed == Killed.LEASE and not slot.lanes
+        ):  # another worker may have the job, or it is staged when the lease ends
             return _LOST
-        attempt = death.attempt(one)
-        if slot.killed == Killed.STOP:
+        attempt, culprits = death.attempt(one), death.culprits
+        if slot.killed == Killed.STOP or (culprits and one.number in culprits.innocent):
             self._give_back(attempt)
             return GIVEN_BACK
+        if culprits and culprits.charged.get(one.number) == Charge.LOST:
+            return _LOST
         error = death.error_of(death.ran(one))
+        if culprits and one.number in culprits.suspects:
+            suspicion = death.settlement(attempt, error, Release(0.0))._replace(tally="suspects")
+            return AS_LOST + RELEASED if self._settler.settle(suspicion) else _LOST
         settlement = death.settlement(attempt, error, self._rule(error, attempt))
         if not self._settler.settle(settlement):
             return _LOST
@@ -311,11 +352,19 @@ class SettleDead:
             elif stage == Stage.RESERVED:
                 self._settler.give_back_unstarted([one.lease for one in jobs])
             elif stage == Stage.READING:
-                self._settler.blame(jobs[0].lease)
+                self._blame_reading(death, jobs[0])
             else:
                 continue
             for one in jobs:
-                death.slot.hand.mark(one.number, Stage.SETTLED)
+                if stage == Stage.DONE:
+                    death.ends(one, DONE)
+                death.slot.mark(one.number, Stage.SETTLED)
+
+    def _blame_reading(self, death: Death, one: HeldJob) -> None:
+        if death.culprits and one.number in death.culprits.innocent:
+            self._settler.give_back_unstarted([one.lease])
+        else:
+            self._settler.blame(one.lease)
 
     def _finish(self, death: Death, jobs: Sequence[HeldJob]) -> None:
         """Delete done jobs. At most one of them has something that follows: a worker settles such a job at once."""

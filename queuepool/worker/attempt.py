@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from queuepool.errors import BadPayload
-from queuepool.events import JobExceptionOccurred, JobFacts, JobProcessed, JobProcessing, ResultNotKept
+from queuepool.events import Event, JobExceptionOccurred, JobFacts, JobProcessed, JobProcessing, ResultNotKept
 from queuepool.jobs.around import HOOKS
 from queuepool.jobs.current_job import Current, set_current
 from queuepool.jobs.job_options import Retry
@@ -47,6 +47,10 @@ class JobAttempt:
     began: float = 0.0
     duration: float = 0.0
     error: BaseException | None = None
+    #: whether another worker may have the job, so that nothing is settled
+    is_lost: bool = False
+    #: the event that the settlement begins with, if the attempt has run past its deadline
+    cause: Event | None = None
     #: ``None`` until it is ruled on; set at once, to ``Delete``, if the job has succeeded
     verdict: Verdict | None = None
 
@@ -65,7 +69,7 @@ class JobAttempt:
         # The handler may be the only one to say how long the job's state is kept.
         payload = self.payload.tracked_for(self.plan.track)
         tally = "exceptions" if self.error is not None and policy.max_exceptions is not None else ""
-        return Settlement(self.lease, payload, verdict, self.error, tally, locks=policy.locks, run=run)
+        return Settlement(self.lease, payload, verdict, self.error, tally, self.cause, policy.locks, run)
 
 
 class Runner:
@@ -218,8 +222,11 @@ class Runner:
     def _settle(self, attempt: JobAttempt) -> None:
         """Rule on a job that has not succeeded, and carry that out."""
         self._leave_job()  # first: time in the store and in listeners is not the job's
-        verdict = attempt.verdict = self._rule(attempt)
+        attempt.verdict = self._rule(attempt)
         self._report(attempt)
+        self._carry_out(attempt, attempt.verdict)
+
+    def _carry_out(self, attempt: JobAttempt, verdict: Verdict) -> None:
         is_ours = self._settler.settle(attempt.settlement(verdict))
         self._meter.settles(verdict, is_ours)
         self._batch.settled(attempt.number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Generator
 from typing import NamedTuple, cast
 
@@ -33,6 +34,17 @@ class JobHooks:
         """Call the hook of this name; await what it returns."""
         try:
             self._invoker.call(hook)
+        except BaseException as error:  # noqa: BLE001 - even SystemExit
+            self._invoker.leave_if_forked(error)
+            self._report(job, name, error)
+        self._invoker.leave_if_forked()
+
+    async def wait_for(self, job: Current, name: str, hook: Callable[[], object]) -> None:
+        """Like ``call``, on a loop that runs."""
+        try:
+            returned = hook()
+            if inspect.isawaitable(returned):
+                await returned
         except BaseException as error:  # noqa: BLE001 - even SystemExit
             self._invoker.leave_if_forked(error)
             self._report(job, name, error)

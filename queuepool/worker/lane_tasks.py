@@ -9,6 +9,8 @@ from contextlib import suppress
 from contextvars import Context, ContextVar
 from typing import Any
 
+from queuepool.board.lanes import Lanes
+from queuepool.worker.deadlines import Deadline
 from queuepool.worker.invoker import Leftovers, closes_a_generator
 from queuepool.worker.stepped import Stepped
 
@@ -17,18 +19,20 @@ _Task = asyncio.Task[Any]
 
 
 class LaneTasks:
-    """Those of one attempt in one lane. ``words``: those of the slot's lanes, for the steps of its tasks."""
+    """Those of one attempt in one lane. ``lanes``: the slot's, for the steps of its tasks."""
 
-    def __init__(self, words: Any, lane: int) -> None:
-        self._words = words
-        self._lane = lane
+    def __init__(self, lanes: Lanes, lane: int) -> None:
+        self._lanes = lanes
+        self.lane = lane
+        #: of the job, once it has begun
+        self.deadline: Deadline | None = None
         #: what the job has made and what still runs of it
         self.left: set[_Task] = set()
 
     def begin(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], context: Context) -> _Task:
         """The task of the job itself, in this context, which no other job has."""
         context.run(_owner.set, self)
-        return asyncio.Task(Stepped(work, self._words, self._lane), loop=loop, context=context)
+        return asyncio.Task(Stepped(work, self._lanes, self.lane), loop=loop, context=context)
 
     def make(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **options: Any) -> _Task:
         """A task that the job makes. ``options`` as of ``asyncio.Task``."""
@@ -36,7 +40,7 @@ class LaneTasks:
         if context is not None:
             with suppress(RuntimeError):  # it is the one that this runs in
                 context.run(_owner.set, self)
-        task = asyncio.Task(Stepped(work, self._words, self._lane), loop=loop, **options)
+        task = asyncio.Task(Stepped(work, self._lanes, self.lane), loop=loop, **options)
         self.left.add(task)
         task.add_done_callback(self.left.discard)
         return task
@@ -54,6 +58,12 @@ class LaneTasks:
                 break
             await asyncio.wait(self.left, timeout=until - now)
         return Leftovers(len(cancelled), set(self.left))
+
+
+def lane_of() -> int | None:
+    """The lane of the job whose code runs here; ``None`` outside of one."""
+    owner = _owner.get()
+    return owner.lane if owner else None
 
 
 def make_task(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **options: Any) -> _Task:

@@ -78,12 +78,12 @@ class Worker:
                 self._slot_writer.show(State.IDLE)  # a done job no longer runs; it waits to be reported
                 self._outage.rest()
             except StoreError as error:
-                self._slot_writer.meter.abandons(self._slot_writer.slot.since)
+                self._abandon()
                 self._prefetch.reports.refused({("", str(error))})
                 self._signals.wait(lambda: sleep(self._pool.sleep))
-        self._prefetch.let_go()
+        self._let_go()
         with suppress(StoreError):  # the steward does it instead: the board shows the reserve
-            self._prefetch.reclaim()
+            self._reclaim()
         with suppress(StoreDown):  # only of a lone worker, which has no deferred hooks
             self._control_state.refresh()
         self._call_deferred_hooks()
@@ -127,6 +127,18 @@ class Worker:
             if self._pool.rest:
                 self._pause(self._pool.rest)
 
+    def _let_go(self) -> None:
+        """Hold nothing any more."""
+        self._prefetch.let_go()
+
+    def _reclaim(self) -> None:
+        """Give back what a reserve without a reply took."""
+        self._prefetch.reclaim()
+
+    def _abandon(self) -> None:
+        """The store refuses any verdict on the job that has ended."""
+        self._slot_writer.meter.abandons(self._slot_writer.slot.since)
+
     def _work_on(self, lease: Lease | None) -> None:
         """Run this job, then held ones until the next checks are due; after a slow job they are due at once."""
         began = now = time.monotonic()
@@ -146,7 +158,7 @@ class Worker:
         if self._deferred_hooks != deferred_so_far:
             self._deferred_hooks = deferred_so_far
             while hook := self._context.take_deferred_hook():
-                self._prefetch.let_go()
+                self._let_go()
                 self._runner.call_deferred_hook(hook.lease, hook.error)
 
     def _wait(self, queues: Sequence[str]) -> None:

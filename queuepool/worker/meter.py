@@ -57,6 +57,10 @@ class Meter:
         self._first_cell = self._base + layout.FIRST_WAY
         self._words[layout.ROW] = row
 
+    def counts(self, key: int) -> None:
+        """By a worker that runs jobs side by side: this attempt is counted next."""
+        self._words[layout.COUNTED] = key
+
     def look(self) -> None:
         """Write what was kept, and the offset between the clocks: the board has begin times in wall-clock time."""
         self._reals[layout.CLOCKS] = time.time() - time.monotonic()
@@ -104,6 +108,11 @@ class Meter:
 
     def settled(self, duration: float) -> None:
         """The board shows that the job is settled."""
+        self._slot.end(duration)
+
+    def loses(self, duration: float) -> None:
+        """Another worker may have the job of the attempt that is open."""
+        self._slot.intend(layout.GIVEN_BACK + layout.AS_LOST, "lease")
         self._slot.end(duration)
 
     def raised(self, error: BaseException) -> None:

@@ -43,9 +43,13 @@ class Guard(NamedTuple):
             return invoker.call_within(run, self.soft_timeout)
         except BaseException as error:
             # Judged here, since what is raised before the call, such as an outage, is not the handler's error.
-            job.is_final = self.retryable.excludes(error) and not isinstance(error, Retry)
-            job.retry_after = self._delay(error, job)
+            self.judge(error, job)
             raise
+
+    def judge(self, error: BaseException, job: Current) -> None:
+        """Note on the job whether and when it is retried after what its handler has raised."""
+        job.is_final = self.retryable.excludes(error) and not isinstance(error, Retry)
+        job.retry_after = self._delay(error, job)
 
     def _delay(self, error: BaseException, job: Current) -> float | None:
         """Seconds until the next try, if the exception's nearest class in ``delays`` has its own backoff."""
@@ -81,6 +85,11 @@ class Plan(NamedTuple):
     has_end: bool = False
     #: the unique locks to release before the job runs; only in the plan of one job
     unlocks: tuple[Unlock, ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its handler is a plain function, which blocks the thread in which it is called."""
+        return self.handler is not None and not self.handler.is_async
 
     def with_locks(self, locks: Locks, unlocks: tuple[Unlock, ...] = ()) -> Plan:
         """The plan with these unique locks in its policy, and those to release before the job runs."""

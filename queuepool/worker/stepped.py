@@ -6,10 +6,11 @@ If the process dies, or its loop stands still, in the middle of a step, that wor
 from __future__ import annotations
 
 from collections.abc import Coroutine
+from time import monotonic
 from types import TracebackType
 from typing import Any
 
-from queuepool.board.lanes import ON_CPU
+from queuepool.board.lanes import ON_CPU, ON_CPU_SINCE, Lanes
 from queuepool.unix import at_fork
 
 #: whether this process is a copy of a worker, which a job has forked
@@ -24,18 +25,19 @@ def end_copies() -> None:
 class Stepped(Coroutine[Any, Any, Any]):
     """The same coroutine for its loop and for its tracebacks. ``words``: those of the slot's lanes."""
 
-    __slots__ = ("_coroutine", "_mark", "_send", "_words")
+    __slots__ = ("_coroutine", "_mark", "_reals", "_send", "_words")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, Any], words: Any, lane: int) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], lanes: Lanes, lane: int) -> None:
         self._coroutine = coroutine
         self._send = coroutine.send
-        self._words = words
+        self._words, self._reals = lanes.wholes, lanes.reals
         self._mark = lane + 1
 
     def send(self, value: Any) -> Any:
         words = self._words
         # A step may be within another one: an eager task begins at once, and some libraries nest loops.
         before = words[ON_CPU]
+        self._reals[ON_CPU_SINCE] = monotonic()
         words[ON_CPU] = self._mark
         try:
             return self._send(value)
@@ -53,6 +55,7 @@ class Stepped(Coroutine[Any, Any, Any]):
         # Not by ``send``'s own lines, which would be one frame more.
         words = self._words
         before = words[ON_CPU]
+        self._reals[ON_CPU_SINCE] = monotonic()
         words[ON_CPU] = self._mark
         try:
             # More than one argument is deprecated.
@@ -68,6 +71,7 @@ class Stepped(Coroutine[Any, Any, Any]):
     def close(self) -> None:
         words = self._words
         before = words[ON_CPU]
+        self._reals[ON_CPU_SINCE] = monotonic()
         words[ON_CPU] = self._mark
         try:
             self._coroutine.close()

@@ -116,8 +116,8 @@ def test_each_key_that_is_suggested_is_one_or_a_flag():
 
 
 def test_a_key_of_another_queue_is_answered_with_ours(tmp_path):
-    (tmp_path / "pool.ini").write_text("[pool]\nconcurrency = 4\n")
-    with pytest.raises(ConfigError, match=r"\[pool\] concurrency: unknown key; did you mean 'workers'\?"):
+    (tmp_path / "pool.ini").write_text("[pool]\nprocesses = 4\n")
+    with pytest.raises(ConfigError, match=r"\[pool\] processes: unknown key; did you mean 'workers'\?"):
         load(tmp_path / "pool.ini", {}, {})
 
 

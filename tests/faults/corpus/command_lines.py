@@ -17,8 +17,8 @@ REFUSED: dict[str, tuple[Words, str]] = {
     ),
     "B089 verb of Laravel": (["queue:work"], "there is no 'queue:work'; here that is 'work'; see"),
     "B089 option of another queue": (
-        ["start", "--concurrency", "3"],
-        "no '--concurrency'; did you mean '--workers'? See",
+        ["start", "--processes", "3"],
+        "no '--processes'; did you mean '--workers'? See",
     ),
     "B089 option": (["start", "--workrs", "3"], "'--workers'"),
     "B089 key of a connection": (

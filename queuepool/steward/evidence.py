@@ -1,0 +1,75 @@
+"""What the board of a dead worker says about who ended it, for a worker that ran several jobs at once."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+
+from queuepool.board.board import Killed, Slot
+from queuepool.board.held_jobs import Stage
+from queuepool.board.lanes import HeldLane
+from queuepool.steward.culprits import Cause, CrashedIn, Evidence, LaneAtDeath
+
+_KILLS = {
+    Killed.STOP: Cause.STOP,
+    Killed.LEASE: Cause.LEASE,
+    Killed.OVERDUE: Cause.DEADLINE,
+    Killed.STALLED: Cause.DEADLINE,
+    Killed.MEMORY: Cause.KILLED,
+}
+#: seconds before a lease's end at which its worker must be dead
+_MARGIN = 1.0
+#: the thread of which faulthandler writes first that it crashed
+_CURRENT = re.compile(r"^(?:Current thread|Thread) 0x([0-9a-f]+)", re.M)
+
+
+def evidence_of(slot: Slot, code: int, status: int | None, trace: str, grace: float = 1.0) -> Evidence:
+    """The evidence. ``code``: the exit code, negative for a signal; ``status``: ``None`` if no master saw the death."""
+    assert slot.lanes
+    lanes = slot.lanes
+    held, now = lanes.held(), time.monotonic()
+    cause = _cause_of(slot, code, status)
+    return Evidence(
+        cause,
+        [_at_death(one, lanes.free, now) for one in held if one.stage != Stage.SETTLED],
+        at=_time_of(held, cause, grace, now),
+        grace=grace,
+        on_cpu=lanes.on_cpu,
+        since=lanes.on_cpu_since,
+        crashed_in=_crashed_in(trace, lanes.thread) if cause == Cause.FAULT else CrashedIn.UNKNOWN,
+    )
+
+
+def _cause_of(slot: Slot, code: int, status: int | None) -> Cause:
+    if cause := _KILLS.get(Killed(slot.killed)):
+        return cause
+    if code == -signal.SIGALRM:
+        return Cause.DEADLINE
+    return Cause.KILLED if status is None or code == -signal.SIGKILL else Cause.FAULT
+
+
+def _at_death(one: HeldLane, free: float, now: float) -> LaneAtDeath:
+    return LaneAtDeath(
+        one.lane,
+        one.stage,
+        one.deadline,
+        told_for=max(free - one.told, 0.0) if one.told else None,
+        has_thread=one.threads > 0,
+        is_suspect=one.is_suspect,
+        lost_lease=0.0 < one.lease_end <= now + _MARGIN,
+    )
+
+
+def _time_of(held: list[HeldLane], cause: Cause, grace: float, now: float) -> float:
+    """When it died (monotonic): the alarm is punctual, its discovery is not."""
+    deadlines = [one.deadline for one in held if one.deadline]
+    alarm = min(deadlines) + grace if deadlines and cause == Cause.DEADLINE else now
+    return min(alarm, now)
+
+
+def _crashed_in(trace: str, thread: int) -> CrashedIn:
+    found = _CURRENT.search(trace)
+    if not found or not thread:
+        return CrashedIn.UNKNOWN
+    return CrashedIn.MAIN if int(found[1], 16) == thread else CrashedIn.OTHER

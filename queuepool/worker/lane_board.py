@@ -1,0 +1,226 @@
+"""What a worker that runs jobs side by side shows of them: its lanes on the board.
+
+The main thread takes and frees lanes; the loop's thread marks the begin and the end of what runs in them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Sequence
+
+from queuepool.board.held_jobs import Stage
+from queuepool.board.lanes import THREAD, LaneJobs, LaneWriter
+from queuepool.board.slot import Slot
+from queuepool.board.states import State
+from queuepool.errors import StoreError
+from queuepool.payload.lease import Lease
+from queuepool.unix import proc
+from queuepool.worker.attempt import JobAttempt
+from queuepool.worker.deadlines import Deadline
+from queuepool.worker.plan import Plan
+from queuepool.worker.slot_writer import SlotWriter
+
+#: seconds between two measurements of memory, and two titles
+_PERIOD = 1.0
+#: most kinds of jobs whose texts are kept
+_MOST = 256
+
+
+class LaneBatch:
+    """The jobs that the worker holds, each in a lane. ``most``: jobs that may run at once.
+
+    The slot has more lanes: those of jobs that are done hold them until they are deleted.
+    """
+
+    def __init__(self, slot: Slot, most: int) -> None:
+        assert slot.lanes
+        self._slot = slot
+        self._most = most
+        self._lanes = slot.lanes
+        self._writer = LaneWriter(slot.lanes)
+        #: for the steps of their tasks
+        self.lanes = slot.lanes
+        self._free = deque(range(slot.lanes.count))
+        #: by lane
+        self._held: dict[int, Lease] = {}
+        #: jobs of which only the receipt is left to delete, each with its lane
+        self.done: list[tuple[int, Lease]] = []
+        self._succeeded = 0
+        #: what the pages of the lanes say of each kind of job
+        self._kinds: dict[str, tuple[Plan, LaneJobs]] = {}
+
+    @property
+    def known(self) -> list[Lease]:
+        """All leases that it holds."""
+        return list(self._held.values())
+
+    @property
+    def running(self) -> int:
+        """How many jobs are not over."""
+        return len(self._held) - len(self.done)
+
+    @property
+    def room(self) -> int:
+        """How many more jobs may run."""
+        return min(self._most - self.running, len(self._free))
+
+    @property
+    def awaits_reply(self) -> bool:
+        """As of ``HeldBatch``."""
+        return bool(self._slot.reserve_sent_at)
+
+    def requesting(self) -> float:
+        """As of ``HeldBatch``."""
+        now = time.monotonic()
+        self._slot.reserve_sent_at = now
+        return now
+
+    def replied(self, leases: Sequence[Lease], lease_end: float) -> list[tuple[int, Lease]]:
+        """A reserve has brought these jobs, and deleted those that were done: hold each in a lane.
+
+        Raises ``StoreError`` if there is no room: then none of them is held, and the mark of the reserve stays.
+        """
+        taken: list[tuple[int, Lease]] = []
+        try:
+            for lease in leases:
+                self._writer.take(self._free[0], lease, lease_end)
+                taken.append((self._free.popleft(), lease))
+        except OSError as error:  # large receipts are files beside the board
+            for lane, _ in taken:
+                self._writer.free(lane)
+                self._free.append(lane)
+            raise StoreError(f"no room beside the board: {error.strerror}: these jobs wait") from error
+        self._held.update(taken)
+        # Only now: at each moment the board shows each job that may be ours.
+        self.deleted()
+        self._slot.reserve_sent_at = 0.0
+        return taken
+
+    def deleted(self) -> None:
+        """The jobs that were done are deleted."""
+        done, self.done = self.done, []
+        for lane, _ in done:
+            self.free(lane)
+
+    def free(self, lane: int) -> None:
+        """Nothing of this lane's job is left to do."""
+        self._writer.free(lane)
+        del self._held[lane]
+        self._free.append(lane)
+
+    def reads(self, lane: int) -> None:
+        """As of ``HeldBatch``."""
+        self._lanes.mark(lane, Stage.READING)
+
+    def has_read(self, lane: int) -> None:
+        """As of ``HeldBatch``."""
+        self._lanes.mark(lane, Stage.RESERVED)
+
+    def begins(self, attempt: JobAttempt, deadline: Deadline) -> float:
+        """On the loop: this job is about to run. Returns the time in Unix seconds."""
+        now, payload = time.time(), attempt.payload
+        at = deadline.at if deadline.timeout else 0.0
+        kind = self._kind(attempt)
+        self._writer.begins(attempt.number, kind, job_id=payload.id, attempt=payload.attempts, since=now, deadline=at)
+        return now
+
+    def succeeded(self, lane: int) -> None:
+        """On the loop: as of ``HeldBatch``."""
+        self._lanes.mark(lane, Stage.DONE)
+        self._succeeded += 1
+        self._slot.done = self._succeeded
+
+    def key(self, lane: int) -> int:
+        """What tells this job's attempt from all others, for the meters."""
+        return self._writer.key(lane)
+
+    def counted(self, lane: int) -> None:
+        """The meters have counted this attempt."""
+        self._writer.counted(lane)
+
+    def told(self, lane: int) -> None:
+        """On the loop: this job is told to end."""
+        self._writer.told(lane)
+
+    def free_for(self, seconds: float) -> None:
+        """On the loop: it was free for so long while a job was told to end."""
+        self._writer.free_for(seconds)
+
+    def threads(self, lane: int, more: int) -> None:
+        """On the loop: so many more threads are at work for this job."""
+        self._writer.threads(lane, more)
+
+    def runs_in(self, thread: int) -> None:
+        """The loop's thread, by its identity."""
+        self.lanes.wholes[THREAD] = thread
+
+    def over(self, lane: int) -> None:
+        """On the loop: nothing of this job runs any more."""
+        self._writer.ended(lane)
+
+    def ended(self) -> None:
+        """Called while a worker is alive; what runs here has its own lane."""
+
+    def settled(self, lane: int) -> None:
+        """Shown once the meters have counted the attempt, by ``free``."""
+
+    def progress(self, lane: int, fraction: float, note: str) -> None:
+        """On the loop: how far this job is."""
+        self._writer.progress(lane, fraction, note)
+
+    def lost(self) -> list[int]:
+        """The lanes whose jobs another worker may have."""
+        return [lane for lane, _ in self._lanes.orders()]
+
+    def _kind(self, attempt: JobAttempt) -> LaneJobs:
+        plan = attempt.plan
+        known = self._kinds.get(attempt.payload.name)
+        if known is None or known[0] is not plan:
+            shown = attempt.payload.name if plan.handler else "unknown"  # an unregistered name is never shown
+            if len(self._kinds) >= _MOST:
+                self._kinds.clear()
+            known = self._kinds[attempt.payload.name] = plan, LaneJobs(plan.text, shown, plan.track)
+        return known[1]
+
+
+class LaneSlotWriter(SlotWriter):
+    """As of a worker that runs one job at a time; jobs have their deadlines in their lanes."""
+
+    batch: LaneBatch  # type: ignore[assignment]
+
+    def hold_lanes(self, most: int) -> None:
+        """Use the slot's lanes for at most so many jobs at once."""
+        self.batch = LaneBatch(self.slot, most)
+        self._most = most
+        self._shown_at = 0.0
+
+    def alive(self) -> None:
+        """If the next call does not come in time, the master kills us."""
+        self.slot.deadline = time.monotonic() + self._stall_timeout
+
+    def arm_at(self, at: float) -> None:
+        """On the loop: set the kernel's alarm (monotonic), 0.0 = none."""
+        self._alarm.arm(max(at - time.monotonic(), 0.001) if at else 0.0)
+
+    def show(self, state: State) -> None:
+        """Nothing runs, as far as the caller knows; ``show_jobs`` knows better."""
+
+    def show_jobs(self, running: int, state: State) -> None:
+        """Show how many jobs run; ``state`` if none does."""
+        now = time.monotonic()
+        shown = State.BUSY if running and state == State.IDLE else state
+        if self.slot.state != shown:
+            self.slot.state = shown
+        elif now - self._shown_at < _PERIOD:
+            return
+        self._shown_at = now
+        self._title(f"{shown.name.lower()} jobs={running}/{self._most} done={self.slot.done}")
+
+    def rss(self) -> float:
+        """Resident MB, at most a second old."""
+        if (now := time.monotonic()) - self._rss_at >= _PERIOD:
+            self._rss_at, self._rss = now, proc.resident_mb(os.getpid())
+            self.slot.rss = int(self._rss)
+        return self._rss

@@ -1,0 +1,91 @@
+"""The event loop of a worker that runs jobs side by side, in a thread of its own.
+
+The main thread keeps what it has in every worker: signals, the store, the gate, the limits. So no job stops the
+settlement of another by blocking the loop, and a store that is away stops no job. The two threads meet in two places:
+the main thread hands over attempts (``begin``), and takes those that are over (``ended``), of which the bell tells it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from queuepool.unix.exit_codes import BROKEN
+from queuepool.unix.originals import is_readable
+from queuepool.unix.signals import leave_signals_to_the_main_thread
+from queuepool.worker.attempt import JobAttempt
+
+#: bytes of the thread's stack: some C libraries give a thread far less than the main thread has
+_STACK = 16 * 1024 * 1024
+_log = logging.getLogger("queuepool")
+
+
+class Bell:
+    """Wakes the main thread. A signal's handler may raise out of ``wait``, as nothing is locked."""
+
+    def __init__(self) -> None:
+        self._fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._is_awaited = False
+
+    def ring(self) -> None:
+        """From any thread: end the present wait."""
+        if self._is_awaited:
+            os.eventfd_write(self._fd, 1)
+
+    def wait(self, timeout: float, is_due: Callable[[], object]) -> None:
+        """Wait until it rings, or until ``timeout`` seconds are over; not at all if something ``is_due`` by now."""
+        self._is_awaited = True  # written first, then checked: what comes after the check rings
+        try:
+            if not is_due() and is_readable(self._fd, timeout):
+                with suppress(BlockingIOError):
+                    os.eventfd_read(self._fd)
+        finally:
+            self._is_awaited = False
+
+
+class LaneLoop:
+    """The loop and its thread. ``perform`` is the coroutine of one attempt.
+
+    Methods are for the main thread, except where they say otherwise.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, bell: Bell) -> None:
+        self.loop = loop
+        self.bell = bell
+        #: attempts that are over, in the order in which they ended; each was handed over by ``begin``
+        self.ended: deque[JobAttempt] = deque()
+
+    def start(self, runs_in: Callable[[int], object]) -> None:
+        """Start the thread, which calls ``runs_in`` with its identity; its loop runs until the process ends."""
+        former = threading.stack_size(_STACK)
+        threading.Thread(target=self._run, args=[runs_in], name="queuepool jobs", daemon=True).start()
+        threading.stack_size(former)
+
+    def begin(self, attempts: Sequence[JobAttempt], perform: Callable[[JobAttempt], None]) -> None:
+        """Have the loop begin these attempts, in their order, by ``perform``."""
+        self.loop.call_soon_threadsafe(self._begin, attempts, perform)
+
+    def has_ended(self, attempt: JobAttempt) -> None:
+        """On the loop: nothing of this attempt runs any more."""
+        self.ended.append(attempt)
+        self.bell.ring()
+
+    def _begin(self, attempts: Sequence[JobAttempt], perform: Callable[[JobAttempt], None]) -> None:
+        for attempt in attempts:
+            perform(attempt)
+
+    def _run(self, runs_in: Callable[[int], object]) -> None:
+        leave_signals_to_the_main_thread()
+        runs_in(threading.get_ident())
+        asyncio.set_event_loop(self.loop)
+        while not self.loop.is_closed():
+            try:
+                self.loop.run_forever()  # until a job stops it
+            except (SystemExit, KeyboardInterrupt) as error:  # of a callback: a job's own has been caught
+                _log.warning("a callback on the event loop raised %r", error)
+        os._exit(BROKEN)  # a job has closed it; the steward settles what the board shows

@@ -1,0 +1,277 @@
+"""One attempt at a job beside others: prepared and settled in the main thread, run on the loop in between.
+
+As ``Runner``, which has one thread for all of it. What a job's own code may see happens on the loop, in the job's
+``contextvars``: its hooks, and the events of its begin and end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
+from typing import Any
+
+from queuepool import events
+from queuepool.errors import BadPayload, JobTimedOut
+from queuepool.events import JobProcessing, KilledAttempt, LeaseLost, TasksLeft
+from queuepool.jobs.around import HOOKS
+from queuepool.jobs.current_job import Current, set_job_beside
+from queuepool.jobs.registry import Task
+from queuepool.log.captured import INCOMPLETE, log_incomplete
+from queuepool.log.tracebacks import text_of
+from queuepool.payload.envelope import Payload
+from queuepool.payload.lease import Lease
+from queuepool.settlement.verdict import Delete
+from queuepool.worker.attempt import JobAttempt, Runner
+from queuepool.worker.context import WorkerContext
+from queuepool.worker.deadlines import Deadline, Deadlines
+from queuepool.worker.django_support import around, renew_connections
+from queuepool.worker.invoker import limited
+from queuepool.worker.job_lines import JobLines
+from queuepool.worker.lane_board import LaneSlotWriter
+from queuepool.worker.lane_loop import LaneLoop
+from queuepool.worker.lane_tasks import LaneTasks, lane_of
+from queuepool.worker.plan import Plan
+from queuepool.worker.preparation import Skipped, followed
+
+_DELETE = Delete()
+#: seconds that cancelled tasks have to end, within the timeout of the job that left them
+_CANCEL_TIMEOUT = 5.0
+#: seconds between notes of the time that the loop is free
+_TICK = 0.05
+
+
+class LaneRunner(Runner):
+    """Makes attempts side by side. ``prepare`` and ``conclude`` are for the main thread, ``begin`` for the loop's."""
+
+    def __init__(self, context: WorkerContext, job_lines: JobLines, loop: LaneLoop, deadlines: Deadlines) -> None:
+        super().__init__(context, job_lines)
+        assert isinstance(context.slot_writer, LaneSlotWriter)
+        self._lanes = context.slot_writer.batch
+        self._loop = loop
+        self._deadlines = deadlines
+        self._threads = ThreadPoolExecutor(context.pool.concurrency, "queuepool job")
+        #: what was set before the first job, for each job
+        self._context = copy_context()
+        #: the tasks of hooks, since a loop keeps none alive
+        self._hook_tasks: set[asyncio.Task[Any]] = set()
+        #: by lane: the tasks of attempts
+        self._tasks: dict[int, asyncio.Task[Any]] = {}
+        #: the lanes whose jobs were told to end at their deadlines, or as another worker may have them
+        self._told: set[int] = set()
+        self._lost: set[int] = set()
+
+    def prepare(self, lease: Lease, lane: int) -> JobAttempt | None:
+        """Read the payload of this held job; ``None`` if it is none, and is in the quarantine now."""
+        self._batch.reads(lane)
+        try:
+            payload, plan = self._preparer.prepare(lease)
+        except BadPayload as bad:
+            self._quarantine(lease, lane, bad.reason)
+            return None
+        self._batch.has_read(lane)
+        attempt = JobAttempt(lease, lane, payload, plan, Current(payload, lease.queue))
+        if plan.unlocks or plan.has_end:
+            self._ask_store(attempt)
+        return attempt
+
+    def begin(self, attempt: JobAttempt) -> None:
+        """On the loop: begin a task for it."""
+        tasks = LaneTasks(self._lanes.lanes, attempt.number)
+        ended = partial(self._ended, attempt, tasks)
+        self._start(self._run(attempt, tasks), tasks, ended)
+
+    def conclude(self, attempt: JobAttempt) -> bool:
+        """Settle an attempt that is over; whether only its receipt is left to delete."""
+        try:
+            if attempt.is_lost:
+                self._counts(attempt)
+                self._meter.loses(attempt.duration)
+                self._listeners.emit(LeaseLost(attempt.facts))
+                return False
+            if attempt.verdict is None:
+                verdict = attempt.verdict = self._rule(attempt)
+                self._counts(attempt)
+                self._carry_out(attempt, verdict)
+                return False
+            self._counts(attempt)
+            self._meter.done(attempt.duration)
+            self._lanes.counted(attempt.number)
+            if self._job_lines.is_due(now := time.monotonic()):
+                self._job_lines.write(attempt.processed, now)
+            if self._follows(attempt):
+                self._finish(attempt)
+                return False
+            return True
+        finally:
+            attempt.error = attempt.verdict = None
+
+    def _counts(self, attempt: JobAttempt) -> None:
+        """The meters are about to count this attempt."""
+        self._meter.turn(attempt.lease.queue, attempt.payload.name if attempt.plan.handler else "unknown")
+        self._meter.counts(self._lanes.key(attempt.number))
+        self._meter.begins(attempt.payload, attempt.began)
+
+    # On the loop.
+
+    def _start(self, work: Any, tasks: LaneTasks, ended: Callable[[asyncio.Task[Any]], object]) -> None:
+        task = tasks.begin(self._loop.loop, work, self._context.copy())
+        self._tasks[tasks.lane] = task
+        # By a callback: a neighbour may cancel the task before its first step.
+        task.add_done_callback(ended)
+
+    async def _run(self, attempt: JobAttempt, tasks: LaneTasks) -> None:
+        """The whole attempt, with what the job leaves: it must not raise, since nothing awaits it."""
+        plan, task = attempt.plan, asyncio.current_task()
+        assert task
+        deadline = tasks.deadline = self._deadlines.begin(plan.timeout, partial(self._tell, task, attempt.number))
+        set_job_beside(attempt.job)
+        attempt.began = self._lanes.begins(attempt, deadline)
+        began = time.monotonic()
+        try:
+            await self._perform_beside(attempt, tasks, deadline)
+        except BaseException as raised:  # noqa: BLE001 - cancelled by a neighbour, in our own code
+            attempt.error, attempt.verdict = attempt.error or raised, None
+        attempt.duration = time.monotonic() - began
+        self._report(attempt)
+
+    def _tell(self, task: asyncio.Task[Any], lane: int) -> None:
+        """Its deadline has come: tell the job to end."""
+        self._lanes.told(lane)
+        if not self._told:
+            self._loop.loop.call_later(_TICK, self._tick, time.monotonic())
+        self._told.add(lane)
+        task.cancel()
+
+    def _tick(self, before: float) -> None:
+        """Show for how long the loop is free while jobs are told to end: time that it is blocked is not theirs."""
+        now = time.monotonic()
+        self._lanes.free_for(min(now - before, 2 * _TICK))
+        if self._told:
+            self._loop.loop.call_later(_TICK, self._tick, now)
+
+    def lose(self, lanes: Iterable[int]) -> None:
+        """On the loop: another worker may have the jobs in these lanes: tell them to end."""
+        for lane in lanes:
+            if lane not in self._lost and (task := self._tasks.get(lane)):
+                self._lost.add(lane)
+                task.cancel()
+
+    async def _perform_beside(self, attempt: JobAttempt, tasks: LaneTasks, deadline: Deadline) -> None:
+        """As ``_perform``."""
+        job, plan = attempt.job, attempt.plan
+        entered = self._hooks.enter(job) if HOOKS else None
+        returned, task = None, None
+        try:
+            task = self._starter.task(job, plan, attempt.now)
+            if self._listeners.wants(JobProcessing):
+                self._listeners.emit(JobProcessing(attempt.facts))
+            returned = await self._called(task, plan, job)
+        # Whatever a job raises, even SystemExit, ends the job, not the worker.
+        except BaseException as raised:  # noqa: BLE001
+            attempt.error = raised
+        if deadline.passed:  # also if it swallowed that: it had no more time
+            self._times_out(attempt)
+        self._invoker.leave_if_forked(attempt.error)
+        has_returned = attempt.error is None
+        is_over = has_returned if job.verdict is None else isinstance(job.verdict, Delete)
+        if is_over and not deadline.passed:
+            attempt.verdict = _DELETE
+            self._batch.succeeded(attempt.number)
+            if task and has_returned and plan.track:
+                job.run = followed(job.run, task, returned)
+        if task and has_returned and attempt.verdict is not None and (hook := task.after_succeeded):
+            await self._hooks.wait_for(job, "after_succeeded", hook)
+        if entered:
+            self._hooks.leave(job, entered, attempt.error)
+        if tasks.left:
+            await self._clear(attempt, tasks)
+
+    async def _called(self, task: Task, plan: Plan, job: Current) -> object:
+        """What the handler returns. Raises whatever it raises."""
+        if plan.guard is None:
+            return await self._awaited(task, plan)
+        try:
+            work, soft = self._awaited(task, plan), plan.guard.soft_timeout
+            return await (limited(work, soft, soft) if soft else work)
+        except BaseException as error:
+            plan.guard.judge(error, job)
+            raise
+
+    async def _awaited(self, task: Task, plan: Plan) -> object:
+        if plan.is_plain and not isinstance(task, Skipped):
+            returned = await self._in_a_thread(task.run)
+        else:
+            returned = task.run()
+        if not inspect.isawaitable(returned):
+            return returned
+        return await around(returned, renew_connections)
+
+    async def _in_a_thread(self, run: Callable[[], object]) -> object:
+        """Run it in a thread, in the job's context. It cannot be ended alone, so whoever cancels waits for its end."""
+        lane = lane_of()
+        assert lane is not None
+        self._lanes.threads(lane, 1)
+        future = self._loop.loop.run_in_executor(self._threads, copy_context().run, run)
+        cancelled: BaseException | None = None
+        while not future.done():
+            try:
+                await asyncio.wait([future])
+            except asyncio.CancelledError as raised:
+                cancelled = raised
+        self._lanes.threads(lane, -1)
+        if cancelled:
+            raise cancelled
+        return future.result()
+
+    async def _clear(self, attempt: JobAttempt, tasks: LaneTasks) -> None:
+        """End what the job has left. What refuses to end costs the worker at the job's deadline."""
+        left = await tasks.clear(_CANCEL_TIMEOUT)
+        self._listeners.emit(TasksLeft(attempt.facts, left.cancelled, len(left.refusing)))
+
+    def _ended(self, attempt: JobAttempt, tasks: LaneTasks, task: asyncio.Task[Any]) -> None:
+        """Nothing of it runs any more."""
+        if not attempt.began:
+            attempt.error = asyncio.CancelledError("cancelled before it had begun")
+        lane = attempt.number
+        if tasks.deadline:
+            self._deadlines.end(tasks.deadline)
+        del self._tasks[lane]
+        self._told.discard(lane)
+        attempt.is_lost = lane in self._lost
+        self._lost.discard(lane)
+        self._lanes.over(lane)
+        self._loop.has_ended(attempt)
+
+    def _report(self, attempt: JobAttempt) -> None:
+        """Emit how it ended; print what it left of a line."""
+        super()._report(attempt)
+        if INCOMPLETE:
+            log_incomplete()
+
+    def _times_out(self, attempt: JobAttempt) -> None:
+        """It has run past its deadline, and was cancelled."""
+        name = f"{attempt.payload.name} (attempt {attempt.payload.attempts})"
+        trace = text_of(attempt.error) if attempt.error else ""
+        error = JobTimedOut(f"{name} ran past its deadline: cancelled after {attempt.plan.timeout:g} s", trace)
+        killed = KilledAttempt(attempt.began, time.time(), attempt.payload.extra)
+        attempt.error, attempt.cause = error, events.JobTimedOut(attempt.facts, trace, killed)
+
+    def _call_after_failed(self, payload: Payload, queue: str, plan: Plan, error: BaseException) -> None:
+        """Call ``after_failed`` on the loop. The job is already over: its lane may have another one."""
+        job = Current(payload, queue)
+        task = self._starter.task_of(job, plan)
+        if task:
+            hook = partial(self._hooks.wait_for, job, "after_failed", partial(task.after_failed, error))
+            self._loop.loop.call_soon_threadsafe(self._begin_hook, hook, job)
+
+    def _begin_hook(self, hook: Callable[[], Any], job: Current) -> None:
+        context = self._context.copy()
+        context.run(set_job_beside, job)
+        task = self._loop.loop.create_task(hook(), context=context)
+        self._hook_tasks.add(task)
+        task.add_done_callback(self._hook_tasks.discard)

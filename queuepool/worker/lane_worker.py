@@ -1,0 +1,256 @@
+"""A worker that runs many jobs side by side: its rounds are ``Worker``'s, its jobs are on an event loop.
+
+The store is asked in the main thread, for many jobs at a time; another thread, with a connection of its own, waits for
+new ones. Each round settles what has ended, then reserves for the lanes that are free.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import Sequence
+from queue import SimpleQueue
+
+from queuepool.board.board import State
+from queuepool.config.values import MAX_AHEAD
+from queuepool.errors import StoreDown, StoreError
+from queuepool.events import JobReserving
+from queuepool.jobs.current_job import set_progress
+from queuepool.payload.lease import Lease
+from queuepool.stores.contract import QueueStore
+from queuepool.unix.originals import sleep, start_thread
+from queuepool.unix.signals import leave_signals_to_the_main_thread
+from queuepool.worker.attempt import JobAttempt
+from queuepool.worker.context import WorkerContext
+from queuepool.worker.deadlines import Deadlines
+from queuepool.worker.lane_board import LaneSlotWriter
+from queuepool.worker.lane_loop import Bell, LaneLoop
+from queuepool.worker.lane_runner import LaneRunner
+from queuepool.worker.lane_tasks import lane_of, make_task
+from queuepool.worker.loop import Worker
+from queuepool.worker.prefetch import PrefetchSize, Reports
+
+#: seconds between two requests: jobs end meanwhile that the next one deletes and replaces
+_GAP = 0.001
+#: seconds after which a round looks at signals and limits, whatever happens
+_LONGEST = 1.0
+#: seconds between looks for what the steward says of the jobs that run
+_LOOK = 0.25
+#: seconds until the next wait if the store is away; the main thread meets that too, and reports it
+_AWAY = 0.05
+
+
+class LaneWorker(Worker):
+    """Reserves, runs and settles jobs until it has a reason to leave, and its last job is over."""
+
+    def __init__(self, context: WorkerContext, waits_in: QueueStore) -> None:
+        super().__init__(context, PrefetchSize(1))
+        assert isinstance(context.slot_writer, LaneSlotWriter)
+        self._lanes = context.slot_writer
+        self._batch = context.slot_writer.batch
+        self._settler = context.settler
+        self._retry_after = context.pool.connection.retry_after
+        self._reports = Reports(context.listeners, context.outage)
+        self._bell = Bell()
+        self._loop = LaneLoop(asyncio.new_event_loop(), self._bell)
+        self._loop.loop.set_task_factory(make_task)  # type: ignore[arg-type]
+        deadlines = Deadlines(self._loop.loop, context.pool.grace, context.slot_writer.arm_at)
+        self._runner = self._lane_runner = LaneRunner(context, self._job_lines, self._loop, deadlines)
+        self._waiter = Waiter(waits_in, self._bell)
+        self._served: Sequence[str] = ()
+        #: jobs that were taken and have yet to begin
+        self._taken: deque[tuple[int, Lease]] = deque()
+        #: how many attempts the loop has; and how many it was ever given
+        self._open = self._begun = 0
+        self._sent_at = self._done_at = self._looked_at = 0.0
+        self._last, self._is_empty = 1, False
+        set_progress(self._progress)
+        self._loop.start(self._batch.runs_in)
+
+    def _progress(self, fraction: float, note: str) -> None:
+        """On the loop, or in a thread of a job."""
+        if (lane := lane_of()) is not None:
+            self._batch.progress(lane, fraction, note)
+
+    def _round(self) -> None:
+        try:
+            self._begin_taken()
+            self._settle_ended()
+            self._ask(self._gate.queues())
+        except StoreDown:
+            if self._signals.stop:
+                self._drain()  # what they have done stays on the board, for the steward
+            raise
+
+    def _ask(self, queues: tuple[str, ...]) -> None:
+        """The next request, or a wait until it is due."""
+        self._call_deferred_hooks()
+        if queues != self._served:
+            self._delete_done()  # a reserve can settle only what came from the queues it serves
+            self._served = queues
+        now, room = time.monotonic(), self._room() if queues else 0
+        self._end_lost(now)
+        if room and self._is_empty and self._waiter.has_returned:
+            self._is_empty = False
+        timeout = _LOOK if self._open else _LONGEST
+        if room and not self._is_empty:
+            timeout = self._sent_at + _GAP - now
+            if timeout <= 0:
+                self._reserve(queues, min(room, MAX_AHEAD, 2 * self._last))
+                return
+        elif self._batch.done:
+            timeout = self._done_at + _GAP - now
+            if timeout <= 0:
+                self._delete_done()
+                return
+        self._rest(timeout)
+
+    def _end_lost(self, now: float) -> None:
+        """End the jobs that another worker may have."""
+        if now - self._looked_at >= _LOOK:
+            self._looked_at = now
+            if lost := self._batch.lost():
+                self._loop.loop.call_soon_threadsafe(self._lane_runner.lose, lost)
+
+    def _room(self) -> int:
+        most = self._limits.max_jobs - self._begun if self._limits.max_jobs else math.inf
+        return int(max(min(self._batch.room, most), 0))
+
+    def _reserve(self, queues: tuple[str, ...], limit: int) -> None:
+        """One round trip: delete what is done, take the next jobs, begin them."""
+        self._store.reach()
+        batch, membership = self._batch, self._membership
+        unsure = batch.awaits_reply
+        if unsure or membership.is_spent:
+            membership.renew(batch.known)
+        membership.look_again(batch.known)
+        if self._listeners.wants(JobReserving):
+            self._listeners.emit(JobReserving(queues))
+        at = self._sent_at = membership.used_at = batch.requesting()
+        done = [lease for _, lease in batch.done]
+        reservation = self._store.reserve(queues, membership.tag, limit, done)
+        self._taken.extend(batch.replied(reservation.leases, at + self._retry_after))
+        self._reports.emit(reservation, unsure=unsure)
+        self._begin_taken()
+        self._last = max(len(reservation.leases), 1)
+        self._found_none = not reservation.leases
+        self._is_empty = len(reservation.leases) < limit
+        if self._is_empty:
+            polls = self._reports.has_problems or self._store.polls
+            block_for = self._pool.connection.block_for
+            self._waiter.wait(queues, min(block_for, self._pool.sleep) if polls else block_for)
+
+    def _begin_taken(self) -> None:
+        """Hand over to the loop what was taken."""
+        attempts: list[JobAttempt] = []
+        try:
+            while self._taken:
+                lane, lease = self._taken[0]
+                attempt = self._lane_runner.prepare(lease, lane)
+                self._taken.popleft()
+                if attempt:
+                    attempts.append(attempt)
+                else:
+                    self._batch.free(lane)
+        finally:
+            if attempts:
+                self._begun += len(attempts)
+                self._open += len(attempts)
+                self._loop.begin(attempts, self._lane_runner.begin)
+
+    def _settle_ended(self) -> None:
+        while self._loop.ended:
+            attempt = self._loop.ended.popleft()
+            self._open -= 1
+            self._jobs += 1
+            self._idle_since = time.monotonic()
+            self._conclude(attempt)
+
+    def _conclude(self, attempt: JobAttempt) -> None:
+        lane, lease = attempt.number, attempt.lease
+        try:
+            is_done = self._lane_runner.conclude(attempt)
+        except StoreDown:
+            raise
+        except StoreError:
+            self._batch.free(lane)  # the store refuses any verdict: its lease ends by itself
+            raise
+        if is_done:
+            self._done_at = self._done_at if self._batch.done else time.monotonic()
+            self._batch.done.append((lane, lease))
+        else:
+            self._batch.free(lane)
+
+    def _delete_done(self) -> None:
+        self._settler.delete([lease for _, lease in self._batch.done])
+        self._batch.deleted()
+        self._settler.emit_noted()
+
+    def _rest(self, timeout: float) -> None:
+        """Wait until a job ends, until one may be ready, or for ``timeout`` seconds."""
+        self._job_lines.rest()
+        self._lanes.show_jobs(self._open, PAUSED if self._gate.closed_by else IDLE)
+        self._signals.wait(lambda: self._bell.wait(timeout, self._is_due))
+
+    def _is_due(self) -> bool:
+        return bool(self._loop.ended) or (self._is_empty and self._waiter.has_returned)
+
+    def _let_go(self) -> None:
+        """Let the last jobs end, settle them, and delete those that are done."""
+        while self._open:
+            self._settle_ended()
+            if self._open:
+                self._wait_for_jobs()
+        self._delete_done()
+
+    def _reclaim(self) -> None:
+        if self._batch.awaits_reply:
+            self._membership.renew(self._batch.known)
+
+    def _abandon(self) -> None:
+        """Nothing to do: the lane is free."""
+
+    def _drain(self) -> None:
+        """Wait for the jobs that run, without the store; the master ends this worker if that takes too long."""
+        while self._open > len(self._loop.ended):
+            self._wait_for_jobs()
+
+    def _wait_for_jobs(self) -> None:
+        self._slot_writer.alive()
+        self._lanes.show_jobs(self._open, State.DRAINING)
+        self._signals.begin_round()
+        self._bell.wait(_LONGEST, lambda: self._loop.ended)
+
+
+PAUSED, IDLE = State.PAUSED, State.IDLE
+
+
+class Waiter:
+    """Waits at the store for jobs, in a thread of its own: the main thread has other things to ask meanwhile."""
+
+    def __init__(self, store: QueueStore, bell: Bell) -> None:
+        self._store = store
+        self._bell = bell
+        self._asks: SimpleQueue[tuple[Sequence[str], float]] = SimpleQueue()
+        #: whether the last wait is over
+        self.has_returned = True
+        start_thread(self._run, ())
+
+    def wait(self, queues: Sequence[str], timeout: float) -> None:
+        """Begin to wait, for at most ``timeout`` seconds, unless it still waits."""
+        if self.has_returned:
+            self.has_returned = False
+            self._asks.put((queues, timeout))
+
+    def _run(self) -> None:
+        leave_signals_to_the_main_thread()
+        while True:
+            queues, timeout = self._asks.get()
+            try:
+                self._store.wait(queues, timeout)
+            except StoreError:
+                sleep(_AWAY)
+            self.has_returned = True
+            self._bell.ring()
