@@ -1,6 +1,7 @@
 """Put what jobs print into the log at once.
 
-Each line of Python's own streams becomes a line of the log. What C code and other programs write to the descriptors
+Each line of Python's own streams becomes a line of the log, whole: a line that has no end yet is kept for the job, or
+outside of jobs for the thread, that prints it. What C code and other programs write to the descriptors
 1 and 2 goes there unchanged.
 """
 
@@ -10,8 +11,9 @@ import io
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import get_ident
 from typing import BinaryIO, cast
 
 from queuepool.log.own_logger import own_logger
@@ -23,8 +25,22 @@ _MAX = 8192
 _led: dict[int, tuple[int, int]] = {}
 #: whether this process was forked by user code, which may send what it prints elsewhere
 _is_users = False
-#: the streams with a line that has no end yet; empty for a job that prints whole lines or nothing
-INCOMPLETE: set[_Lines] = set()
+#: by stream and by who prints it: each line that has no end yet; empty while jobs print whole lines or nothing
+INCOMPLETE: dict[tuple[_Lines, int], bytes] = {}
+
+
+def _nothing() -> None:
+    return None
+
+
+#: returns the job whose code runs here, if any
+_running: Callable[[], object] = _nothing
+
+
+def _who() -> int:
+    """Who prints here."""
+    job = _running()
+    return get_ident() if job is None else id(job)
 
 
 class _Lines(io.RawIOBase):
@@ -36,7 +52,6 @@ class _Lines(io.RawIOBase):
         self.name, self.mode = f"<{name}>", "wb"
         self._name = name
         self._number = number
-        self._rest = b""
 
     def writable(self) -> bool:
         return True
@@ -51,15 +66,14 @@ class _Lines(io.RawIOBase):
         raw = bytes(data)  # type: ignore[call-overload]
         if _is_users and _place(self._number) != _led[self._number]:
             return self._write_through(raw)
-        *lines, self._rest = (self._rest + raw).split(b"\n")
+        key = self, _who()
+        *lines, rest = (INCOMPLETE.pop(key, b"") + raw).split(b"\n")
         for line in lines:
             self._log(line)
-        if len(self._rest) > _MAX:
-            self.flush()
-        elif self._rest:
-            INCOMPLETE.add(self)
-        else:
-            INCOMPLETE.discard(self)
+        if len(rest) > _MAX:
+            self._log(rest)
+        elif rest:
+            INCOMPLETE[key] = rest
         return len(raw)
 
     def _write_through(self, raw: bytes) -> int:
@@ -69,15 +83,13 @@ class _Lines(io.RawIOBase):
             rest = rest[os.write(self._number, rest) :]
         return len(raw)
 
-    def forget(self) -> None:
-        """Forget an incomplete line, in a copy of the process that will log it."""
-        self._rest = b""
-
     def flush(self) -> None:
-        """Log an incomplete line too: a flush asks for it to be seen now."""
-        rest, self._rest = self._rest, b""
-        INCOMPLETE.discard(self)
-        self._log(rest)
+        """Log the caller's incomplete line too: a flush asks for it to be seen now."""
+        self.end_line(_who())
+
+    def end_line(self, who: int) -> None:
+        """Log this one's incomplete line."""
+        self._log(INCOMPLETE.pop((self, who), b""))
 
     def _log(self, line: bytes) -> None:
         line = line.strip(b"\r")
@@ -90,15 +102,25 @@ class _Lines(io.RawIOBase):
 
 def log_incomplete() -> None:
     """Log the lines that have no end yet: what is printed from now on belongs to another job."""
-    for lines in tuple(INCOMPLETE):
-        lines.flush()
+    for lines, who in tuple(INCOMPLETE):
+        lines.end_line(who)
 
 
-def capture() -> None:
+def log_incomplete_here() -> None:
+    """The same, but only of the job whose code runs here: it has ended, and its neighbours have not."""
+    mine = _who()
+    for lines, who in tuple(INCOMPLETE):
+        if who == mine:
+            lines.end_line(who)
+
+
+def capture(running: Callable[[], object] = _nothing) -> None:
     """Capture from now on, until this process ends. A child that user code forks logs its own lines.
 
-    It may point a descriptor elsewhere: then its lines go there.
+    It may point a descriptor elsewhere: then its lines go there. ``running`` returns the job whose code calls it.
     """
+    global _running
+    _running = running
     at_fork.watch(_note_places, _forget_lines)
     for name, number in (("stdout", 1), ("stderr", 2)):
         stream = getattr(sys, name)
@@ -113,15 +135,14 @@ def capture() -> None:
 
 
 @contextmanager
-def captured() -> Iterator[None]:
-    """Capture within the context."""
+def captured(running: Callable[[], object]) -> Iterator[None]:
+    """Capture within the context; ``running`` as of ``capture``."""
     streams, numbers = (sys.stdout, sys.stderr), [os.dup(1), os.dup(2)]
-    capture()
+    capture(running)
     try:
         yield
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        log_incomplete()
         sys.stdout, sys.stderr = streams
         for number, former in enumerate(numbers, start=1):
             os.dup2(former, number)
@@ -136,8 +157,6 @@ def _forget_lines() -> None:
     """In a child that user code forked: its parent logs the incomplete lines."""
     global _is_users
     _is_users = True
-    for lines in tuple(INCOMPLETE):
-        lines.forget()
     INCOMPLETE.clear()
 
 

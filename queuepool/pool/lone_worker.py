@@ -11,7 +11,7 @@ from queuepool import __version__, log
 from queuepool.config.settings import PoolSettings
 from queuepool.events import WorkerStarting, WorkerStopping
 from queuepool.jobs.context import running_data
-from queuepool.jobs.current_job import running_id
+from queuepool.jobs.current_job import running, running_id
 from queuepool.log.captured import captured
 from queuepool.pool import announce
 from queuepool.pool.examine import make_missing_files, refuse_unfit
@@ -53,7 +53,7 @@ def work_alone(pool: PoolSettings, *, brief: bool = False, **ends: Unpack[Ends])
         announce.beginning(__version__, pool, workers=1, directory=None)
     trace = os.fdopen(os.dup(2), "wb", buffering=0)  # descriptor 2 may lead to the log from here on
     collector.expect_jobs()
-    with stray_processes.ending_with_us(), captured():
+    with stray_processes.ending_with_us(), captured(running):
         alarm = Alarm(trace)
         boot(pool, signals, alarm, unlogged=(WorkerStarting, WorkerStopping) if brief else ())
         if not brief:

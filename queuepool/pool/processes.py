@@ -21,7 +21,7 @@ from queuepool.events import Event, Looping
 from queuepool.events.listeners import LISTENERS
 from queuepool.jobs import connecting
 from queuepool.jobs.context import running_data
-from queuepool.jobs.current_job import running_id
+from queuepool.jobs.current_job import running, running_id
 from queuepool.log.captured import capture
 from queuepool.pool import announce
 from queuepool.pool.steward_process import StewardProcess
@@ -128,7 +128,7 @@ class Processes:
         proc.show(f"queuepool: {role} [{self._settings.name}] starting")
         where = role.replace(" ", "=")
         log.setup(self._settings, where, write_timeout=1.0, running=running_id, context=running_data)
-        capture()
+        capture(running)
         stray_processes.mark(self._board.mark(slot))
         return self._board.new_trace(slot)
 

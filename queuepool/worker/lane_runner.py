@@ -21,7 +21,7 @@ from queuepool.events import JobProcessing, KilledAttempt, LeaseLost, TasksLeft
 from queuepool.jobs.around import HOOKS
 from queuepool.jobs.current_job import Current, set_job_beside
 from queuepool.jobs.registry import Task
-from queuepool.log.captured import INCOMPLETE, log_incomplete
+from queuepool.log.captured import INCOMPLETE, log_incomplete_here
 from queuepool.log.tracebacks import text_of
 from queuepool.payload.envelope import Payload
 from queuepool.payload.lease import Lease
@@ -251,7 +251,7 @@ class LaneRunner(Runner):
         """Emit how it ended; print what it left of a line."""
         super()._report(attempt)
         if INCOMPLETE:
-            log_incomplete()
+            log_incomplete_here()
 
     def _times_out(self, attempt: JobAttempt) -> None:
         """It has run past its deadline, and was cancelled."""

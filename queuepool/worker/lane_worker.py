@@ -18,6 +18,7 @@ from queuepool.config.values import MAX_AHEAD
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events import JobReserving
 from queuepool.jobs.current_job import set_progress
+from queuepool.log.captured import INCOMPLETE, log_incomplete
 from queuepool.payload.lease import Lease
 from queuepool.stores.contract import QueueStore
 from queuepool.unix.originals import sleep, start_thread
@@ -191,6 +192,8 @@ class LaneWorker(Worker):
     def _rest(self, timeout: float) -> None:
         """Wait until a job ends, until one may be ready, or for ``timeout`` seconds."""
         self._job_lines.rest()
+        if INCOMPLETE and not self._open:
+            log_incomplete()  # of listeners, and of threads that are no job's
         self._lanes.show_jobs(self._open, PAUSED if self._gate.closed_by else IDLE)
         self._signals.wait(lambda: self._bell.wait(timeout, self._is_due))
 
