@@ -149,7 +149,7 @@ class LaneBatch:
         self._writer.free_for(seconds)
 
     def threads(self, lane: int, more: int) -> None:
-        """On the loop: so many more threads are at work for this job."""
+        """In one thread at a time: so many more threads are at work for this job."""
         self._writer.threads(lane, more)
 
     def runs_in(self, thread: int) -> None:

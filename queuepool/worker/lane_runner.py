@@ -10,7 +10,6 @@ import asyncio
 import inspect
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
 from typing import Any
@@ -34,7 +33,8 @@ from queuepool.worker.invoker import limited
 from queuepool.worker.job_lines import JobLines
 from queuepool.worker.lane_board import LaneSlotWriter
 from queuepool.worker.lane_loop import LaneLoop
-from queuepool.worker.lane_tasks import LaneTasks, lane_of
+from queuepool.worker.lane_tasks import LaneTasks
+from queuepool.worker.lane_threads import LaneThreads, ThreadCount, default_threads
 from queuepool.worker.plan import Plan
 from queuepool.worker.preparation import Skipped, followed
 
@@ -54,9 +54,12 @@ class LaneRunner(Runner):
         self._lanes = context.slot_writer.batch
         self._loop = loop
         self._deadlines = deadlines
-        self._threads = ThreadPoolExecutor(context.pool.concurrency, "queuepool job")
+        concurrency, self._thread_count = context.pool.concurrency, ThreadCount(self._lanes.threads)
+        #: of plain functions
+        self._threads = LaneThreads(concurrency, self._thread_count)
+        loop.loop.set_default_executor(default_threads(concurrency, self._thread_count))
         #: what was set before the first job, for each job
-        self._context = copy_context()
+        self.context = copy_context()
         #: the tasks of hooks, since a loop keeps none alive
         self._hook_tasks: set[asyncio.Task[Any]] = set()
         #: by lane: the tasks of attempts
@@ -119,7 +122,7 @@ class LaneRunner(Runner):
     # On the loop.
 
     def _start(self, work: Any, tasks: LaneTasks, ended: Callable[[asyncio.Task[Any]], object]) -> None:
-        task = tasks.begin(self._loop.loop, work, self._context.copy())
+        task = tasks.begin(self._loop.loop, work, self.context.copy())
         self._tasks[tasks.lane] = task
         # By a callback: a neighbour may cancel the task before its first step.
         task.add_done_callback(ended)
@@ -213,17 +216,13 @@ class LaneRunner(Runner):
 
     async def _in_a_thread(self, run: Callable[[], object]) -> object:
         """Run it in a thread, in the job's context. It cannot be ended alone, so whoever cancels waits for its end."""
-        lane = lane_of()
-        assert lane is not None
-        self._lanes.threads(lane, 1)
-        future = self._loop.loop.run_in_executor(self._threads, copy_context().run, run)
+        future = self._loop.loop.run_in_executor(self._threads, run)
         cancelled: BaseException | None = None
         while not future.done():
             try:
                 await asyncio.wait([future])
             except asyncio.CancelledError as raised:
                 cancelled = raised
-        self._lanes.threads(lane, -1)
         if cancelled:
             raise cancelled
         return future.result()
@@ -244,6 +243,8 @@ class LaneRunner(Runner):
         self._told.discard(lane)
         attempt.is_lost = lane in self._lost
         self._lost.discard(lane)
+        if tasks.has_threads:
+            self._thread_count.over(tasks)
         self._lanes.over(lane)
         self._loop.has_ended(attempt)
 
@@ -270,7 +271,7 @@ class LaneRunner(Runner):
             self._loop.loop.call_soon_threadsafe(self._begin_hook, hook, job)
 
     def _begin_hook(self, hook: Callable[[], Any], job: Current) -> None:
-        context = self._context.copy()
+        context = self.context.copy()
         context.run(set_job_beside, job)
         task = self._loop.loop.create_task(hook(), context=context)
         self._hook_tasks.add(task)

@@ -28,6 +28,8 @@ class LaneTasks:
         self.deadline: Deadline | None = None
         #: what the job has made and what still runs of it
         self.left: set[_Task] = set()
+        #: whether a thread has been asked for; and whether nothing of the job runs any more, but perhaps such a thread
+        self.has_threads = self.is_over = False
 
     def begin(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], context: Context) -> _Task:
         """The task of the job itself, in this context, which no other job has."""
@@ -64,6 +66,11 @@ def lane_of() -> int | None:
     """The lane of the job whose code runs here; ``None`` outside of one."""
     owner = _owner.get()
     return owner.lane if owner else None
+
+
+def owner_here() -> LaneTasks | None:
+    """That of the job whose code runs here; ``None`` outside of one."""
+    return _owner.get()
 
 
 def make_task(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **options: Any) -> _Task:

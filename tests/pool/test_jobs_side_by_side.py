@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from subprocess import CompletedProcess
+
+import pytest
 
 from tests.support.eventually import eventually
-from tests.support.pools import Site
+from tests.support.pools import RunningPool, Site
 
 BESIDE = ("--workers", "1", "--concurrency", "10", "--modules", "tests.support.besideapp")
 
@@ -27,3 +30,54 @@ def test_the_pieces_of_lines_that_jobs_print_at_the_same_time_never_mix(site):
     assert [" ".join([word] * 5) for word in words] == sorted(line for line in lines if line[:2] in words)
     assert re.search(r"first first no end$", pool.log(), re.MULTILINE)
     assert 0 < pool.log().index("first first no end") < pool.log().index("aa aa aa aa aa")
+
+
+def threads_of(pool: RunningPool) -> list[int]:
+    """How many threads the board shows for each job that is held."""
+    for board in pool._board():
+        return [held.threads for slot in board.slots if slot.lanes for held in slot.lanes.held()]
+    return []
+
+
+@pytest.mark.parametrize("asks", ["to_thread", "executor"])
+def test_a_thread_that_a_job_asks_for_counts_for_the_job_and_knows_it(site, tmp_path, asks):
+    push(site, "threads", gate=str(gate := tmp_path / "gate"), asks=asks)
+    with site.pool(*BESIDE) as pool:
+        eventually(lambda: site.trail(event="in a thread", of="threads"))
+        shown = threads_of(pool)
+        gate.touch()
+        eventually(lambda: site.trail(event="back", of="threads"))
+
+    assert [1] == shown
+
+
+def test_a_plain_function_runs_in_a_thread_that_counts_for_it(site, tmp_path):
+    push(site, "plain", gate=str(gate := tmp_path / "gate"))
+    with site.pool(*BESIDE) as pool:
+        eventually(lambda: site.trail(event="in a thread", of="plain"))
+        shown = threads_of(pool)
+        gate.touch()
+        eventually(lambda: site.trail(event="out of it"))
+
+    assert [1] == shown
+
+
+def test_a_thread_that_a_job_leaves_behind_is_not_taken_for_that_of_the_lanes_next_job(site, tmp_path):
+    left, first, second = (tmp_path / name for name in ("left", "first", "second"))
+    push(site, "threads", gate=str(left), asks="nothing")
+    with site.pool(*BESIDE) as pool:
+        eventually(lambda: site.trail(event="back"))
+        eventually(lambda: not threads_of(pool))
+        for gate in (first, second):  # a slot has 20 lanes, which take turns: one of the second ten has the first lane
+            for _ in range(10):
+                push(site, "threads", gate=str(gate), asks="to_thread")
+            eventually(lambda: [1] * 10 == threads_of(pool))
+            if gate is first:
+                gate.touch()
+                eventually(lambda: 11 == len(site.trail(event="back")))
+        left.touch()
+        eventually(lambda: 11 == len(site.trail(event="out of it")))
+        shown = threads_of(pool)
+        second.touch()
+
+    assert [1] * 10 == shown

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import time
+from functools import partial
 
 from queuepool import current, job
-from tests.support.poolapp import note
+from tests.support.poolapp import note, until_told
 
 
 @job("prints")
@@ -15,3 +18,28 @@ async def prints(word: str, last: str = "\n", count: int = 5) -> None:
         print(word, end=" " if number < count - 1 else last)
         await asyncio.sleep(0.02)
     note(event="printed", word=word, job=current().name)
+
+
+@job("threads")
+async def threads(gate: str, asks: str) -> None:
+    """Work in a thread until the file exists."""
+    call = partial(_in_a_thread, gate)
+    if asks == "to_thread":
+        note(event="back", of=await asyncio.to_thread(call))
+    elif asks == "executor":
+        note(event="back", of=await asyncio.get_running_loop().run_in_executor(None, call))
+    else:  # leave it behind
+        asyncio.get_running_loop().run_in_executor(None, call)
+        note(event="back", of="")
+
+
+def _in_a_thread(gate: str) -> str:
+    note(event="in a thread", of=current().name)
+    until_told(gate)
+    note(event="out of it")
+    return current().name
+
+
+@job("plain")
+def plain(gate: str) -> None:
+    _in_a_thread(gate)
