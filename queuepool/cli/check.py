@@ -25,7 +25,17 @@ from queuepool.config.urls import kind_of
 from queuepool.config.values import address_of
 from queuepool.errors import BadArguments, BadPayload, BootFailure, ConfigError, NotRunning, StoreError, UnknownJob
 from queuepool.jobs.arguments import reader_of
-from queuepool.jobs.registry import DEFAULT, NO_MODULES, REGISTRY, Handler, Registry, bound, unregistered, unserved
+from queuepool.jobs.registry import (
+    DEFAULT,
+    NO_MODULES,
+    REGISTRY,
+    Handler,
+    Registry,
+    bound,
+    in_threads,
+    unregistered,
+    unserved,
+)
 from queuepool.metrics.server import problem_of
 from queuepool.payload.command import Commands
 from queuepool.payload.envelope import decode
@@ -206,6 +216,9 @@ def _modules(where: Where) -> Iterator[Finding]:
 
 
 def _unserved(where: Where) -> list[str]:
+    for pool in where.pools():
+        if pool.concurrency > 1:
+            yield from (Finding(Grade.WARN, f"pool {pool.name} concurrency", words) for words in in_threads(REGISTRY))
     """Queues that no pool serves; the advice is to add them to the pool that serves ``default``, or to the first."""
     pools = where.load().pools
     pool = next((pool for pool in pools if DEFAULT in pool.queues), pools[0])

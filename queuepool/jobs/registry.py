@@ -180,7 +180,7 @@ def arguments_of(data: object) -> tuple[list[Any], dict[str, Any]]:
 REGISTRY = Registry()
 
 
-# Warnings of jobs that would never run: no pool serves their queue, or no module registers them.
+# Warnings of jobs that would never run, as no pool serves their queue or no module registers them, or run in threads.
 
 #: the queue of jobs that name none; a dispatch may choose another
 DEFAULT = "default"
@@ -206,6 +206,19 @@ def unserved(registry: Registry, served: Collection[str], present: Sequence[str]
 def unregistered(registry: Registry, wanted: Mapping[str, str]) -> list[tuple[str, str]]:
     """The name of each schedule whose job no module registers, with a warning; ``wanted``: jobs by schedule."""
     return [(name, _unknown(registry, job)) for name, job in wanted.items() if registry.known(job) is None]
+
+
+def in_threads(registry: Registry) -> list[str]:
+    """A warning, if there are any, of the jobs that a worker with a concurrency above 1 runs in threads."""
+    names = [name for name in registry.names() if not registry.find(name).is_async]
+    if not names:
+        return []
+    those = f"{len(names)} plain functions run" if len(names) > 1 else "1 plain function runs"
+    return [
+        f"{those} in threads, beside coroutines ({first_of(names, _MAX_NAMES)}): they must be safe for that, no"
+        " soft_timeout interrupts them, and one that runs past its deadline ends its worker, whose other jobs run"
+        " again; a pool with concurrency = 1 ends it alone"
+    ]
 
 
 def _unknown(registry: Registry, job: str) -> str:

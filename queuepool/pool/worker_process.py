@@ -15,7 +15,7 @@ from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events.listeners import LISTENERS
 from queuepool.jobs.current_job import set_batches, set_progress, set_stopping
-from queuepool.jobs.registry import REGISTRY, unregistered, unserved
+from queuepool.jobs.registry import REGISTRY, in_threads, unregistered, unserved
 from queuepool.settlement import deferred_hooks
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
@@ -59,13 +59,14 @@ def limits_of(
 
 
 def warn_of_jobs(settings: PoolSettings, header: Header, slot: Slot, served: Collection[str]) -> None:
-    """Warn of jobs that will never run, as far as the modules show, unless that has been logged."""
+    """Warn of jobs that will never run, or in threads, as far as the modules show, unless that has been logged."""
     if slot.number > 1:
         return
     ours = {one.name: one.pushes for one in settings.schedules if one.queue in settings.queues}
     warnings = unserved(REGISTRY, {*served, *settings.queues}, settings.queues)
     warnings += [f"schedule {name}: {words}" for name, words in unregistered(REGISTRY, ours)]
     digest = zlib.crc32("\n".join(warnings).encode("utf-8", "replace"))  # 0 if there are none
+    warnings += in_threads(REGISTRY) if settings.concurrency > 1 else []
     if digest != header.warned:
         header.warned = digest
         for warning in warnings:

@@ -32,6 +32,11 @@ def test_the_pieces_of_lines_that_jobs_print_at_the_same_time_never_mix(site):
     assert 0 < pool.log().index("first first no end") < pool.log().index("aa aa aa aa aa")
 
 
+def checked_with(site: Site, lines: str) -> CompletedProcess[str]:
+    (site.path / "pool.ini").write_text(f"[pool]\n{lines}\n")
+    return site.run("check", *site.flags(*BESIDE[-2:]), "-c", str(site.path / "pool.ini"), check=False)
+
+
 def threads_of(pool: RunningPool) -> list[int]:
     """How many threads the board shows for each job that is held."""
     for board in pool._board():
@@ -81,3 +86,11 @@ def test_a_thread_that_a_job_leaves_behind_is_not_taken_for_that_of_the_lanes_ne
         second.touch()
 
     assert [1] * 10 == shown
+
+
+def test_the_first_worker_names_the_jobs_that_run_in_threads(site):
+    with site.pool(*BESIDE) as pool:
+        eventually(lambda: "plain functions run in threads" in pool.log())
+    checked = checked_with(site, "concurrency = 10")
+
+    assert re.search(r"^warn pool default concurrency: \d+ plain functions run in threads", checked.stdout, re.M)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from queuepool.jobs.job_options import Options
-from queuepool.jobs.registry import Handler, Registry, unserved
+from queuepool.jobs.registry import Handler, Registry, in_threads, unserved
 
 
 def registry(**queues: str | None) -> Registry:
@@ -31,3 +31,15 @@ def test_each_other_queue_is_told_once_with_some_of_its_jobs():
 
 def test_a_job_without_a_queue_of_its_own_goes_where_its_producer_says():
     assert [] == unserved(registry(laravels=None, ours="default"), {"high"}, ["high"])
+
+
+def test_jobs_that_a_worker_of_many_runs_in_threads_are_told_once():
+    made = registry(b=None, a=None)
+
+    async def coroutine() -> None: ...
+
+    made.add(Handler("c", coroutine, Options(), coroutine))
+    [warning] = in_threads(made)
+
+    assert warning.startswith("2 plain functions run in threads, beside coroutines (a, b): ")
+    assert [] == in_threads(Registry())
