@@ -40,6 +40,7 @@ from queuepool.metrics.server import problem_of
 from queuepool.payload.command import Commands
 from queuepool.payload.envelope import decode
 from queuepool.pool.announce import job_schedules
+from queuepool.pool.examine import problem_of_loop
 from queuepool.steward.orphaned_boards import left_by_others, words_for
 from queuepool.steward.schedule import ScheduledJob, declared
 from queuepool.stores.factory import Stores, is_redis
@@ -80,6 +81,9 @@ def check(where: Where, peek: int, as_json: bool) -> int:
         _print([Finding(Grade.FAIL, "configuration", line) for line in str(error).split("\n")], as_json)
         return CONFIG
     findings = [_configuration(where), *_stores(where), *_boards(where), *_addresses(where)]
+    findings += [
+        Finding(Grade.FAIL, f"pool {pool.name} loop", no) for pool in where.pools() if (no := problem_of_loop(pool))
+    ]
     findings += [*inspect_logs(where.pools()), *inspect_programs(where.pools()), *_modules(where), *_schedules(where)]
     if peek:
         findings += _waiting(where, peek)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 from queuepool.config.connections import urls_of
@@ -18,6 +19,18 @@ def refuse_unfit(settings: ConnectionSettings, queue: str) -> None:
     """Raise ``StoreUnfit`` when the server is unsuitable; one that does not answer passes."""
     with closing(Stores(settings)) as stores, _waiting_for_the_store():
         stores.examine(queue)
+
+
+def refuse_missing_loop(pool: PoolSettings) -> None:
+    """Raise ``ConfigError`` when the package of the pool's event loop is not installed."""
+    if problem := problem_of_loop(pool):
+        raise ConfigError(f"pool {pool.name}: loop", problem)
+
+
+def problem_of_loop(pool: PoolSettings) -> str:
+    """What keeps this pool's workers from having their event loop; empty if nothing does."""
+    is_there = pool.loop == "asyncio" or find_spec(pool.loop)
+    return "" if is_there else f"{pool.loop} needs pip install 'queuepool-worker[{pool.loop}]'"
 
 
 def make_missing_files(settings: ConnectionSettings) -> list[str]:

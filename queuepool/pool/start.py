@@ -22,7 +22,13 @@ from queuepool.errors import ConfigError, QueuepoolError
 from queuepool.master.loop import Master
 from queuepool.master.service_manager import Herald, NotifySocket
 from queuepool.pool import announce
-from queuepool.pool.examine import make_missing_files, refuse_unbindable, refuse_unfit, refuse_unsendable
+from queuepool.pool.examine import (
+    make_missing_files,
+    refuse_missing_loop,
+    refuse_unbindable,
+    refuse_unfit,
+    refuse_unsendable,
+)
 from queuepool.pool.parent import Parent
 from queuepool.pool.processes import Processes
 from queuepool.stores.factory import Stores, is_redis, load_drivers
@@ -48,6 +54,7 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
     """
     settings = replace(settings, log=lasting(settings.log) if settings.log else None)
     check_drivers(settings.connection)
+    refuse_missing_loop(settings)
     made = make_missing_files(settings.connection)
     refuse_unfit(settings.connection, settings.queues[0])
     refuse_unsendable(settings.schedules)
@@ -138,6 +145,8 @@ def load_all(settings: PoolSettings) -> None:
     load_drivers(settings.connection)
     for name in (*_LATE_MODULES, *_of_settings(settings), *_of_stores(settings.connection)):
         import_module(f"queuepool.{name}")
+    if settings.loop != "asyncio":
+        import_module(settings.loop)
 
 
 def _of_settings(settings: PoolSettings) -> Iterator[str]:
@@ -149,6 +158,8 @@ def _of_settings(settings: PoolSettings) -> Iterator[str]:
         yield "log.eyes"  # a parent's first line may come late
     if settings.connection.app_keys:
         yield "payload.aes"
+    if settings.concurrency > 1:
+        yield "worker.lane_worker"
 
 
 def _of_stores(connection: ConnectionSettings) -> Iterator[str]:

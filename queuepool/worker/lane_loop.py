@@ -25,6 +25,16 @@ _STACK = 16 * 1024 * 1024
 _log = logging.getLogger("queuepool")
 
 
+def new_loop(kind: str) -> asyncio.AbstractEventLoop:
+    """An event loop of this kind, whatever policy user code has set."""
+    if kind == "uvloop":
+        import uvloop  # imported here: few pools ask for it
+
+        loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+        return loop
+    return asyncio.SelectorEventLoop()
+
+
 class Bell:
     """Wakes the main thread. A signal's handler may raise out of ``wait``, as nothing is locked."""
 

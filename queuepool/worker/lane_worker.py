@@ -6,7 +6,6 @@ new ones. Each round settles what has ended, then reserves for the lanes that ar
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
 from collections import deque
@@ -27,7 +26,7 @@ from queuepool.worker.attempt import JobAttempt
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.deadlines import Deadlines
 from queuepool.worker.lane_board import LaneSlotWriter
-from queuepool.worker.lane_loop import Bell, LaneLoop
+from queuepool.worker.lane_loop import Bell, LaneLoop, new_loop
 from queuepool.worker.lane_runner import LaneRunner
 from queuepool.worker.lane_tasks import lane_of, make_task
 from queuepool.worker.loop import Worker
@@ -55,7 +54,7 @@ class LaneWorker(Worker):
         self._retry_after = context.pool.connection.retry_after
         self._reports = Reports(context.listeners, context.outage)
         self._bell = Bell()
-        self._loop = LaneLoop(asyncio.new_event_loop(), self._bell)
+        self._loop = LaneLoop(new_loop(context.pool.loop), self._bell)
         self._loop.loop.set_task_factory(make_task)  # type: ignore[arg-type]
         deadlines = Deadlines(self._loop.loop, context.pool.grace, context.slot_writer.arm_at)
         self._runner = self._lane_runner = LaneRunner(context, self._job_lines, self._loop, deadlines)

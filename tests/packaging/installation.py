@@ -23,6 +23,7 @@ USES = {
     "sql-postgres": "from queuepool.stores.sql.engines import load_driver; load_driver('postgresql://db/app')",
     "sql-mysql": "from queuepool.stores.sql.engines import load_driver; load_driver('mysql://db/app')",
     "encrypted": "import queuepool.payload.aes",
+    "uvloop": "import uvloop",
     "otel": "import queuepool.contrib.otel",
     "sentry": "import queuepool.contrib.sentry",
 }

@@ -94,3 +94,26 @@ def test_the_first_worker_names_the_jobs_that_run_in_threads(site):
     checked = checked_with(site, "concurrency = 10")
 
     assert re.search(r"^warn pool default concurrency: \d+ plain functions run in threads", checked.stdout, re.M)
+
+
+def test_jobs_run_on_the_loop_that_the_pool_asks_for(site):
+    push(site, "tells_its_loop")
+    with site.pool(*BESIDE, "--loop", "uvloop") as pool:
+        [line] = eventually(lambda: site.trail(event="loop"))
+        push(site, "prints", word="aa")
+        eventually(lambda: site.trail(event="printed"))
+        assert "aa aa aa aa aa" in pool.log()
+
+    assert "uvloop.Loop" == line["kind"]
+
+
+@pytest.mark.real_start
+def test_a_loop_that_is_not_installed_is_refused_in_one_line(site):
+    (site.path / "sitecustomize.py").write_text("import sys; sys.modules['uvloop'] = None")
+    started = site.run("start", *site.flags(*BESIDE), "--loop", "uvloop", check=False)
+    checked = checked_with(site, "concurrency = 10\nloop = uvloop")
+
+    assert (78, "pool default: loop: uvloop needs pip install 'queuepool-worker[uvloop]'\n") == (
+        started.returncode, started.stderr
+    )  # fmt: skip
+    assert "FAIL pool default loop: uvloop needs pip install 'queuepool-worker[uvloop]'\n" in checked.stdout

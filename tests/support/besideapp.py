@@ -43,3 +43,9 @@ def _in_a_thread(gate: str) -> str:
 @job("plain")
 def plain(gate: str) -> None:
     _in_a_thread(gate)
+
+
+@job("tells_its_loop")
+async def tells_its_loop() -> None:
+    kind = type(asyncio.get_running_loop())
+    note(event="loop", kind=f"{kind.__module__}.{kind.__name__}")
