@@ -29,9 +29,9 @@ def leave(failure: BootFailure, file: FileIO) -> None:
         file.write(f"{failure}\n{failure.trace}".encode("utf-8", "replace"))
 
 
-def too_late(what: str, limit: float) -> str:
-    """The problem of a process that the alarm kills in this import after ``limit`` seconds."""
-    return f"the import of {what} took longer than boot_timeout ({limit:g} s)"
+def too_late(what: str, limit: float, step: str = "import") -> str:
+    """The problem of a process that the alarm kills in this step of its boot after ``limit`` seconds."""
+    return f"the {step} of {what} took longer than boot_timeout ({limit:g} s)"
 
 
 def read(path: Path, status: int) -> BootReport:

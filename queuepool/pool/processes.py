@@ -57,7 +57,7 @@ class Processes:
         signals.listen()
         slot = self._mapped(slot)
         alarm = Alarm(trace := self._enter(slot, f"worker {slot.number}"))
-        return self._work(slot, signals, alarm) if self._has_booted(slot, signals, alarm, trace) else BOOT
+        return self._work(slot, signals, alarm, trace) if self._has_booted(slot, signals, alarm, trace) else BOOT
 
     def template(self, slot: Slot, paused: bool) -> int:
         """Imports the user's modules and forks the workers."""
@@ -114,8 +114,8 @@ class Processes:
         """A worker that a template has forked: the modules are imported already."""
         signals = WorkerSignals()
         signals.listen()
-        alarm = Alarm(self._enter(slot, f"worker {slot.number}"))
-        return self._work(slot, signals, alarm)
+        alarm = Alarm(trace := self._enter(slot, f"worker {slot.number}"))
+        return self._work(slot, signals, alarm, trace)
 
     def _mapped(self, slot: Slot) -> Slot:
         """The slot, on the board mapped into memory: jobs run here, and must not find a file of the pool open."""
@@ -153,7 +153,7 @@ class Processes:
             slot.note = boot_report.too_late(module, self._settings.boot_timeout)
             yield module
 
-    def _work(self, slot: Slot, signals: WorkerSignals, alarm: Alarm) -> int:
+    def _work(self, slot: Slot, signals: WorkerSignals, alarm: Alarm, trace: FileIO) -> int:
         settings = self._settings
         waits = settings.connection.block_for + settings.sleep + settings.rest
         writer = SlotWriter if settings.concurrency == 1 else LaneSlotWriter
@@ -172,7 +172,11 @@ class Processes:
         warn_of_jobs(settings, self._board.header, slot, self._served)
         if settings.reload:
             self._module_files.watch(slot)
-        return work(settings, slot_writer, signals, limits, self._board, self._runtime).code
+        try:
+            return work(settings, slot_writer, signals, limits, self._board, self._runtime).code
+        except BootFailure as failure:  # of a lifespan
+            boot_report.leave(failure, trace)
+            return BOOT
 
     def _has_listeners(self, slot: Slot, trace: FileIO) -> bool:
         """Import the listeners, all that a steward imports."""

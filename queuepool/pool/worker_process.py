@@ -25,6 +25,7 @@ from queuepool.unix.signals import WorkerSignals
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.control_state import BoardControlState, ControlState, StoreControlState
 from queuepool.worker.lane_board import LaneSlotWriter
+from queuepool.worker.lifespans import refuse_lifespans
 from queuepool.worker.limits import Limits, StopReason
 from queuepool.worker.loop import Worker
 from queuepool.worker.prefetch import PrefetchSize
@@ -65,8 +66,8 @@ def warn_of_jobs(settings: PoolSettings, header: Header, slot: Slot, served: Col
     ours = {one.name: one.pushes for one in settings.schedules if one.queue in settings.queues}
     warnings = unserved(REGISTRY, {*served, *settings.queues}, settings.queues)
     warnings += [f"schedule {name}: {words}" for name, words in unregistered(REGISTRY, ours)]
-    digest = zlib.crc32("\n".join(warnings).encode("utf-8", "replace"))  # 0 if there are none
     warnings += in_threads(REGISTRY) if settings.concurrency > 1 else []
+    digest = zlib.crc32("\n".join(warnings).encode("utf-8", "replace"))  # 0 if there are none
     if digest != header.warned:
         header.warned = digest
         for warning in warnings:
@@ -81,7 +82,10 @@ def work(
     board: Board | None = None,
     runtime: RuntimeDir | None = None,
 ) -> StopReason:
-    """Run one worker until it leaves; without a board it is alone and does without a steward."""
+    """Run one worker until it leaves; without a board it is alone and does without a steward.
+
+    Raises ``BootFailure`` for a ``@lifespan`` that does not begin, or that this worker cannot have.
+    """
     stores, alone = Stores(settings.connection), board is None
     recorder = _recorder(stores) if alone else None
     outage = Outage(signals, LISTENERS, announces=alone, meanwhile=slot_writer.alive)
@@ -109,6 +113,7 @@ def work(
 
         worker: Worker = LaneWorker(context, Stores(settings.connection).queue)
     else:
+        refuse_lifespans()
         worker = Worker(context, _prefetch_size(settings, limits, alone))
     reason = _run(worker, recorder)
     slot_writer.meter.leaves(reason)

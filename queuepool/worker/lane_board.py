@@ -196,6 +196,18 @@ class LaneSlotWriter(SlotWriter):
         self._most = most
         self._shown_at = 0.0
 
+    def boots(self, problem: str, within: float) -> None:
+        """The boot goes on: after so many seconds, 0.0 = never, the alarm ends it, for this reason."""
+        self.slot.note = problem
+        self.slot.deadline = time.monotonic() + within if within else 0.0
+        self._alarm.arm(within)
+
+    def has_booted(self) -> None:
+        """Nothing of the boot is left to do."""
+        self._alarm.disarm()
+        self.slot.note = ""
+        self.alive()
+
     def alive(self) -> None:
         """If the next call does not come in time, the master kills us."""
         self.slot.deadline = time.monotonic() + self._stall_timeout

@@ -13,10 +13,12 @@ from collections.abc import Sequence
 from queue import SimpleQueue
 
 from queuepool.board.board import State
+from queuepool.board.boot_report import too_late
 from queuepool.config.values import MAX_AHEAD
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events import JobReserving
 from queuepool.jobs.current_job import set_progress
+from queuepool.jobs.lifespan import LIFESPANS
 from queuepool.log.captured import INCOMPLETE, log_incomplete
 from queuepool.payload.lease import Lease
 from queuepool.stores.contract import QueueStore
@@ -29,6 +31,8 @@ from queuepool.worker.lane_board import LaneSlotWriter
 from queuepool.worker.lane_loop import Bell, LaneLoop, new_loop
 from queuepool.worker.lane_runner import LaneRunner
 from queuepool.worker.lane_tasks import lane_of, make_task
+from queuepool.worker.lifespans import Lifespans
+from queuepool.worker.limits import StopReason
 from queuepool.worker.loop import Worker
 from queuepool.worker.prefetch import PrefetchSize, Reports
 
@@ -59,6 +63,7 @@ class LaneWorker(Worker):
         deadlines = Deadlines(self._loop.loop, context.pool.grace, context.slot_writer.arm_at)
         self._runner = self._lane_runner = LaneRunner(context, self._job_lines, self._loop, deadlines)
         self._waiter = Waiter(waits_in, self._bell)
+        self._lifespans = Lifespans(self._loop, self._lane_runner.context)
         self._served: Sequence[str] = ()
         #: jobs that were taken and have yet to begin
         self._taken: deque[tuple[int, Lease]] = deque()
@@ -70,6 +75,26 @@ class LaneWorker(Worker):
         self._loop.start(self._batch.runs_in)
 
     def _progress(self, fraction: float, note: str) -> None:
+    def run(self) -> StopReason:
+        """As of every worker; within what ``@lifespan`` has registered. Raises ``BootFailure`` too."""
+        if LIFESPANS:
+            self._begin_lifespans()
+        try:
+            return super().run()
+        finally:
+            self._slot_writer.alive()
+            self._lifespans.leave()
+
+    def _begin_lifespans(self) -> None:
+        """This still is the boot: a stop ends it at once, and the alarm once it has taken too long."""
+        self._signals.let_end()
+        self._lanes.boots(too_late("@lifespan", self._pool.boot_timeout, "start"), self._pool.boot_timeout)
+        try:
+            self._lifespans.enter()
+        finally:
+            self._lanes.has_booted()
+            self._signals.listen()
+
         """On the loop, or in a thread of a job."""
         if (lane := lane_of()) is not None:
             self._batch.progress(lane, fraction, note)
