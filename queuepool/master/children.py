@@ -176,24 +176,30 @@ class Children:
         """Plan for one ready worker of this generation for each number from 1 to ``target``.
 
         A worker stops only when its replacement is ready, and one number is replaced at a time. So the pool is never
-        too small, and a replacement that cannot boot costs no worker.
+        too small, and a replacement that cannot boot costs no worker. One that takes no more jobs, since it leaves when
+        its last one ends, is replaced at once, and may take its time; meanwhile its number gets no third one.
         """
         by_number: dict[int, list[Child]] = defaultdict(list)
-        for child in sorted([*self.workers(), *self._expected], key=lambda child: child.generation, reverse=True):
+        for child in sorted([*self.workers(), *self._expected], key=_birth, reverse=True):
             by_number[child.number].append(child)
         spawn = []
         retire = [child for child in self.workers() if child.number > target]
         replacing = any(len(group) > 1 and not group[0].is_ready for group in by_number.values())
         for number in range(1, target + 1):
             group = by_number[number]
-            if not group:
+            is_full = any(child.is_draining for child in group[1:])
+            if not group or (group[0].is_draining and len(group) == 1):
                 spawn.append(number)
-            elif group[0].generation < generation and not replacing:
+            elif group[0].generation < generation and not (replacing or is_full):
                 spawn.append(number)
                 replacing = True
             elif group[0].is_ready:
-                retire += group[1:]
+                retire += [one for one in group[1:] if not (one.is_draining and one.generation == group[0].generation)]
         return Replacements(spawn, retire)
+
+
+def _birth(child: Child) -> tuple[int, float]:
+    return child.generation, child.forked_at
 
 
 @dataclass(slots=True)
@@ -235,6 +241,11 @@ class Child:
     def is_ready(self) -> bool:
         """Whether it has finished booting."""
         return self.slot.state != State.STARTING
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether it takes no more jobs, and leaves when those that it runs have ended."""
+        return self.slot.state == State.DRAINING
 
     @property
     def was_killed(self) -> bool:

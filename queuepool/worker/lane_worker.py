@@ -67,8 +67,8 @@ class LaneWorker(Worker):
         self._served: Sequence[str] = ()
         #: jobs that were taken and have yet to begin
         self._taken: deque[tuple[int, Lease]] = deque()
-        #: how many attempts the loop has; and how many it was ever given
-        self._open = self._begun = 0
+        #: how many attempts the loop has
+        self._open = 0
         self._sent_at = self._done_at = self._looked_at = 0.0
         self._last, self._is_empty = 1, False
         set_progress(self._progress)
@@ -140,7 +140,7 @@ class LaneWorker(Worker):
                 self._loop.loop.call_soon_threadsafe(self._lane_runner.lose, lost)
 
     def _room(self) -> int:
-        most = self._limits.max_jobs - self._begun if self._limits.max_jobs else math.inf
+        most = self._limits.max_jobs - self._jobs if self._limits.max_jobs else math.inf
         return int(max(min(self._batch.room, most), 0))
 
     def _reserve(self, queues: tuple[str, ...], limit: int) -> None:
@@ -181,7 +181,7 @@ class LaneWorker(Worker):
                     self._batch.free(lane)
         finally:
             if attempts:
-                self._begun += len(attempts)
+                self._jobs += len(attempts)  # now, not at their ends: the last one may take long, and has a successor
                 self._open += len(attempts)
                 self._loop.begin(attempts, self._lane_runner.begin)
 
@@ -189,7 +189,6 @@ class LaneWorker(Worker):
         while self._loop.ended:
             attempt = self._loop.ended.popleft()
             self._open -= 1
-            self._jobs += 1
             self._idle_since = time.monotonic()
             self._conclude(attempt)
 
@@ -235,6 +234,9 @@ class LaneWorker(Worker):
     def _reclaim(self) -> None:
         if self._batch.awaits_reply:
             self._membership.renew(self._batch.known)
+    def _make_way(self) -> None:
+        """Nothing to do: no job waits behind a hook on the loop."""
+
 
     def _abandon(self) -> None:
         """Nothing to do: the lane is free."""

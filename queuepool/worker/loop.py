@@ -158,8 +158,12 @@ class Worker:
         if self._deferred_hooks != deferred_so_far:
             self._deferred_hooks = deferred_so_far
             while hook := self._context.take_deferred_hook():
-                self._let_go()
+                self._make_way()
                 self._runner.call_deferred_hook(hook.lease, hook.error)
+
+    def _make_way(self) -> None:
+        """For a hook, which may take long: hold no jobs that wait."""
+        self._let_go()
 
     def _wait(self, queues: Sequence[str]) -> None:
         """Wait until a job may be ready. A lone worker also wakes for due jobs; in a pool the steward stages them."""

@@ -117,3 +117,19 @@ def test_a_loop_that_is_not_installed_is_refused_in_one_line(site):
         started.returncode, started.stderr
     )  # fmt: skip
     assert "FAIL pool default loop: uvloop needs pip install 'queuepool-worker[uvloop]'\n" in checked.stdout
+
+
+def test_a_worker_that_has_begun_its_last_job_has_a_successor_at_once(site, tmp_path):
+    with site.pool(*BESIDE, "--max-jobs", "1") as pool:
+        push(site, "threads", gate=str(gate := tmp_path / "gate"), asks="to_thread")
+        first = eventually(lambda: site.trail(event="in a thread"))[0]["pid"]
+        push(site, "prints", word="aa")
+        second = eventually(lambda: site.trail(event="printed"))[0]["pid"]
+        still_runs = not site.trail(event="back")
+        gate.touch()
+        eventually(lambda: site.trail(event="back"))
+
+    assert still_runs
+    assert first != second
+    assert "reason=max_jobs" in pool.log()
+    assert "died" not in pool.log()

@@ -41,7 +41,7 @@ def add(board: Board, children: Children) -> Add:
     def add(number: int, generation: int = 1, *, ready: bool = True, role: Role = Role.WORKER) -> Child:
         pid, slot = next(places)
         slot.state = State.IDLE if ready else State.STARTING
-        child = Child(pid, slot, role, number, generation, forked_at=0.0)
+        child = Child(pid, slot, role, number, generation, forked_at=float(pid))
         children.add(child)
         return child
 
@@ -231,6 +231,54 @@ def test_a_restart_ends_with_everybody_replaced(children, add):
 
     assert [(1, 2), (2, 2), (3, 2)] == sorted((child.number, child.generation) for child in children)
     assert 4 == most
+
+
+def drains(child: Child) -> Child:
+    child.slot.state = State.DRAINING
+    return child
+
+
+def test_a_worker_that_takes_no_more_jobs_is_replaced_at_once_also_while_another_number_is(children, add):
+    add(1)
+    add(1, 2, ready=False)
+    drains(add(2))
+
+    assert Replacements(spawn=[2], retire=[]) == children.plan(target=2, generation=2)
+
+
+@pytest.mark.parametrize("ready", [False, True])
+def test_a_worker_that_takes_no_more_jobs_is_not_told_to_stop_for_its_successor(children, add, ready):
+    drains(add(1))
+    add(1, ready=ready)
+
+    assert Replacements(spawn=[], retire=[]) == children.plan(target=1, generation=1)
+
+
+def test_a_number_whose_two_workers_take_no_more_jobs_waits_for_the_first_to_leave(children, add):
+    drains(add(1))
+    successor = drains(add(1))
+    both = children.plan(target=1, generation=1), children.plan(target=1, generation=2)
+    children.remove(successor.pid)
+
+    assert [Replacements(spawn=[], retire=[])] * 2 == list(both)
+    assert Replacements(spawn=[1], retire=[]) == children.plan(target=1, generation=1)
+
+
+def test_in_a_restart_a_number_waits_for_a_worker_that_takes_no_more_jobs(children, add):
+    leaving = drains(add(1))
+    add(1)
+    before = children.plan(target=1, generation=2)
+    children.remove(leaving.pid)
+
+    assert Replacements(spawn=[], retire=[]) == before
+    assert Replacements(spawn=[1], retire=[]) == children.plan(target=1, generation=2)
+
+
+def test_a_worker_of_old_code_that_takes_no_more_jobs_is_told_to_stop_once_its_successor_is_ready(children, add):
+    elder = drains(add(1))
+    add(1, 2)
+
+    assert Replacements(spawn=[], retire=[elder]) == children.plan(target=1, generation=2)
 
 
 def test_a_smaller_pool_lets_the_highest_numbers_go(children, add):
