@@ -216,13 +216,13 @@ def _modules(where: Where) -> Iterator[Finding]:
     jobs = REGISTRY.names()
     yield Finding(Grade.OK, "modules", f"{', '.join(names)}; jobs: {', '.join(jobs)}")
     yield from (Finding(Grade.WARN, "queues", words) for words in _unserved(where))
+    for pool in where.pools():
+        if pool.concurrency > 1:
+            yield from (Finding(Grade.WARN, f"pool {pool.name} concurrency", words) for words in in_threads(REGISTRY))
     yield from _sizes(where)
 
 
 def _unserved(where: Where) -> list[str]:
-    for pool in where.pools():
-        if pool.concurrency > 1:
-            yield from (Finding(Grade.WARN, f"pool {pool.name} concurrency", words) for words in in_threads(REGISTRY))
     """Queues that no pool serves; the advice is to add them to the pool that serves ``default``, or to the first."""
     pools = where.load().pools
     pool = next((pool for pool in pools if DEFAULT in pool.queues), pools[0])

@@ -183,6 +183,20 @@ class TasksLeft(JobEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class LoopBlocked(JobEvent):
+    """The job has kept the event loop, and with it the jobs beside it, waiting for ``seconds``; ``trace`` shows where.
+
+    Once a minute at most for jobs of one name.
+    """
+
+    words: ClassVar[str] = "event loop blocked"
+    level: ClassVar[int] = logging.WARNING
+
+    seconds: float
+    trace: str
+
+
+@dataclass(frozen=True, slots=True)
 class PayloadOdd(JobEvent):
     """Something in the payload was not understood and is ignored; emitted once for each job name."""
 

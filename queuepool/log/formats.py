@@ -19,6 +19,7 @@ from queuepool.events import (
     JobProcessed,
     JobProcessing,
     JobReleased,
+    LoopBlocked,
 )
 from queuepool.log.own_logger import OURS
 from queuepool.log.tracebacks import summary, text_of
@@ -177,8 +178,8 @@ def pairs(facts: Mapping[str, Any]) -> str:
 
 
 def trace_of(event: Event) -> str:
-    """The lines below the event's line: why a job raised, why the modules did not import. Empty for other events."""
-    if isinstance(event, BootFailed):
+    """The lines below the event's line: why a job raised or a boot failed, where a job blocks. Empty for others."""
+    if isinstance(event, (BootFailed, LoopBlocked)):
         return event.trace
     if isinstance(event, JobExceptionOccurred) and not isinstance(event.error, JobError):
         return text_of(event.error)

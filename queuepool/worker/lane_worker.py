@@ -34,13 +34,14 @@ from queuepool.worker.lane_tasks import lane_of, make_task
 from queuepool.worker.lifespans import Lifespans
 from queuepool.worker.limits import StopReason
 from queuepool.worker.loop import Worker
+from queuepool.worker.loop_watch import LoopWatch
 from queuepool.worker.prefetch import PrefetchSize, Reports
 
 #: seconds between two requests: jobs end meanwhile that the next one deletes and replaces
 _GAP = 0.001
 #: seconds after which a round looks at signals and limits, whatever happens
 _LONGEST = 1.0
-#: seconds between looks for what the steward says of the jobs that run
+#: seconds between looks for what the steward says of the jobs that run, and for one that holds up the others
 _LOOK = 0.25
 #: seconds until the next wait if the store is away; the main thread meets that too, and reports it
 _AWAY = 0.05
@@ -62,8 +63,9 @@ class LaneWorker(Worker):
         self._loop.loop.set_task_factory(make_task)  # type: ignore[arg-type]
         deadlines = Deadlines(self._loop.loop, context.pool.grace, context.slot_writer.arm_at)
         self._runner = self._lane_runner = LaneRunner(context, self._job_lines, self._loop, deadlines)
-        self._waiter = Waiter(waits_in, self._bell)
+        self._watch = LoopWatch(self._batch.lanes, context.listeners)
         self._lifespans = Lifespans(self._loop, self._lane_runner.context)
+        self._waiter = Waiter(waits_in, self._bell)
         self._served: Sequence[str] = ()
         #: jobs that were taken and have yet to begin
         self._taken: deque[tuple[int, Lease]] = deque()
@@ -74,7 +76,6 @@ class LaneWorker(Worker):
         set_progress(self._progress)
         self._loop.start(self._batch.runs_in)
 
-    def _progress(self, fraction: float, note: str) -> None:
     def run(self) -> StopReason:
         """As of every worker; within what ``@lifespan`` has registered. Raises ``BootFailure`` too."""
         if LIFESPANS:
@@ -95,6 +96,7 @@ class LaneWorker(Worker):
             self._lanes.has_booted()
             self._signals.listen()
 
+    def _progress(self, fraction: float, note: str) -> None:
         """On the loop, or in a thread of a job."""
         if (lane := lane_of()) is not None:
             self._batch.progress(lane, fraction, note)
@@ -116,7 +118,7 @@ class LaneWorker(Worker):
             self._delete_done()  # a reserve can settle only what came from the queues it serves
             self._served = queues
         now, room = time.monotonic(), self._room() if queues else 0
-        self._end_lost(now)
+        self._look(now)
         if room and self._is_empty and self._waiter.has_returned:
             self._is_empty = False
         timeout = _LOOK if self._open else _LONGEST
@@ -132,10 +134,11 @@ class LaneWorker(Worker):
                 return
         self._rest(timeout)
 
-    def _end_lost(self, now: float) -> None:
-        """End the jobs that another worker may have."""
+    def _look(self, now: float) -> None:
+        """End the jobs that another worker may have, and say which one holds up the others."""
         if now - self._looked_at >= _LOOK:
             self._looked_at = now
+            self._watch.look(now)
             if lost := self._batch.lost():
                 self._loop.loop.call_soon_threadsafe(self._lane_runner.lose, lost)
 
@@ -231,12 +234,12 @@ class LaneWorker(Worker):
                 self._wait_for_jobs()
         self._delete_done()
 
-    def _reclaim(self) -> None:
-        if self._batch.awaits_reply:
-            self._membership.renew(self._batch.known)
     def _make_way(self) -> None:
         """Nothing to do: no job waits behind a hook on the loop."""
 
+    def _reclaim(self) -> None:
+        if self._batch.awaits_reply:
+            self._membership.renew(self._batch.known)
 
     def _abandon(self) -> None:
         """Nothing to do: the lane is free."""
@@ -248,6 +251,7 @@ class LaneWorker(Worker):
 
     def _wait_for_jobs(self) -> None:
         self._slot_writer.alive()
+        self._look(time.monotonic())
         self._lanes.show_jobs(self._open, State.DRAINING)
         self._signals.begin_round()
         self._bell.wait(_LONGEST, lambda: self._loop.ended)

@@ -133,3 +133,23 @@ def test_a_worker_that_has_begun_its_last_job_has_a_successor_at_once(site, tmp_
     assert first != second
     assert "reason=max_jobs" in pool.log()
     assert "died" not in pool.log()
+
+
+def test_a_job_that_blocks_the_loop_is_said_once_with_the_line(site):
+    for _ in range(2):
+        push(site, "blocks", seconds=1.7)
+    with site.pool(*BESIDE) as pool:
+        eventually(lambda: 2 == len(site.trail(event="unblocked")))
+
+    [words] = re.findall(r"WARNING .* event loop blocked (.*(?:\n    .*)+)", pool.log())
+    assert re.match(r"id=\S+ queue=default job=blocks attempts=1 seconds=[1-2]\.\d+\n", words)
+    assert re.search(r"besideapp.py\", line \d+, in blocks\n +time.sleep\(seconds\)", words)
+    assert "asyncio" not in words
+
+
+def test_c_code_that_keeps_the_interpreters_lock_is_said_once_it_returns(site):
+    push(site, "holds")
+    with site.pool(*BESIDE) as pool:
+        eventually(lambda: site.trail(event="unblocked"))
+
+    assert re.search(r"event loop blocked id=\S+ queue=default job=holds ", pool.log())

@@ -49,3 +49,17 @@ def plain(gate: str) -> None:
 async def tells_its_loop() -> None:
     kind = type(asyncio.get_running_loop())
     note(event="loop", kind=f"{kind.__module__}.{kind.__name__}")
+
+
+@job("blocks")
+async def blocks(seconds: float) -> None:
+    await asyncio.sleep(0)
+    time.sleep(seconds)
+    note(event="unblocked")
+
+
+@job("holds")
+async def holds_the_lock() -> None:
+    """Run C code that gives the interpreter's lock to nobody, for some seconds."""
+    re.match(r"(a+)+$", "a" * 25 + "b")
+    note(event="unblocked")
