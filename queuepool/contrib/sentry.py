@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from queuepool import around, on, on_push
@@ -21,6 +21,7 @@ from queuepool.events import (
     JobFacts,
     JobFailed,
     JobLost,
+    JobReleased,
     JobTimedOut,
     KilledAttempt,
     StewardStopping,
@@ -29,7 +30,7 @@ from queuepool.events import (
 from queuepool.jobs.current_job import Current
 from queuepool.log.tracebacks import users_traceback
 from queuepool.payload.envelope import SCHEDULED_FOR
-from queuepool.settlement.verdict import Fail
+from queuepool.settlement.verdict import Fail, Release
 
 try:
     import sentry_sdk
@@ -42,6 +43,8 @@ except ModuleNotFoundError as error:
 _TRACE, _BAGGAGE, _PUBLISHED = "sentry_trace_parent_data", "sentry_baggage_data", "sentry_publish_time"
 #: most characters of a key that is written, as ``@on_push`` has 8 KiB in all, and of one that is read
 _MOST, _MOST_READ = 2048, 8192
+#: most attempts that are kept for their reports
+_MOST_ATTEMPTS = 2048
 #: seconds that the end of a process waits for the SDK to send what it has
 _FLUSH_TIMEOUT = 2.0
 _MECHANISM = {"type": "queuepool", "handled": False}
@@ -50,15 +53,33 @@ _MECHANISM = {"type": "queuepool", "handled": False}
 ignore_logger("queuepool")
 
 
+@dataclass(slots=True, eq=False)
+class _Attempt:
+    """What is reported of it is known after its scope has ended."""
+
+    job: Current
+    scope: Any
+    span: Any
+    reported: BaseException | None = None
+
+
 @dataclass(slots=True)
 class _State:
-    """This process's settings, and its latest attempt: what it reports is known after the attempt's scope has ended."""
+    """This process's settings; its attempts that have not ended well and are not settled, by id and number."""
 
     every_exception: bool = False
-    job: Current | None = None
-    scope: Any = None
-    span: Any = None
-    reported: BaseException | None = None
+    attempts: dict[tuple[str, int], _Attempt] = field(default_factory=dict)
+
+    def begins(self, attempt: _Attempt) -> None:
+        if len(self.attempts) >= _MOST_ATTEMPTS:  # of some, such as those whose lease was lost, no settlement is told
+            del self.attempts[next(iter(self.attempts))]
+        self.attempts[attempt.job.id, attempt.job.attempts] = attempt
+
+    def of(self, job: JobFacts) -> _Attempt | None:
+        return self.attempts.get((job.id, job.attempt))
+
+    def forget(self, identity: str, attempt: int) -> None:
+        self.attempts.pop((identity, attempt), None)
 
 
 _state = _State()
@@ -92,10 +113,12 @@ def _processed(job: Current) -> Iterator[None]:
             published = job.extra.get(_PUBLISHED)
             if isinstance(published, (int, float)):
                 span.set_data("messaging.message.receive.latency", (time.time() - published) * 1000)
-            _state.job, _state.scope, _state.span, _state.reported = job, scope, span, None
+            _state.begins(_Attempt(job, scope, span))
             try:
                 yield
                 span.set_status("internal_error" if isinstance(job.verdict, Fail) else "ok")
+                if not isinstance(job.verdict, (Fail, Release)):
+                    _state.forget(job.id, job.attempts)
             except BaseException:
                 span.set_status("internal_error")
                 raise
@@ -111,6 +134,12 @@ def _raised(event: JobExceptionOccurred) -> None:
 def _failed(event: JobFailed) -> None:
     if not isinstance(event.error, AttemptLost):  # whose own event has more
         _report(event.job, event.error)
+    _state.forget(event.job.id, event.job.attempt)
+
+
+@on(JobReleased)
+def _released(event: JobReleased) -> None:
+    _state.forget(event.job.id, event.job.attempt)
 
 
 @on(JobTimedOut)
@@ -132,14 +161,15 @@ def _flush(event: Event) -> None:
 
 def _report(job: JobFacts, error: BaseException) -> None:
     """Report the error of an attempt once, in the attempt's scope and trace."""
-    if error is _state.reported:
-        return
-    _state.reported = error
+    if attempt := _state.of(job):
+        if error is attempt.reported:
+            return
+        attempt.reported = error
     options = dict(sentry_sdk.get_client().options)
     if not should_send_default_pii():
         options["include_local_variables"] = False  # a handler's arguments are among them
     event, hint = event_from_exception((type(error), error, users_traceback(error)), options, _MECHANISM)
-    with _scope_of(job) as scope:
+    with _scope_of(attempt) as scope:
         _add_facts(scope, job)
         sentry_sdk.capture_event(event, hint)
 
@@ -158,17 +188,17 @@ def _report_killed(kind: str, why: str, job: JobFacts, killed: KilledAttempt, st
 
 
 @contextmanager
-def _scope_of(job: JobFacts) -> Iterator[Any]:
-    """The scope of the latest attempt, if it was at this job; otherwise a new one."""
-    attempt = _state.job
-    if attempt is None or (attempt.id, attempt.attempts) != (job.id, job.attempt):
+def _scope_of(attempt: _Attempt | None) -> Iterator[Any]:
+    """The attempt's scope; a new one for a job that this process has not run."""
+    if attempt is None:
         with sentry_sdk.isolation_scope() as scope:
             yield scope
         return
-    with use_isolation_scope(_state.scope) as scope:
-        sentry_sdk.get_current_scope().span = _state.span
+    # A new one, since that of the caller may be shared with other threads.
+    with use_isolation_scope(attempt.scope) as scope, sentry_sdk.new_scope() as current:
+        current.span = attempt.span
         if should_send_default_pii():
-            scope.set_context("arguments", {"data": attempt.payload.data})
+            scope.set_context("arguments", {"data": attempt.job.payload.data})
         yield scope
 
 

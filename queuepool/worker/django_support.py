@@ -69,5 +69,33 @@ async def _with_new_connections(work: Awaitable[object], renew: Callable[[], Non
         await renew_there()
 
 
+def around_beside(work: Awaitable[object]) -> Awaitable[object]:
+    """As ``around``, for a job beside others: in a thread of its own, which ends with its connections.
+
+    Django has one thread for all synchronous code, in which each job would wait for the others' queries.
+    """
+    return _in_its_own_thread(work) if "django.db" in sys.modules and _is_ready() else work
+
+
+async def _in_its_own_thread(work: Awaitable[object]) -> object:
+    from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
+
+    async with ThreadSensitiveContext() as own:
+        try:
+            return await work
+        finally:
+            if own in SyncToAsync.context_to_thread_executor:  # the job has used its thread
+                await sync_to_async(sys.modules["django.db"].connections.close_all)()
+
+
+def with_new_connections(call: Callable[[], object]) -> object:
+    """Call it, with connections of this thread that are neither broken nor too old, before and afterwards."""
+    renew_connections()
+    try:
+        return call()
+    finally:
+        renew_connections()
+
+
 def _is_ready() -> bool:
     return "django.apps" in sys.modules and bool(sys.modules["django.apps"].apps.ready)

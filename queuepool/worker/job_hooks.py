@@ -11,6 +11,7 @@ from queuepool.events.listeners import Listeners
 from queuepool.jobs.around import HOOKS, Hook
 from queuepool.jobs.current_job import Current
 from queuepool.settlement.facts import facts_of
+from queuepool.worker.django_support import around_beside
 from queuepool.worker.invoker import Invoker
 
 Steps = Generator[None, None, object]
@@ -44,7 +45,7 @@ class JobHooks:
         try:
             returned = hook()
             if inspect.isawaitable(returned):
-                await returned
+                await around_beside(returned)
         except BaseException as error:  # noqa: BLE001 - even SystemExit
             self._invoker.leave_if_forked(error)
             self._report(job, name, error)

@@ -28,7 +28,7 @@ from queuepool.settlement.verdict import Delete
 from queuepool.worker.attempt import JobAttempt, Runner
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.deadlines import Deadline, Deadlines
-from queuepool.worker.django_support import around, renew_connections
+from queuepool.worker.django_support import around_beside, with_new_connections
 from queuepool.worker.invoker import limited
 from queuepool.worker.job_lines import JobLines
 from queuepool.worker.lane_board import LaneSlotWriter
@@ -212,11 +212,11 @@ class LaneRunner(Runner):
             returned = task.run()
         if not inspect.isawaitable(returned):
             return returned
-        return await around(returned, renew_connections)
+        return await around_beside(returned)
 
     async def _in_a_thread(self, run: Callable[[], object]) -> object:
         """Run it in a thread, in the job's context. It cannot be ended alone, so whoever cancels waits for its end."""
-        future = self._loop.loop.run_in_executor(self._threads, run)
+        future = self._loop.loop.run_in_executor(self._threads, with_new_connections, run)
         cancelled: BaseException | None = None
         while not future.done():
             try:

@@ -27,6 +27,7 @@ from queuepool.unix.signals import leave_signals_to_the_main_thread
 from queuepool.worker.attempt import JobAttempt
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.deadlines import Deadlines
+from queuepool.worker.django_support import renew_connections
 from queuepool.worker.lane_board import LaneSlotWriter
 from queuepool.worker.lane_loop import Bell, LaneLoop, new_loop
 from queuepool.worker.lane_runner import LaneRunner
@@ -139,6 +140,7 @@ class LaneWorker(Worker):
         if now - self._looked_at >= _LOOK:
             self._looked_at = now
             self._watch.look(now)
+            renew_connections()  # of listeners in this thread
             if lost := self._batch.lost():
                 self._loop.loop.call_soon_threadsafe(self._lane_runner.lose, lost)
 

@@ -381,3 +381,39 @@ def test_a_project_without_the_tables_is_told_its_own_command(tmp_path):
     words = "has no table jobs: run `python manage.py queuepool migrate`"
 
     assert words in project.manage("queuepool", "size", check=False).stderr
+
+
+BESIDE = """
+import threading
+from asgiref.sync import sync_to_async
+from django.db import connection, connections
+from queuepool import job
+from tests.support.poolapp import note
+
+meeting, kept = threading.Barrier(2), []
+
+@job
+async def meets() -> None:
+    await sync_to_async(meet)()
+
+def meet() -> None:
+    connection.ensure_connection()
+    kept.append(connections["default"])
+    meeting.wait(20)
+    note(event="met")
+
+@job
+async def looks() -> None:
+    note(event="looked", closed=[one.connection is None for one in kept])
+"""
+
+
+def test_jobs_side_by_side_do_not_wait_for_each_others_queries_and_close_their_connections(project):
+    (project.path / "shop/beside.py").write_text(BESIDE)
+    project.python("from shop.beside import meets; meets.dispatch(); meets.dispatch()")
+    with project.pool("--workers", "1", "--concurrency", "10", "--modules", "shop.beside"):
+        eventually(lambda: ["met"] * 2 == [note["event"] for note in project.notes()])
+        project.python("from shop.beside import looks; looks.dispatch()")
+        looked = eventually(lambda: [note for note in project.notes() if note["event"] == "looked"])
+
+    assert [True, True] == looked[0]["closed"]

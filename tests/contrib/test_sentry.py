@@ -13,7 +13,7 @@ from tests.support.eventually import eventually
 from tests.support.pools import Site
 
 JOBS = """
-import os, signal
+import asyncio, os, signal
 import sentry_sdk
 from queuepool import current, job
 from tests.support.poolapp import hang_in_c
@@ -26,6 +26,13 @@ def first(order=0):
 @job("fails", tries=2, backoff=0)
 def fails(card=""):
     raise ValueError("as asked")
+
+@job("beside", tries=1)
+async def beside(order):
+    for number in range(3):
+        sentry_sdk.add_breadcrumb(message=f"order {order}")
+        await asyncio.sleep(0.1)
+    raise ValueError(f"order {order}")
 
 @job("killed", tries=1, timeout=30)
 def killed(how="kill"):
@@ -141,3 +148,20 @@ def test_the_steward_reports_an_attempt_that_was_killed_once_and_with_its_stack(
     assert "killed (attempt 1) ran past its deadline" == timed_out["exception"]["values"][0]["value"]
     assert "in hang_in_c" in timed_out["attached"][0]
     assert [[], []] == [event.get("breadcrumbs", {}).get("values", []) for event in (lost, timed_out)]
+
+
+def test_jobs_that_fail_side_by_side_have_each_its_own_scope_and_trace(traced):
+    for order in range(4):
+        traced.queue.push("beside", {"order": order})
+    with traced.pool(*FLAGS, "--workers", "1", "--concurrency", "10"):
+        eventually(lambda: 4 == len(sent(traced, "event")) == len(sent(traced, "transaction")))
+    events, transactions = sent(traced, "event"), sent(traced, "transaction")
+    values = [event["exception"]["values"][0]["value"] for event in events]
+
+    assert [f"order {order}" for order in range(4)] == sorted(values)
+    assert [[value] * 3 for value in values] == [
+        [crumb["message"] for crumb in event["breadcrumbs"]["values"]] for event in events
+    ]
+    spans = {event["contexts"]["trace"]["span_id"] for event in events}
+    assert 4 == len(spans)
+    assert spans == {one["contexts"]["trace"]["span_id"] for one in transactions}
