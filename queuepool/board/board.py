@@ -16,11 +16,13 @@ from typing import NamedTuple
 from queuepool.board.facts import HeaderFacts, Totals
 from queuepool.board.header import Header as Header
 from queuepool.board.held_jobs import AREA, HeldJobs
-from queuepool.board.lanes import Lanes, lanes_in, lanes_size
+from queuepool.board.lane_layout import lanes_in, lanes_size
+from queuepool.board.lanes import Lanes
 from queuepool.board.meters import MeterMemory
 from queuepool.board.shared_file import SharedFile
 from queuepool.board.slot import Slot as Slot
 from queuepool.board.states import HELPERS as HELPERS
+from queuepool.board.states import RUNS_JOBS as RUNS_JOBS
 from queuepool.board.states import Killed as Killed
 from queuepool.board.states import Role as Role
 from queuepool.board.states import State as State

@@ -41,6 +41,10 @@ class State(IntEnum):
         return cls.STARTING
 
 
+#: of a worker that runs jobs; one that drains takes no more
+RUNS_JOBS = (State.BUSY, State.DRAINING)
+
+
 class Killed(IntEnum):
     """Why the master killed a process, if it did."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from queuepool.board import open_alerts, pauses
 from queuepool.board.about import About
-from queuepool.board.board import HELPERS, Board, Header, Role, Slot, State
+from queuepool.board.board import HELPERS, RUNS_JOBS, Board, Header, Role, Slot, State
 from queuepool.board.facts import Totals
 from queuepool.board.health import STUCK, health_of
 from queuepool.board.overview import AlertRow, JobRow, PauseRow, PoolOverview, ProcessRow
@@ -114,7 +114,7 @@ def renewed(workers: Iterable[Slot], generation: int) -> set[int]:
 
 def title(name: str, state: State, workers: Sequence[Slot], totals: Totals) -> str:
     """The master's line in ``ps``; ``workers`` are the living ones."""
-    busy = sum(worker.state == State.BUSY for worker in workers)
+    busy = sum(worker.state in RUNS_JOBS for worker in workers)
     return (
         f"queuepool: master [{name}] {state.name.lower()} workers={len(workers)} "
         f"busy={busy} done={totals.done} failed={totals.failed}"

@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 import click
 
 from queuepool.board.about import user_name
-from queuepool.board.board import Board, Role, State
+from queuepool.board.board import RUNS_JOBS, Board, Role, State
 from queuepool.board.pauses import pause_words
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import boot_problem, iso, renewed
@@ -191,7 +191,7 @@ class Rollout:
         """Whether a worker with the old code could still take a job: a busy one leaves after its job."""
         workers = [slot for slot in self._board.of(Role.WORKER) if slot.pid and not slot.dead]
         newest = self._board.header.generation
-        return any(slot.generation < newest and slot.state != State.BUSY for slot in workers)
+        return any(slot.generation < newest and slot.state not in RUNS_JOBS for slot in workers)
 
     def _progress(self) -> str:
         return f"{self._renewed_count()} of {self._board.header.target} workers run the new code"

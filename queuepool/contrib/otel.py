@@ -73,7 +73,8 @@ def _processed(job: Current) -> Iterator[None]:
 
 @on(JobTimedOut)
 def _timed_out(event: JobTimedOut) -> None:
-    _write_killed(event.job, event.killed, JobTimedOutError, "ran past its deadline", event.trace)
+    if not event.killed.is_cancelled:  # else the hook has ended its span
+        _write_killed(event.job, event.killed, JobTimedOutError, "ran past its deadline", event.trace)
 
 
 @on(JobLost)

@@ -25,7 +25,10 @@ class JobFacts:
 
 
 class KilledAttempt(NamedTuple):
-    """What a trace needs of an attempt that ended with its worker. Times in Unix seconds, by the host's clock."""
+    """What a trace needs of an attempt that ended with its worker. Times in Unix seconds, by the host's clock.
+
+    One that ran beside others may be ended alone: its worker lives, and its hooks have run.
+    """
 
     #: when it began; ``None`` = not known
     began: float | None = None
@@ -33,6 +36,8 @@ class KilledAttempt(NamedTuple):
     ended: float = 0.0
     #: as ``current().extra``, but not verified: the steward reads no signatures
     extra: Mapping[str, Any] = MappingProxyType({})
+    #: whether it was ended alone, by its worker
+    is_cancelled: bool = False
 
 
 UNKNOWN = KilledAttempt()

@@ -102,7 +102,10 @@ class JobFailed(JobEvent):
 
 @dataclass(frozen=True, slots=True)
 class JobTimedOut(JobEvent):
-    """The attempt ran past its deadline and its worker was killed; ``trace`` shows where it hung."""
+    """The attempt ran past its deadline; ``trace`` shows where it hung.
+
+    Its worker was killed, unless ``killed.is_cancelled``.
+    """
 
     words: ClassVar[str] = "job timed out"
     level: ClassVar[int] = logging.WARNING

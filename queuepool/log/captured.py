@@ -25,8 +25,10 @@ _MAX = 8192
 _led: dict[int, tuple[int, int]] = {}
 #: whether this process was forked by user code, which may send what it prints elsewhere
 _is_users = False
-#: by stream and by who prints it: each line that has no end yet; empty while jobs print whole lines or nothing
-INCOMPLETE: dict[tuple[_Lines, int], bytes] = {}
+#: by stream and by who prints it: each line that has no end yet; empty while jobs print whole lines or nothing. The job
+#: beside it is kept alive, so that no later one has its identity
+INCOMPLETE: dict[tuple[_Lines, int], tuple[bytes, object]] = {}
+_NONE: tuple[bytes, object] = b"", None
 
 
 def _nothing() -> None:
@@ -37,9 +39,8 @@ def _nothing() -> None:
 _running: Callable[[], object] = _nothing
 
 
-def _who() -> int:
-    """Who prints here."""
-    job = _running()
+def _who(job: object) -> int:
+    """Who prints here: this job, or without one this thread."""
     return get_ident() if job is None else id(job)
 
 
@@ -66,14 +67,15 @@ class _Lines(io.RawIOBase):
         raw = bytes(data)  # type: ignore[call-overload]
         if _is_users and _place(self._number) != _led[self._number]:
             return self._write_through(raw)
-        key = self, _who()
-        *lines, rest = (INCOMPLETE.pop(key, b"") + raw).split(b"\n")
+        job = _running()
+        key = self, _who(job)
+        *lines, rest = (INCOMPLETE.pop(key, _NONE)[0] + raw).split(b"\n")
         for line in lines:
             self._log(line)
         if len(rest) > _MAX:
             self._log(rest)
         elif rest:
-            INCOMPLETE[key] = rest
+            INCOMPLETE[key] = rest, job
         return len(raw)
 
     def _write_through(self, raw: bytes) -> int:
@@ -85,11 +87,11 @@ class _Lines(io.RawIOBase):
 
     def flush(self) -> None:
         """Log the caller's incomplete line too: a flush asks for it to be seen now."""
-        self.end_line(_who())
+        self.end_line(_who(_running()))
 
     def end_line(self, who: int) -> None:
         """Log this one's incomplete line."""
-        self._log(INCOMPLETE.pop((self, who), b""))
+        self._log(INCOMPLETE.pop((self, who), _NONE)[0])
 
     def _log(self, line: bytes) -> None:
         line = line.strip(b"\r")
@@ -108,7 +110,7 @@ def log_incomplete() -> None:
 
 def log_incomplete_here() -> None:
     """The same, but only of the job whose code runs here: it has ended, and its neighbours have not."""
-    mine = _who()
+    mine = _who(_running())
     for lines, who in tuple(INCOMPLETE):
         if who == mine:
             lines.end_line(who)

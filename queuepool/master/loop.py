@@ -10,7 +10,7 @@ import logging
 import signal
 import time
 
-from queuepool.board.board import HELPERS, Board, Killed, Role, State, overdue
+from queuepool.board.board import HELPERS, RUNS_JOBS, Board, Killed, Role, overdue
 from queuepool.board.requests import Requests
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
@@ -142,7 +142,7 @@ class Master:
         if child.role == Role.TEMPLATE:  # it holds no jobs, and a module's import may not react to signals
             self._end(child, Killed.STOP)
         # Sent again while it runs no job: a signal that arrives just before a wait does not end that wait.
-        elif not was_sent or child.slot.state != State.BUSY:
+        elif not was_sent or child.slot.state not in RUNS_JOBS:
             fork.send_signal(child.pid, signal.SIGTERM)
 
     def _kill(self) -> None:
@@ -163,7 +163,7 @@ class Master:
         if self._shutdown.is_overdue(child.role, now):
             return Killed.STOP
         limit = self._settings.memory_hard
-        is_too_big = limit and child.slot.state == State.BUSY and proc.resident_mb(child.pid) >= limit
+        is_too_big = limit and child.slot.state in RUNS_JOBS and proc.resident_mb(child.pid) >= limit
         return Killed.MEMORY if is_too_big else None
 
     def _refill(self) -> None:

@@ -8,7 +8,7 @@ import signal
 from collections import defaultdict
 from collections.abc import Container, Iterable
 
-from queuepool.board.board import HELPERS, Board, Killed, Role, State
+from queuepool.board.board import HELPERS, RUNS_JOBS, Board, Killed, Role
 from queuepool.board.boot_report import read
 from queuepool.events import BootFailed
 from queuepool.log.formats import line_of
@@ -132,7 +132,7 @@ class Respawn:
         if slot.done or slot.exited_cleanly or child.killed == Killed.STOP or now >= child.forked_at + _SHORT:
             self._crash_loops.pop(child.number, None)
             return 0.0
-        if slot.state != State.BUSY:
+        if slot.state not in RUNS_JOBS:
             return 0.0  # killed from outside while it ran no job
         return self._crash_loops[child.number].failed(now)
 

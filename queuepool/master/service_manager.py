@@ -17,7 +17,7 @@ from contextlib import suppress
 from enum import Enum
 from typing import NamedTuple
 
-from queuepool.board.board import Board, Role, Slot, State
+from queuepool.board.board import RUNS_JOBS, Board, Role, Slot, State
 from queuepool.board.health import health_of
 from queuepool.board.status import boot_problem, overview, renewed, title
 from queuepool.config.settings import PoolSettings
@@ -253,4 +253,6 @@ def is_being_replaced(generation: int, target: int, workers: Sequence[Slot]) -> 
     A busy one whose successor works leaves after its job.
     """
     old = [slot for slot in workers if slot.generation < generation]
-    return bool(old) and (len(renewed(workers, generation)) < target or any(slot.state != State.BUSY for slot in old))
+    return bool(old) and (
+        len(renewed(workers, generation)) < target or any(slot.state not in RUNS_JOBS for slot in old)
+    )

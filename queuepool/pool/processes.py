@@ -31,7 +31,6 @@ from queuepool.unix.exit_codes import BOOT, LEFT
 from queuepool.unix.places import Places
 from queuepool.unix.signals import Alarm, WorkerSignals
 from queuepool.worker.boot import import_jobs, import_modules
-from queuepool.worker.lane_board import LaneSlotWriter
 from queuepool.worker.slot_writer import SlotWriter
 from queuepool.worker.template import Template
 
@@ -156,8 +155,7 @@ class Processes:
     def _work(self, slot: Slot, signals: WorkerSignals, alarm: Alarm, trace: FileIO) -> int:
         settings = self._settings
         waits = settings.connection.block_for + settings.sleep + settings.rest
-        writer = SlotWriter if settings.concurrency == 1 else LaneSlotWriter
-        slot_writer = writer(
+        slot_writer = _writer_for(settings)(
             slot,
             settings.name,
             alarm,
@@ -165,8 +163,6 @@ class Processes:
             stall_timeout=waits + _STALL_TIMEOUT,
             meters=self._board.meters,
         )
-        if isinstance(slot_writer, LaneSlotWriter):
-            slot_writer.hold_lanes(settings.concurrency)
         slot_writer.alive()
         limits = limits_of(settings, slot_writer)
         warn_of_jobs(settings, self._board.header, slot, self._served)
@@ -194,6 +190,14 @@ class Processes:
             boot_report.leave(BootFailure(explained, failure.trace), trace)
             return False
         return True
+
+
+def _writer_for(settings: PoolSettings) -> Callable[..., SlotWriter]:
+    if settings.concurrency == 1:
+        return SlotWriter
+    from queuepool.worker.lane_board import LaneSlotWriter  # imported here: few pools run jobs side by side
+
+    return partial(LaneSlotWriter, most=settings.concurrency)
 
 
 def boot(

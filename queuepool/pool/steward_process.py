@@ -127,6 +127,7 @@ class StewardProcess:
                 self._settler,
                 self._lost_replies(),
                 self._blame,
+                settings.grace,
             ),
             StageDue(queue, settings.queues),
         ]

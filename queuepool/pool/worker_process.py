@@ -24,7 +24,6 @@ from queuepool.stores.factory import Stores
 from queuepool.unix.signals import WorkerSignals
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.control_state import BoardControlState, ControlState, StoreControlState
-from queuepool.worker.lane_board import LaneSlotWriter
 from queuepool.worker.lifespans import refuse_lifespans
 from queuepool.worker.limits import Limits, StopReason
 from queuepool.worker.loop import Worker
@@ -108,17 +107,20 @@ def work(
     set_batches(context.settler.endings.batch_of, context.batches)
     set_stopping(context.is_draining)
     set_progress(slot_writer.progress)
-    if isinstance(slot_writer, LaneSlotWriter):
-        from queuepool.worker.lane_worker import LaneWorker  # imported here: few pools run jobs side by side
-
-        worker: Worker = LaneWorker(context, Stores(settings.connection).queue)
-    else:
-        refuse_lifespans()
-        worker = Worker(context, _prefetch_size(settings, limits, alone))
+    worker = _worker(context, settings)
     reason = _run(worker, recorder)
     slot_writer.meter.leaves(reason)
     slot_writer.leave()
     return reason
+
+
+def _worker(context: WorkerContext, settings: PoolSettings) -> Worker:
+    if settings.concurrency > 1 and not context.alone:
+        from queuepool.worker.lane_worker import LaneWorker  # imported here: few pools run jobs side by side
+
+        return LaneWorker(context, Stores(settings.connection).queue)
+    refuse_lifespans()
+    return Worker(context, _prefetch_size(settings, context.limits, context.alone))
 
 
 def _is_first(slot_writer: SlotWriter) -> bool:

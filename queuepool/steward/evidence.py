@@ -20,16 +20,18 @@ _KILLS = {
 }
 #: seconds before a lease's end at which its worker must be dead
 _MARGIN = 1.0
+#: how faulthandler begins after a crash; after an alarm it begins with a thread
+_CRASH = "Fatal Python error"
 #: the thread of which faulthandler writes first that it crashed
 _CURRENT = re.compile(r"^(?:Current thread|Thread) 0x([0-9a-f]+)", re.M)
 
 
-def evidence_of(slot: Slot, code: int, status: int | None, trace: str, grace: float = 1.0) -> Evidence:
+def evidence_of(slot: Slot, code: int, status: int | None, trace: str, grace: float) -> Evidence:
     """The evidence. ``code``: the exit code, negative for a signal; ``status``: ``None`` if no master saw the death."""
     assert slot.lanes
     lanes = slot.lanes
     held, now = lanes.held(), time.monotonic()
-    cause = _cause_of(slot, code, status)
+    cause = _cause_of(slot, code, status, trace)
     return Evidence(
         cause,
         [_at_death(one, lanes.free, now) for one in held if one.stage != Stage.SETTLED],
@@ -41,12 +43,20 @@ def evidence_of(slot: Slot, code: int, status: int | None, trace: str, grace: fl
     )
 
 
-def _cause_of(slot: Slot, code: int, status: int | None) -> Cause:
+def _cause_of(slot: Slot, code: int, status: int | None, trace: str) -> Cause:
     if cause := _KILLS.get(Killed(slot.killed)):
         return cause
-    if code == -signal.SIGALRM:
+    if code == -signal.SIGALRM or _is_alarms(trace):
         return Cause.DEADLINE
     return Cause.KILLED if status is None or code == -signal.SIGKILL else Cause.FAULT
+
+
+def _is_alarms(trace: str) -> bool:
+    """Whether the alarm had begun to write the stacks when the process crashed.
+
+    The thread that it strikes reads the frames of the others while they run, which now and then is the end of it.
+    """
+    return trace.find(_CRASH) > 0
 
 
 def _at_death(one: HeldLane, free: float, now: float) -> LaneAtDeath:

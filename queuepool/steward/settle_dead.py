@@ -18,7 +18,8 @@ from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Killed, Role, Slot, State
 from queuepool.board.boot_report import BootReport
 from queuepool.board.held_jobs import HeldJob, Stage, still_held
-from queuepool.board.lanes import HeldLane, key_of
+from queuepool.board.lane_layout import key_of
+from queuepool.board.lanes import HeldLane
 from queuepool.board.meters import AS_LOST, DONE, FAILED, GIVEN_BACK, LOST, RELEASED, SlotMeters
 from queuepool.board.running import NOTHING, Running
 from queuepool.board.runtime_dir import RuntimeDir
@@ -31,7 +32,7 @@ from queuepool.settlement import deferred_hooks
 from queuepool.settlement.facts import facts_of
 from queuepool.settlement.run import NOT_RUN, Run
 from queuepool.settlement.settler import Settlement, Settler
-from queuepool.settlement.verdict import Delete, Fail, Policy, Release, Verdict, judge
+from queuepool.settlement.verdict import Delete, Fail, Policy, Verdict, judge, judge_suspect
 from queuepool.steward.culprits import Charge, Culprits, culprits_of
 from queuepool.steward.evidence import evidence_of
 from queuepool.steward.give_back import LostReplies
@@ -55,10 +56,11 @@ class Death:
     What the process wrote may crash the steward, so it is read only when needed, and once.
     """
 
-    def __init__(self, board: Board, slot: Slot, incarnation: int) -> None:
+    def __init__(self, board: Board, slot: Slot, incarnation: int, grace: float) -> None:
         self.board = board
         self.slot = slot
         self.incarnation = incarnation
+        self._grace = grace
         #: the wait status; ``None`` if no master saw the death
         self.status = proc.plausible(slot.status) if slot.dead else None
         self.code = 0 if self.status is None else os.waitstatus_to_exitcode(self.status)
@@ -127,7 +129,7 @@ class Death:
             return WorkerDied(f"{name} blocked the event loop of its worker: {self.cause}", self._trace)
         if charge in (Charge.CRASHED, Charge.SUSPECTED) or (self.culprits and ran.number in self.culprits.suspects):
             return WorkerDied(f"{name}: its worker died: {self.cause}", self._trace)
-        if self.code == -signal.SIGALRM or self.slot.killed == Killed.OVERDUE:
+        if charge == Charge.LATE or self.code == -signal.SIGALRM or self.slot.killed == Killed.OVERDUE:
             return JobTimedOut(f"{name} ran past its deadline: {self.cause}", self._trace)
         if self.slot.killed == Killed.STALLED:  # the job had ended, but was not settled in time
             return JobTimedOut(f"{name} had ended when its worker stalled: {self.cause}", self._trace)
@@ -153,7 +155,9 @@ class Death:
     @cached_property
     def culprits(self) -> Culprits | None:
         """Who answers for it; ``None`` for a worker that ran one job at a time."""
-        return culprits_of(evidence_of(self.slot, self.code, self.status, self._trace)) if self.slot.lanes else None
+        if not self.slot.lanes:
+            return None
+        return culprits_of(evidence_of(self.slot, self.code, self.status, self._trace, self._grace))
 
     def ends(self, one: HeldJob, way: int) -> None:
         """This attempt is settled: its end is this one, before the board shows it."""
@@ -230,6 +234,7 @@ class SettleDead:
         settler: Settler,
         lost_replies: LostReplies,
         blame: Blame,
+        grace: float,
     ) -> None:
         self._orphaned_boards = orphaned_boards
         self._runtime = runtime
@@ -237,6 +242,7 @@ class SettleDead:
         self._settler = settler
         self._lost_replies = lost_replies
         self._blame = blame
+        self._grace = grace
         self._last_boot = BootReport("")
 
     def run(self, now: float) -> float:
@@ -245,7 +251,7 @@ class SettleDead:
         # The incarnation is read first: the master may free the slot and reuse it.
         workers = [(slot.incarnation, slot) for slot in board.of(Role.WORKER, Role.TEMPLATE)]
         # Each notes when it was found, so make all before settling the first: the store may be away for long.
-        deaths = [Death(board, slot, life) for life, slot in workers if _is_unsettled(life, slot)]
+        deaths = [Death(board, slot, life, self._grace) for life, slot in workers if _is_unsettled(life, slot)]
         for death in deaths:
             self._try(death)
         _forget_boot(board)
@@ -260,7 +266,7 @@ class SettleDead:
             if slot.settled_incarnation != slot.incarnation and not board.has_living(slot):
                 if board.name.is_of_this_system:
                     stray_processes.kill_all_of(board.mark(slot))
-                self._try(Death(board, slot, slot.incarnation))
+                self._try(Death(board, slot, slot.incarnation, self._grace))
         if board.is_settled:
             board.unlink()
 
@@ -311,9 +317,12 @@ class SettleDead:
             return _LOST
         error = death.error_of(death.ran(one))
         if culprits and one.number in culprits.suspects:
-            suspicion = death.settlement(attempt, error, Release(0.0))._replace(tally="suspects")
-            return AS_LOST + RELEASED if self._settler.settle(suspicion) else _LOST
-        settlement = death.settlement(attempt, error, self._rule(error, attempt))
+            verdict = self._settler.unanswered_verdict(attempt.lease) or judge_suspect(
+                error, attempt.payload.attempts, attempt.policy, self._store.now()
+            )
+            settlement = death.settlement(attempt, error, verdict)._replace(tally="suspects")
+        else:
+            settlement = death.settlement(attempt, error, self._rule(error, attempt))
         if not self._settler.settle(settlement):
             return _LOST
         if isinstance(settlement.verdict, Fail):

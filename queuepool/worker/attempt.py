@@ -47,6 +47,10 @@ class JobAttempt:
     began: float = 0.0
     duration: float = 0.0
     error: BaseException | None = None
+    #: whether the job may have ended its workers: it runs beside no other such job
+    is_suspect: bool = False
+    #: how often it was there when a worker died without a proof of who ended it, as far as that was asked for
+    suspects: int = 0
     #: whether another worker may have the job, so that nothing is settled
     is_lost: bool = False
     #: the event that the settlement begins with, if the attempt has run past its deadline

@@ -9,9 +9,11 @@ import os
 import time
 from collections import deque
 from collections.abc import Sequence
+from typing import Any
 
 from queuepool.board.held_jobs import Stage
-from queuepool.board.lanes import THREAD, LaneJobs, LaneWriter
+from queuepool.board.lane_layout import THREAD
+from queuepool.board.lane_writer import LaneJobs, LaneWriter
 from queuepool.board.slot import Slot
 from queuepool.board.states import State
 from queuepool.errors import StoreError
@@ -140,6 +142,10 @@ class LaneBatch:
         """The meters have counted this attempt."""
         self._writer.counted(lane)
 
+    def suspect(self, lane: int) -> None:
+        """This job may have ended other workers."""
+        self._writer.suspect(lane)
+
     def told(self, lane: int) -> None:
         """On the loop: this job is told to end."""
         self._writer.told(lane)
@@ -190,8 +196,9 @@ class LaneSlotWriter(SlotWriter):
 
     batch: LaneBatch  # type: ignore[assignment]
 
-    def hold_lanes(self, most: int) -> None:
-        """Use the slot's lanes for at most so many jobs at once."""
+    def __init__(self, *args: Any, most: int, **facts: Any) -> None:
+        """``most``: jobs that may run at once; the rest as of ``SlotWriter``."""
+        super().__init__(*args, **facts)
         self.batch = LaneBatch(self.slot, most)
         self._most = most
         self._shown_at = 0.0

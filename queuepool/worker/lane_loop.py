@@ -17,7 +17,6 @@ from contextlib import suppress
 
 from queuepool.unix.exit_codes import BROKEN
 from queuepool.unix.originals import is_readable
-from queuepool.unix.signals import leave_signals_to_the_main_thread
 from queuepool.worker.attempt import JobAttempt
 
 #: bytes of the thread's stack: some C libraries give a thread far less than the main thread has
@@ -90,7 +89,8 @@ class LaneLoop:
             perform(attempt)
 
     def _run(self, runs_in: Callable[[int], object]) -> None:
-        leave_signals_to_the_main_thread()
+        # No signal is blocked: what jobs start would inherit that, and a fault would leave no stacks. The kernel gives
+        # a process its signals in the main thread, unless that one has another to see to, and so wakes up anyway.
         runs_in(threading.get_ident())
         asyncio.set_event_loop(self.loop)
         while not self.loop.is_closed():

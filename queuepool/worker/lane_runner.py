@@ -10,13 +10,14 @@ import asyncio
 import inspect
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from typing import Any
 
 from queuepool import events
 from queuepool.errors import BadPayload, JobTimedOut
-from queuepool.events import JobProcessing, KilledAttempt, LeaseLost, TasksLeft
+from queuepool.events import JobExceptionOccurred, JobProcessed, JobProcessing, KilledAttempt, LeaseLost, TasksLeft
 from queuepool.jobs.around import HOOKS
 from queuepool.jobs.current_job import Current, set_job_beside
 from queuepool.jobs.registry import Task
@@ -33,14 +34,17 @@ from queuepool.worker.invoker import limited
 from queuepool.worker.job_lines import JobLines
 from queuepool.worker.lane_board import LaneSlotWriter
 from queuepool.worker.lane_loop import LaneLoop
-from queuepool.worker.lane_tasks import LaneTasks
+from queuepool.worker.lane_tasks import JobTask, LaneTasks
 from queuepool.worker.lane_threads import LaneThreads, ThreadCount, default_threads
 from queuepool.worker.plan import Plan
 from queuepool.worker.preparation import Skipped, followed
+from queuepool.worker.stepped import Stepped
 
 _DELETE = Delete()
 #: seconds that cancelled tasks have to end, within the timeout of the job that left them
 _CANCEL_TIMEOUT = 5.0
+#: unproven deaths after which a job runs beside no other suspect: once may be by chance, as all that ran beside it were
+_SUSPECT = 2
 #: seconds between notes of the time that the loop is free
 _TICK = 0.05
 
@@ -60,10 +64,10 @@ class LaneRunner(Runner):
         loop.loop.set_default_executor(default_threads(concurrency, self._thread_count))
         #: what was set before the first job, for each job
         self.context = copy_context()
-        #: the tasks of hooks, since a loop keeps none alive
-        self._hook_tasks: set[asyncio.Task[Any]] = set()
+        #: the hooks of jobs that are over, and have yet to end; each by the identity of its job
+        self.hooks: dict[int, asyncio.Task[Any] | None] = {}
         #: by lane: the tasks of attempts
-        self._tasks: dict[int, asyncio.Task[Any]] = {}
+        self._tasks: dict[int, JobTask] = {}
         #: the lanes whose jobs were told to end at their deadlines, or as another worker may have them
         self._told: set[int] = set()
         self._lost: set[int] = set()
@@ -80,13 +84,23 @@ class LaneRunner(Runner):
         attempt = JobAttempt(lease, lane, payload, plan, Current(payload, lease.queue))
         if plan.unlocks or plan.has_end:
             self._ask_store(attempt)
+        if payload.attempts > 1:
+            self._ask_for_suspicions(attempt)
         return attempt
+
+    def _ask_for_suspicions(self, attempt: JobAttempt) -> None:
+        """See whether the job was there when workers died without a proof of who ended them."""
+        tallies = self._outage.insist(lambda: self._store.tallies(attempt.payload.id))[0]
+        attempt.suspects = tallies.suspects
+        if tallies.suspects >= _SUSPECT:
+            attempt.is_suspect = True
+            self._lanes.suspect(attempt.number)
 
     def begin(self, attempt: JobAttempt) -> None:
         """On the loop: begin a task for it."""
         tasks = LaneTasks(self._lanes.lanes, attempt.number)
         ended = partial(self._ended, attempt, tasks)
-        self._start(self._run(attempt, tasks), tasks, ended)
+        self._start(attempt.number, self._run(attempt, tasks), tasks, ended)
 
     def conclude(self, attempt: JobAttempt) -> bool:
         """Settle an attempt that is over; whether only its receipt is left to delete."""
@@ -113,42 +127,48 @@ class LaneRunner(Runner):
         finally:
             attempt.error = attempt.verdict = None
 
+    def abandon(self, attempt: JobAttempt) -> None:
+        """The store refuses any verdict on it."""
+        self._meter.abandons(attempt.began)
+
     def _counts(self, attempt: JobAttempt) -> None:
         """The meters are about to count this attempt."""
         self._meter.turn(attempt.lease.queue, attempt.payload.name if attempt.plan.handler else "unknown")
         self._meter.counts(self._lanes.key(attempt.number))
         self._meter.begins(attempt.payload, attempt.began)
+        if attempt.error is not None:
+            self._meter.raised(attempt.error)
 
     # On the loop.
 
-    def _start(self, work: Any, tasks: LaneTasks, ended: Callable[[asyncio.Task[Any]], object]) -> None:
+    def _start(self, lane: int, work: Any, tasks: LaneTasks, ended: Callable[[asyncio.Task[Any]], object]) -> None:
         task = tasks.begin(self._loop.loop, work, self.context.copy())
-        self._tasks[tasks.lane] = task
+        self._tasks[lane] = task
         # By a callback: a neighbour may cancel the task before its first step.
         task.add_done_callback(ended)
 
     async def _run(self, attempt: JobAttempt, tasks: LaneTasks) -> None:
         """The whole attempt, with what the job leaves: it must not raise, since nothing awaits it."""
-        plan, task = attempt.plan, asyncio.current_task()
-        assert task
+        plan, task = attempt.plan, self._tasks[attempt.number]
         deadline = tasks.deadline = self._deadlines.begin(plan.timeout, partial(self._tell, task, attempt.number))
         set_job_beside(attempt.job)
         attempt.began = self._lanes.begins(attempt, deadline)
         began = time.monotonic()
         try:
             await self._perform_beside(attempt, tasks, deadline)
-        except BaseException as raised:  # noqa: BLE001 - cancelled by a neighbour, in our own code
-            attempt.error, attempt.verdict = attempt.error or raised, None
+        except BaseException as raised:  # noqa: BLE001 - cancelled in our own code
+            if attempt.verdict is None and attempt.error is None:  # else it was over, and only had to clear up
+                attempt.error = raised
         attempt.duration = time.monotonic() - began
         self._report(attempt)
 
-    def _tell(self, task: asyncio.Task[Any], lane: int) -> None:
+    def _tell(self, task: JobTask, lane: int) -> None:
         """Its deadline has come: tell the job to end."""
         self._lanes.told(lane)
         if not self._told:
             self._loop.loop.call_later(_TICK, self._tick, time.monotonic())
         self._told.add(lane)
-        task.cancel()
+        task.end()
 
     def _tick(self, before: float) -> None:
         """Show for how long the loop is free while jobs are told to end: time that it is blocked is not theirs."""
@@ -162,7 +182,7 @@ class LaneRunner(Runner):
         for lane in lanes:
             if lane not in self._lost and (task := self._tasks.get(lane)):
                 self._lost.add(lane)
-                task.cancel()
+                task.end()
 
     async def _perform_beside(self, attempt: JobAttempt, tasks: LaneTasks, deadline: Deadline) -> None:
         """As ``_perform``."""
@@ -170,7 +190,7 @@ class LaneRunner(Runner):
         entered = self._hooks.enter(job) if HOOKS else None
         returned, task = None, None
         try:
-            task = self._starter.task(job, plan, attempt.now)
+            task = self._starter.task(job, plan, attempt.now, attempt.suspects)
             if self._listeners.wants(JobProcessing):
                 self._listeners.emit(JobProcessing(attempt.facts))
             returned = await self._called(task, plan, job)
@@ -188,7 +208,7 @@ class LaneRunner(Runner):
             if task and has_returned and plan.track:
                 job.run = followed(job.run, task, returned)
         if task and has_returned and attempt.verdict is not None and (hook := task.after_succeeded):
-            await self._hooks.wait_for(job, "after_succeeded", hook)
+            await self._hooks.wait_for(job, "after_succeeded", self._beside(plan, hook))
         if entered:
             self._hooks.leave(job, entered, attempt.error)
         if tasks.left:
@@ -215,28 +235,45 @@ class LaneRunner(Runner):
         return await around_beside(returned)
 
     async def _in_a_thread(self, run: Callable[[], object]) -> object:
-        """Run it in a thread, in the job's context. It cannot be ended alone, so whoever cancels waits for its end."""
-        future = self._loop.loop.run_in_executor(self._threads, with_new_connections, run)
-        cancelled: BaseException | None = None
+        """Run it in a thread, in the job's context. It cannot be ended alone: whoever cancels gets what it returns."""
+        future = self._loop.loop.run_in_executor(self._threads, self._outcome, run)
         while not future.done():
-            try:
+            with suppress(asyncio.CancelledError):
                 await asyncio.wait([future])
-            except asyncio.CancelledError as raised:
-                cancelled = raised
-        if cancelled:
-            raise cancelled
-        return future.result()
+        returned, error = future.result()
+        if error is not None:
+            raise error
+        return returned
+
+    def _outcome(self, run: Callable[[], object]) -> tuple[object, BaseException | None]:
+        """In a thread: a future cannot hold any exception."""
+        try:
+            returned, error = with_new_connections(run), None
+        except BaseException as raised:  # noqa: BLE001 - the job's own
+            returned, error = None, raised
+        self._invoker.leave_if_forked(error)
+        return returned, error
+
+    def _beside(self, plan: Plan, hook: Callable[[], object]) -> Callable[[], object]:
+        """The hook; that of a plain function in a thread, since it blocks as much."""
+        return partial(self._hook_in_a_thread, hook) if plan.is_plain else hook
+
+    async def _hook_in_a_thread(self, hook: Callable[[], object]) -> object:
+        returned = await self._in_a_thread(hook)
+        return await returned if inspect.isawaitable(returned) else returned
 
     async def _clear(self, attempt: JobAttempt, tasks: LaneTasks) -> None:
-        """End what the job has left. What refuses to end costs the worker at the job's deadline."""
+        """End what the job has left. What refuses to end runs on, in nobody's lane."""
         left = await tasks.clear(_CANCEL_TIMEOUT)
-        self._listeners.emit(TasksLeft(attempt.facts, left.cancelled, len(left.refusing)))
+        if left.cancelled:
+            self._listeners.emit(TasksLeft(attempt.facts, left.cancelled, len(left.refusing)))
 
     def _ended(self, attempt: JobAttempt, tasks: LaneTasks, task: asyncio.Task[Any]) -> None:
         """Nothing of it runs any more."""
         if not attempt.began:
             attempt.error = asyncio.CancelledError("cancelled before it had begun")
         lane = attempt.number
+        tasks.end()
         if tasks.deadline:
             self._deadlines.end(tasks.deadline)
         del self._tasks[lane]
@@ -250,7 +287,10 @@ class LaneRunner(Runner):
 
     def _report(self, attempt: JobAttempt) -> None:
         """Emit how it ended; print what it left of a line."""
-        super()._report(attempt)
+        if attempt.error is not None:
+            self._listeners.emit(JobExceptionOccurred(attempt.facts, attempt.error, attempt.duration))
+        elif self._listeners.wants(JobProcessed):
+            self._listeners.emit(attempt.processed)
         if INCOMPLETE:
             log_incomplete_here()
 
@@ -259,20 +299,33 @@ class LaneRunner(Runner):
         name = f"{attempt.payload.name} (attempt {attempt.payload.attempts})"
         trace = text_of(attempt.error) if attempt.error else ""
         error = JobTimedOut(f"{name} ran past its deadline: cancelled after {attempt.plan.timeout:g} s", trace)
-        killed = KilledAttempt(attempt.began, time.time(), attempt.payload.extra)
+        killed = KilledAttempt(attempt.began, time.time(), attempt.payload.extra, is_cancelled=True)
         attempt.error, attempt.cause = error, events.JobTimedOut(attempt.facts, trace, killed)
+        # What the job's guard has said was about the cancellation.
+        attempt.job.is_final, attempt.job.retry_after = False, None
 
     def _call_after_failed(self, payload: Payload, queue: str, plan: Plan, error: BaseException) -> None:
         """Call ``after_failed`` on the loop. The job is already over: its lane may have another one."""
         job = Current(payload, queue)
         task = self._starter.task_of(job, plan)
         if task:
-            hook = partial(self._hooks.wait_for, job, "after_failed", partial(task.after_failed, error))
-            self._loop.loop.call_soon_threadsafe(self._begin_hook, hook, job)
+            hook = partial(
+                self._hooks.wait_for, job, "after_failed", self._beside(plan, partial(task.after_failed, error))
+            )
+            self.hooks[id(job)] = None
+            self._loop.loop.call_soon_threadsafe(self._begin_hook, hook, job, plan.timeout)
 
-    def _begin_hook(self, hook: Callable[[], Any], job: Current) -> None:
-        context = self.context.copy()
+    def _begin_hook(self, hook: Callable[[], Any], job: Current, timeout: float) -> None:
+        """On the loop. It has as much time as its job had."""
+        loop, context, lanes = self._loop.loop, self.context.copy(), self._lanes.lanes
         context.run(set_job_beside, job)
-        task = self._loop.loop.create_task(hook(), context=context)
-        self._hook_tasks.add(task)
-        task.add_done_callback(self._hook_tasks.discard)
+        # In no job's lane: nobody answers for it.
+        task = self.hooks[id(job)] = asyncio.Task(Stepped(hook(), lanes, lanes.count), loop=loop, context=context)
+        limit = loop.call_later(timeout, task.cancel) if timeout else None
+        task.add_done_callback(partial(self._hook_ended, job, limit))
+
+    def _hook_ended(self, job: Current, limit: asyncio.TimerHandle | None, task: asyncio.Task[Any]) -> None:
+        if limit:
+            limit.cancel()
+        del self.hooks[id(job)]
+        self._loop.bell.ring()

@@ -18,12 +18,32 @@ _owner: ContextVar[LaneTasks | None] = ContextVar("queuepool_lane", default=None
 _Task = asyncio.Task[Any]
 
 
+class JobTask(_Task):
+    """A job's task. Only its own code can cancel it: ``all_tasks()`` gives a job those of its neighbours, too."""
+
+    owner: LaneTasks | None = None
+
+    def cancel(self, msg: Any = None) -> bool:
+        """As ever, in the job's own code; in another job's nothing happens."""
+        return _owner.get() in (None, self.owner) and super().cancel(msg)
+
+    def end(self) -> None:
+        """Cancel it, and so what it awaits, as its own code: a timer runs in the context of the job that set it."""
+        token = _owner.set(self.owner)
+        try:
+            super().cancel()
+        finally:
+            _owner.reset(token)
+
+
 class LaneTasks:
     """Those of one attempt in one lane. ``lanes``: the slot's, for the steps of its tasks."""
 
     def __init__(self, lanes: Lanes, lane: int) -> None:
         self._lanes = lanes
-        self.lane = lane
+        #: ``None`` once the attempt is over: its lane may be another's
+        self.lane: int | None = lane
+        self._shown = lane
         #: of the job, once it has begun
         self.deadline: Deadline | None = None
         #: what the job has made and what still runs of it
@@ -31,10 +51,12 @@ class LaneTasks:
         #: whether a thread has been asked for; and whether nothing of the job runs any more, but perhaps such a thread
         self.has_threads = self.is_over = False
 
-    def begin(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], context: Context) -> _Task:
+    def begin(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], context: Context) -> JobTask:
         """The task of the job itself, in this context, which no other job has."""
         context.run(_owner.set, self)
-        return asyncio.Task(Stepped(work, self._lanes, self.lane), loop=loop, context=context)
+        task = JobTask(Stepped(work, self._lanes, self._shown), loop=loop, context=context)
+        task.owner = self
+        return task
 
     def make(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **options: Any) -> _Task:
         """A task that the job makes. ``options`` as of ``asyncio.Task``."""
@@ -42,13 +64,14 @@ class LaneTasks:
         if context is not None:
             with suppress(RuntimeError):  # it is the one that this runs in
                 context.run(_owner.set, self)
-        task = asyncio.Task(Stepped(work, self._lanes, self.lane), loop=loop, **options)
+        task = JobTask(Stepped(work, self._lanes, self._shown), loop=loop, **options)
+        task.owner = self
         self.left.add(task)
         task.add_done_callback(self.left.discard)
         return task
 
     async def clear(self, within: float) -> Leftovers:
-        """Cancel what the job has left, and wait for its end, at most ``within`` seconds."""
+        """Cancel what the job has left, and wait for its end, at most ``within`` seconds or until it is cancelled."""
         await asyncio.sleep(0)  # tasks about to end do so by themselves
         until = time.monotonic() + within
         cancelled: set[_Task] = set()
@@ -58,8 +81,19 @@ class LaneTasks:
                 cancelled.add(task)
             if (now := time.monotonic()) >= until:
                 break
-            await asyncio.wait(self.left, timeout=until - now)
+            try:
+                await asyncio.wait(self.left, timeout=until - now)
+            except asyncio.CancelledError:
+                break
         return Leftovers(len(cancelled), set(self.left))
+
+    def end(self) -> None:
+        """The attempt is over: what still runs of it is in nobody's lane."""
+        self.lane, self._shown = None, self._lanes.count
+        for task in self.left:
+            work = task.get_coro()
+            if isinstance(work, Stepped):
+                work.moves(self._shown)
 
 
 def lane_of() -> int | None:

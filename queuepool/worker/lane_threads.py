@@ -24,10 +24,10 @@ class ThreadCount:
         self._show = show
         self._lock = Lock()
 
-    def add(self, owner: LaneTasks, more: int) -> None:
-        """In any thread; nothing once the job is over, whose lane may be another's by then."""
+    def add(self, owner: LaneTasks | None, more: int) -> None:
+        """In any thread; nothing once the job is over, whose lane may be another's by then, nor outside of jobs."""
         with self._lock:
-            if not owner.is_over:
+            if owner and not owner.is_over and owner.lane is not None:
                 self._show(owner.lane, more)
 
     def over(self, owner: LaneTasks) -> None:
@@ -46,13 +46,11 @@ class LaneThreads(ThreadPoolExecutor):
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """As of every executor; the call sees the caller's ``contextvars``."""
-        owner = owner_here()
-        if owner is None:
-            return super().submit(fn, *args, **kwargs)
-        owner.has_threads = True
+        if owner := owner_here():
+            owner.has_threads = True
         return super().submit(self._call, owner, copy_context(), partial(fn, *args, **kwargs))
 
-    def _call(self, owner: LaneTasks, context: Context, call: Callable[[], object]) -> object:
+    def _call(self, owner: LaneTasks | None, context: Context, call: Callable[[], object]) -> object:
         self._count.add(owner, 1)
         try:
             return context.run(call)

@@ -37,6 +37,7 @@ from queuepool.worker.limits import StopReason
 from queuepool.worker.loop import Worker
 from queuepool.worker.loop_watch import LoopWatch
 from queuepool.worker.prefetch import PrefetchSize, Reports
+from queuepool.worker.stepped import end_copies
 
 #: seconds between two requests: jobs end meanwhile that the next one deletes and replaces
 _GAP = 0.001
@@ -70,11 +71,15 @@ class LaneWorker(Worker):
         self._served: Sequence[str] = ()
         #: jobs that were taken and have yet to begin
         self._taken: deque[tuple[int, Lease]] = deque()
+        #: those of them that run one at a time, as they may have ended their workers; and whether one runs
+        self._suspects: deque[JobAttempt] = deque()
+        self._suspect_runs = False
         #: how many attempts the loop has
         self._open = 0
         self._sent_at = self._done_at = self._looked_at = 0.0
         self._last, self._is_empty = 1, False
         set_progress(self._progress)
+        end_copies()
         self._loop.start(self._batch.runs_in)
 
     def run(self) -> StopReason:
@@ -178,22 +183,35 @@ class LaneWorker(Worker):
         try:
             while self._taken:
                 lane, lease = self._taken[0]
-                attempt = self._lane_runner.prepare(lease, lane)
-                self._taken.popleft()
-                if attempt:
-                    attempts.append(attempt)
-                else:
+                attempt = self._prepared(lane, lease)
+                if attempt is None:
                     self._batch.free(lane)
+                else:
+                    (self._suspects if attempt.is_suspect else attempts).append(attempt)
+                self._taken.popleft()
         finally:
+            if self._suspects and not self._suspect_runs:
+                self._suspect_runs = True
+                attempts.append(self._suspects.popleft())
             if attempts:
                 self._jobs += len(attempts)  # now, not at their ends: the last one may take long, and has a successor
                 self._open += len(attempts)
                 self._loop.begin(attempts, self._lane_runner.begin)
 
+    def _prepared(self, lane: int, lease: Lease) -> JobAttempt | None:
+        try:
+            return self._lane_runner.prepare(lease, lane)
+        except StoreDown:
+            raise
+        except StoreError as error:  # the store refuses what this job needs: its lease ends by itself
+            self._reports.refused({(lease.queue, str(error))})
+            return None
+
     def _settle_ended(self) -> None:
         while self._loop.ended:
             attempt = self._loop.ended.popleft()
             self._open -= 1
+            self._suspect_runs = self._suspect_runs and not attempt.is_suspect
             self._idle_since = time.monotonic()
             self._conclude(attempt)
 
@@ -204,6 +222,7 @@ class LaneWorker(Worker):
         except StoreDown:
             raise
         except StoreError:
+            self._lane_runner.abandon(attempt)
             self._batch.free(lane)  # the store refuses any verdict: its lease ends by itself
             raise
         if is_done:
@@ -230,11 +249,42 @@ class LaneWorker(Worker):
 
     def _let_go(self) -> None:
         """Let the last jobs end, settle them, and delete those that are done."""
-        while self._open:
+        try:
+            self._give_back()
+            while self._open:
+                self._settle_or_report()
+                self._delete_done()  # one job may take long yet
+                if self._open:
+                    self._wait_for_jobs()
+            self._delete_done()
+        except StoreDown:
+            self._drain()  # as in a round
+            raise
+
+    def _give_back(self) -> None:
+        """Give back what was taken and has not begun."""
+        waiting = [*self._taken, *((one.number, one.lease) for one in self._suspects)]
+        self._taken.clear()
+        self._suspects.clear()
+        self._settler.give_back_unstarted([lease for _, lease in waiting])
+        for lane, _ in waiting:
+            self._batch.free(lane)
+        self._settler.emit_noted()
+
+    def _settle_or_report(self) -> None:
+        """As in a round: what the store refuses for one job does not end the others."""
+        try:
             self._settle_ended()
-            if self._open:
-                self._wait_for_jobs()
-        self._delete_done()
+        except StoreDown:
+            raise
+        except StoreError as error:
+            self._reports.refused({("", str(error))})
+
+    def _await_hooks(self) -> None:
+        while self._lane_runner.hooks:
+            self._slot_writer.alive()
+            self._signals.begin_round()
+            self._bell.wait(_LONGEST, lambda: not self._lane_runner.hooks)
 
     def _make_way(self) -> None:
         """Nothing to do: no job waits behind a hook on the loop."""
@@ -271,10 +321,14 @@ class Waiter:
         self._asks: SimpleQueue[tuple[Sequence[str], float]] = SimpleQueue()
         #: whether the last wait is over
         self.has_returned = True
+        #: what ended the thread
+        self._broken: BaseException | None = None
         start_thread(self._run, ())
 
     def wait(self, queues: Sequence[str], timeout: float) -> None:
-        """Begin to wait, for at most ``timeout`` seconds, unless it still waits."""
+        """Begin to wait, for at most ``timeout`` seconds, unless it still waits. Raises what has ended the thread."""
+        if self._broken:
+            raise self._broken
         if self.has_returned:
             self.has_returned = False
             self._asks.put((queues, timeout))
@@ -287,5 +341,7 @@ class Waiter:
                 self._store.wait(queues, timeout)
             except StoreError:
                 sleep(_AWAY)
+            except BaseException as error:  # noqa: BLE001 - the main thread raises it: nobody looks at this one
+                self._broken = error
             self.has_returned = True
             self._bell.ring()

@@ -11,12 +11,14 @@ import math
 import time
 from collections.abc import AsyncIterator, Coroutine
 from contextvars import Context
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from queuepool.errors import BootFailure
 from queuepool.jobs.lifespan import LIFESPANS, Lifespan, name_of
 from queuepool.log.tracebacks import summary, traceback_of
-from queuepool.worker.lane_loop import LaneLoop
+
+if TYPE_CHECKING:
+    from queuepool.worker.lane_loop import LaneLoop
 
 #: seconds that leaving all of them may take
 _LEAVE_TIMEOUT = 5.0

@@ -87,6 +87,7 @@ class Worker:
         with suppress(StoreDown):  # only of a lone worker, which has no deferred hooks
             self._control_state.refresh()
         self._call_deferred_hooks()
+        self._await_hooks()
         self._job_lines.sum_up(time.monotonic())
         grown = self._slot_writer.growth.most if reason is StopReason.MEMORY else ()
         self._listeners.emit(WorkerStopping(self._slot_writer.slot.number, reason, reason.code, self._jobs, *grown))
@@ -164,6 +165,9 @@ class Worker:
     def _make_way(self) -> None:
         """For a hook, which may take long: hold no jobs that wait."""
         self._let_go()
+
+    def _await_hooks(self) -> None:
+        """Nothing to do: a hook has ended when its call returns."""
 
     def _wait(self, queues: Sequence[str]) -> None:
         """Wait until a job may be ready. A lone worker also wakes for due jobs; in a pool the steward stages them."""

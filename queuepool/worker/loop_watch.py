@@ -11,7 +11,8 @@ import time
 import traceback
 from types import FrameType
 
-from queuepool.board.lanes import ON_CPU, ON_CPU_SINCE, Lanes
+from queuepool.board.lane_layout import ON_CPU, ON_CPU_SINCE
+from queuepool.board.lanes import Lanes
 from queuepool.events import LoopBlocked
 from queuepool.events.listeners import Listeners
 from queuepool.settlement.facts import facts_in

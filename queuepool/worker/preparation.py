@@ -181,20 +181,23 @@ class Starter:
         self._batches = context.batches
         self._code = _code_of(context.slot_writer.slot.generation, alone=context.alone)
 
-    def task(self, job: Current, plan: Plan, now: float) -> Task:
-        """The handler with its arguments. Raises ``JobError`` if the job must not or cannot start."""
+    def task(self, job: Current, plan: Plan, now: float, suspects: int = 0) -> Task:
+        """The handler with its arguments; ``suspects`` is the tally, if known.
+
+        Raises ``JobError`` if the job must not or cannot start.
+        """
         try:
-            return self._task(job, plan, now)
+            return self._task(job, plan, now, suspects)
         except JobError as refusal:
             refusal.began = False
             if self._code and may_be_newer(refusal):
                 refusal.args = (f"{refusal}; {self._code}",)
             raise
 
-    def _task(self, job: Current, plan: Plan, now: float) -> Task:
+    def _task(self, job: Current, plan: Plan, now: float, suspects: int) -> Task:
         payload = job.payload
         handler = plan.handler or self._registry.find(payload.name)
-        if refusal := may_start(payload.name, payload.attempts, plan.policy, now):
+        if refusal := may_start(payload.name, payload.attempts, plan.policy, now, suspects):
             raise refusal.error
         if plan.has_end and (late := self._late(job, handler, now)):
             return late

@@ -10,7 +10,8 @@ from time import monotonic
 from types import TracebackType
 from typing import Any
 
-from queuepool.board.lanes import ON_CPU, ON_CPU_SINCE, Lanes
+from queuepool.board.lane_layout import ON_CPU, ON_CPU_SINCE
+from queuepool.board.lanes import Lanes
 from queuepool.unix import at_fork
 
 #: whether this process is a copy of a worker, which a job has forked
@@ -31,6 +32,10 @@ class Stepped(Coroutine[Any, Any, Any]):
         self._coroutine = coroutine
         self._send = coroutine.send
         self._words, self._reals = lanes.wholes, lanes.reals
+        self._mark = lane + 1
+
+    def moves(self, lane: int) -> None:
+        """From its next step on it is in this lane."""
         self._mark = lane + 1
 
     def send(self, value: Any) -> Any:

@@ -15,7 +15,7 @@ from tests.support.eventually import eventually
 from tests.support.pools import Site
 
 JOBS = """
-import os, signal
+import asyncio, os, signal
 from opentelemetry import baggage
 from queuepool import current, job
 from tests.support.poolapp import hang_in_c, note
@@ -24,6 +24,11 @@ from tests.support.poolapp import hang_in_c, note
 def first():
     note(event="job", job="first", tenant=baggage.get_baggage("tenant"))
     second.dispatch()
+
+@job("third")
+async def third():
+    await asyncio.sleep(0.2)
+    await releases.adispatch()
 
 @job("second", tries=2, backoff=0)
 async def second():
@@ -77,6 +82,11 @@ def spans(site: Site, name: str = "") -> list[dict[str, Any]]:
     """Those of the jobs of this name, in the order of their beginning."""
     found = [span for span in site.trail(event="span") if not name or span["about"].get("queuepool.job") == name]
     return sorted(found, key=lambda span: span["began"])
+
+
+def kind_of(site: Site, kind: str, *names: str) -> list[dict[str, Any]]:
+    """Those of this kind, of the jobs of these names."""
+    return [span for name in names for span in spans(site, name) if span["kind"] == kind]
 
 
 def test_one_trace_leads_from_a_dispatch_through_jobs_that_dispatch_and_links_to_the_retry(traced):
@@ -221,3 +231,16 @@ def test_without_its_package_the_start_names_the_extra(site, name, package):
 
     assert 1 == done.returncode
     assert f"it needs pip install 'queuepool-worker[{name}]'" in done.stderr
+
+
+def test_of_jobs_side_by_side_each_has_its_own_span_around_what_it_dispatches(traced):
+    for _ in range(3):
+        traced.queue.push("third")
+    traced.queue.push("first")  # in a thread
+    with traced.pool(*FLAGS, "--workers", "1", "--concurrency", "10") as pool:
+        eventually(lambda: 4 == len(re.findall("job done .* job=(?:first|third) ", pool.log())))
+    parents = {span["span"] for span in kind_of(traced, "CONSUMER", "third", "first")}
+    created = kind_of(traced, "PRODUCER", "releases", "second")
+
+    assert 4 == len(parents) == len(created)
+    assert parents == {span["parent"] for span in created}

@@ -105,3 +105,13 @@ def test_a_pool_with_a_bad_key_does_not_start(site, monkeypatch):
 
     problem = "a key has 15 bytes, and AES-256-CBC takes 32: copy it from Laravel's .env, base64:..."
     assert (78, f"QUEUEPOOL_CONNECTION_APP_KEY: {problem}\n") == (done.returncode, done.stderr)
+
+
+def test_an_encrypted_job_runs_beside_others(keyed):
+    for number in range(5):
+        keyed.queue.push("beside", {"mode": "ok", "tag": f"{SECRET} {number}"}, encrypted=True)
+    keyed.queue.push("beside", {"mode": "raise", "tag": SECRET}, options={"maxTries": 1}, encrypted=True)
+    with keyed.pool("--concurrency", "10", "--modules", "tests.support.besideapp") as pool:
+        eventually(lambda: 5 == len(keyed.trail(event="end")) and keyed.queue.stores.failed.count())
+
+    assert SECRET not in pool.log()

@@ -10,7 +10,7 @@ import pytest
 from tests.support.eventually import eventually
 from tests.support.pools import RunningPool, Site
 
-BESIDE = ("--workers", "1", "--concurrency", "10", "--modules", "tests.support.besideapp")
+BESIDE = ("--workers", "1", "--concurrency", "10", "--modules", "tests.support.laneapp")
 
 
 def push(site: Site, name: str, **data: object) -> str:
@@ -56,15 +56,16 @@ def test_a_thread_that_a_job_asks_for_counts_for_the_job_and_knows_it(site, tmp_
     assert [1] == shown
 
 
-def test_a_plain_function_runs_in_a_thread_that_counts_for_it(site, tmp_path):
+def test_a_plain_function_runs_in_a_thread_that_counts_for_it_and_so_does_its_hook(site, tmp_path):
     push(site, "plain", gate=str(gate := tmp_path / "gate"))
     with site.pool(*BESIDE) as pool:
         eventually(lambda: site.trail(event="in a thread", of="plain"))
         shown = threads_of(pool)
         gate.touch()
-        eventually(lambda: site.trail(event="out of it"))
+        [after] = eventually(lambda: site.trail(event="after", of="plain"))
 
     assert [1] == shown
+    assert not after["on_the_loop"]
 
 
 def test_a_thread_that_a_job_leaves_behind_is_not_taken_for_that_of_the_lanes_next_job(site, tmp_path):
@@ -143,7 +144,7 @@ def test_a_job_that_blocks_the_loop_is_said_once_with_the_line(site):
 
     [words] = re.findall(r"WARNING .* event loop blocked (.*(?:\n    .*)+)", pool.log())
     assert re.match(r"id=\S+ queue=default job=blocks attempts=1 seconds=[1-2]\.\d+\n", words)
-    assert re.search(r"besideapp.py\", line \d+, in blocks\n +time.sleep\(seconds\)", words)
+    assert re.search(r"laneapp.py\", line \d+, in blocks\n +time.sleep\(seconds\)", words)
     assert "asyncio" not in words
 
 
@@ -153,3 +154,11 @@ def test_c_code_that_keeps_the_interpreters_lock_is_said_once_it_returns(site):
         eventually(lambda: site.trail(event="unblocked"))
 
     assert re.search(r"event loop blocked id=\S+ queue=default job=holds ", pool.log())
+
+
+def test_a_worker_leaves_when_the_hooks_of_its_failed_jobs_have_ended(site):
+    push(site, "fails")
+    with site.pool(*BESIDE) as pool:
+        eventually(lambda: "job failed" in pool.log())
+
+    assert site.trail(event="mourned")

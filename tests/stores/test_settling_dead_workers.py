@@ -57,7 +57,7 @@ def bury(board: Board, told: list[Event], tmp_path: Path) -> Callable[[Stores], 
         runtime = RuntimeDir(PoolSettings(runtime_dir=tmp_path / "gone"))
         lost_replies = LostReplies(stores.queue, settler, ["default"], retry_after=90.0)
         boards = OrphanedBoards(board, runtime, blame)
-        return SettleDead(boards, runtime, stores.queue, settler, lost_replies, blame)
+        return SettleDead(boards, runtime, stores.queue, settler, lost_replies, blame, grace=1.0)
 
     return chore
 

@@ -1,65 +1,221 @@
-"""Jobs for workers that run several at once: each shows something that a job may do there."""
+"""Coroutine jobs that run side by side in one worker, and what they may do to it; plain ones are in ``poolapp``."""
 
 from __future__ import annotations
 
 import asyncio
-import re
+import ctypes
+import os
+import signal
+import sys
 import time
-from functools import partial
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
 
 from queuepool import current, job
-from tests.support.poolapp import note, until_told
+from tests.support.poolapp import note
+
+_begun = 0
+_kept: list[Any] = []
 
 
-@job("prints")
-async def prints(word: str, last: str = "\n", count: int = 5) -> None:
-    """Print one line in pieces, while the neighbours print theirs."""
-    for number in range(count):
-        print(word, end=" " if number < count - 1 else last)
-        await asyncio.sleep(0.02)
-    note(event="printed", word=word, job=current().name)
+@job("beside", backoff=0)
+async def run(mode: str = "ok", tag: str = "", **options: Any) -> object:
+    note(event="start", mode=mode, tag=tag, attempt=current().attempts)
+    try:
+        returned = await MODES[mode](**options)
+    finally:
+        note(event="left", mode=mode, tag=tag, id=current().id)
+    note(event="end", mode=mode, tag=tag, attempt=current().attempts)
+    return returned
 
 
-@job("threads")
-async def threads(gate: str, asks: str) -> None:
-    """Work in a thread until the file exists."""
-    call = partial(_in_a_thread, gate)
-    if asks == "to_thread":
-        note(event="back", of=await asyncio.to_thread(call))
-    elif asks == "executor":
-        note(event="back", of=await asyncio.get_running_loop().run_in_executor(None, call))
-    else:  # leave it behind
-        asyncio.get_running_loop().run_in_executor(None, call)
-        note(event="back", of="")
-
-
-def _in_a_thread(gate: str) -> str:
-    note(event="in a thread", of=current().name)
-    until_told(gate)
-    note(event="out of it")
-    return current().name
-
-
-@job("plain")
-def plain(gate: str) -> None:
-    _in_a_thread(gate)
-
-
-@job("tells_its_loop")
-async def tells_its_loop() -> None:
-    kind = type(asyncio.get_running_loop())
-    note(event="loop", kind=f"{kind.__module__}.{kind.__name__}")
-
-
-@job("blocks")
-async def blocks(seconds: float) -> None:
+@run.after_failed
+async def failed(error: BaseException, mode: str, tag: str = "", **options: Any) -> None:
     await asyncio.sleep(0)
-    time.sleep(seconds)
-    note(event="unblocked")
+    note(event="after_failed", mode=mode, tag=tag, error=type(error).__name__, id=current().id)
 
 
-@job("holds")
-async def holds_the_lock() -> None:
-    """Run C code that gives the interpreter's lock to nobody, for some seconds."""
-    re.match(r"(a+)+$", "a" * 25 + "b")
-    note(event="unblocked")
+@run.after_succeeded
+async def succeeded(mode: str, tag: str = "", **options: Any) -> None:
+    await asyncio.sleep(options.get("hook", 0))
+    note(event="after_succeeded", mode=mode, tag=tag)
+
+
+@job("picky", backoff=0, retry_on=ValueError)
+async def picky() -> None:
+    note(event="start", mode="picky", attempt=current().attempts)
+    await asyncio.sleep(60)
+
+
+@job("soft", backoff=0, soft_timeout=0.3)
+async def soft() -> None:
+    try:
+        await asyncio.sleep(60)
+    except BaseException as error:
+        note(event="soft", error=type(error).__name__)
+        raise
+
+
+@job("soft_plain", tries=1, soft_timeout=0.2)
+def soft_plain() -> None:
+    time.sleep(0.6)
+    note(event="end", mode="soft_plain")
+
+
+@job("once", unique="{gate}")
+async def once(gate: str) -> None:
+    note(event="start", mode="once")
+    await until(gate)
+
+
+@job("tracked", track=60)
+async def tracked(gate: str) -> dict[str, int]:
+    current().progress(0.5, "half")
+    await until(gate)
+    return {"answer": 42}
+
+
+async def until(gate: str) -> None:
+    while not Path(gate).exists():
+        await asyncio.sleep(0.01)
+
+
+async def together(number: int) -> None:
+    """Ends only once so many have begun in this process."""
+    global _begun
+    _begun += 1
+    while _begun < number:
+        await asyncio.sleep(0.01)
+
+
+async def raise_it(times: int = 1_000_000) -> None:
+    await asyncio.sleep(0)
+    if current().attempts <= times:
+        raise ValueError("as asked")
+
+
+async def do_now(action: Callable[[], object]) -> None:
+    await asyncio.sleep(0)
+    action()
+
+
+async def swallow() -> None:
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except BaseException:
+            continue
+
+
+async def when(gate: str, then: str) -> None:
+    """Do that once the file exists, in a step of this job."""
+    await until(gate)
+    await MODES[then]()
+
+
+async def recurse() -> None:
+    await recurse()
+
+
+async def child() -> None:
+    """A child that is to end when it is told to."""
+    process = await asyncio.create_subprocess_exec("sleep", "60")
+    process.terminate()
+    note(event="child", code=await process.wait())
+
+
+async def leave(work: str = "refuse") -> None:
+    _kept.append(asyncio.get_running_loop().create_task(WORKS[work]()))
+    await asyncio.sleep(0.02)
+
+
+async def refuse() -> None:
+    while True:
+        try:
+            await asyncio.sleep(0.01)
+        except BaseException:
+            continue
+
+
+async def go_on() -> None:
+    try:
+        await asyncio.sleep(60)
+    finally:
+        note(event="cancelled")
+
+
+async def quit_later() -> None:
+    await asyncio.sleep(0)
+    sys.exit("not my business")
+
+
+async def quit_in_a_callback() -> None:
+    asyncio.get_running_loop().call_soon(sys.exit, 3)
+    await asyncio.sleep(0.1)
+
+
+async def stop_the_loop() -> None:
+    asyncio.get_running_loop().stop()
+    await asyncio.sleep(0.05)
+
+
+async def run_another() -> None:
+    asyncio.run(asyncio.sleep(0))
+
+
+async def close_the_loop() -> None:
+    asyncio.get_running_loop().close()
+
+
+async def cancel_all() -> None:
+    for task in asyncio.all_tasks():
+        task.cancel()
+    await asyncio.sleep(0)
+
+
+async def await_another() -> None:
+    """Its own tasks, which end with it."""
+    await asyncio.gather(asyncio.create_task(go_on()), asyncio.create_task(go_on()))
+
+
+async def fork() -> None:
+    if os.fork() == 0:
+        note(event="forked")
+        return
+    await asyncio.sleep(0.1)
+
+
+async def decide(how: str) -> None:
+    if current().attempts == 1:
+        getattr(current(), how)()
+
+
+WORKS: dict[str, Callable[[], Awaitable[None]]] = {"refuse": refuse, "go_on": go_on, "quit": quit_later}
+MODES: dict[str, Callable[..., Awaitable[Any]]] = {
+    "ok": lambda **_: asyncio.sleep(0),
+    "sleep": lambda seconds: asyncio.sleep(seconds),
+    "until": until,
+    "together": together,
+    "raise": raise_it,
+    "swallow": swallow,
+    "block": lambda: do_now(lambda: time.sleep(60)),
+    "hold_the_gil": lambda: do_now(lambda: ctypes.PyDLL(None).sleep(60)),
+    "segfault": lambda: do_now(lambda: ctypes.string_at(0)),
+    "exit": lambda: do_now(lambda: os._exit(0)),
+    "kill": lambda: do_now(lambda: os.kill(os.getpid(), signal.SIGKILL)),
+    "sys_exit": lambda: do_now(lambda: sys.exit("not my business")),
+    "when": when,
+    "recurse": recurse,
+    "child": child,
+    "leave": leave,
+    "callback": quit_in_a_callback,
+    "stop_the_loop": stop_the_loop,
+    "run_another": run_another,
+    "close_the_loop": close_the_loop,
+    "cancel_all": cancel_all,
+    "await_another": await_another,
+    "stop": lambda: do_now(lambda: (os.kill(os.getpid(), signal.SIGSTOP), time.sleep(60))),
+    "fork": fork,
+    "decide": decide,
+}

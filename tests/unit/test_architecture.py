@@ -40,6 +40,7 @@ DOORS = {
         "unix/at_fork.py",
         "unix/fork.py",
         "unix/signals.py",
+        "worker/lane_loop.py",
     ],
     "signal.signal": ["unix/signals.py"],
     "signal.setitimer": ["unix/signals.py"],
@@ -75,8 +76,9 @@ DOORS = {
         "stores/sql/waiting.py",
         "worker/template.py",
         "worker/loop.py",
+        "worker/lane_worker.py",
     ],
-    "queuepool.unix.originals.start_thread": ["steward/side_stores.py"],
+    "queuepool.unix.originals.start_thread": ["steward/side_stores.py", "worker/lane_worker.py"],
     # Of the modules that user code may have changed.
     "select.poll": ["unix/originals.py"],
     "select.select": ["unix/originals.py"],
@@ -234,12 +236,14 @@ def test_the_web_process_leads_to_no_store_and_no_handler():
     assert set() == {"stores", "settlement", "jobs", "worker", "steward", "cli"} & mine
 
 
-def test_nobody_starts_a_thread_but_a_steward_a_coroutine_that_pushes_and_a_flush_that_must_end():
+def test_nobody_starts_a_thread_but_a_steward_a_pushing_coroutine_a_flush_that_must_end_and_a_worker_of_many_jobs():
     threads = {"threading", "multiprocessing", "concurrent.futures", "_thread"}
     using = [where(path) for path in paths() if threads & imports(path)]
 
-    # An application's test may have threads of its own, and an event loop that its jobs cannot run on.
-    assert ["contrib/otel.py", "jobs/in_threads.py", "unix/originals.py"] == [
+    of_many_jobs = ["worker/lane_loop.py", "worker/lane_threads.py"]
+    # The log only asks in which thread it is. An application's test may have threads of its own, and an event loop that
+    # its jobs cannot run on.
+    assert ["contrib/otel.py", "jobs/in_threads.py", "log/captured.py", "unix/originals.py", *of_many_jobs] == [
         file for file in using if not file.startswith("testing/")
     ]
     assert "steward.side_stores" not in reached("master.loop")

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from queuepool.board.board import LEASE_MARGIN, Board, Killed, Role, Slot, State, next_deadline, overdue
+from queuepool.board.facts import Totals
+from queuepool.board.status import title
 from queuepool.master.children import Child, Children, Replacements
+from queuepool.master.service_manager import is_being_replaced
 
 GRACE = 1.0
 #: pids from here on are of other families
@@ -279,6 +282,16 @@ def test_a_worker_of_old_code_that_takes_no_more_jobs_is_told_to_stop_once_its_s
     add(1, 2)
 
     assert Replacements(spawn=[], retire=[elder]) == children.plan(target=1, generation=2)
+
+
+def test_a_worker_that_takes_no_more_jobs_counts_as_one_that_runs_them(children, add):
+    elder = drains(add(1)).slot
+    elder.generation = 1
+    successor = add(1, 2).slot
+    successor.number, successor.generation = 1, 2
+
+    assert " busy=1 " in title("default", State.RUNNING, [elder, successor], Totals())
+    assert not is_being_replaced(2, 1, [elder, successor])
 
 
 def test_a_smaller_pool_lets_the_highest_numbers_go(children, add):

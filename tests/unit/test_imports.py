@@ -50,6 +50,14 @@ def test_metrics_cost_those_who_read_none_nothing():
     assert not {"prometheus_client", "http.server", "queuepool.metrics.server"} & loaded
 
 
+def test_jobs_side_by_side_cost_a_worker_that_runs_one_at_a_time_no_module():
+    loaded = loaded_by("import queuepool.pool.start, queuepool.pool.processes, queuepool.pool.worker_process")
+
+    ours = {name.removeprefix("queuepool.worker.") for name in loaded if name.startswith("queuepool.worker.")}
+    assert "slot_writer" in ours
+    assert not {name for name in ours if name.startswith("lane_")} | ({"deadlines", "stepped"} & ours)
+
+
 def test_a_queue_in_one_database_loads_no_other_databases_dialect(tmp_path):
     lines = f"from queuepool import connect\nconnect('sqlite:///{tmp_path}/queuepool.db').push('a', unique_id='b')"
     loaded = loaded_by(f"import os\nos.chdir({str(tmp_path)!r})\n{lines}")

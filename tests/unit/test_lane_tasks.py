@@ -8,15 +8,18 @@ import gc
 from array import array
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from queuepool.board.lanes import ON_CPU
+from queuepool.board.lane_layout import ON_CPU
 from queuepool.worker.lane_tasks import LaneTasks, make_task
 from tests.support.loops import LOOPS
 
-WORDS = array("q", bytes(64))
+WORDS, REALS = array("q", bytes(64)), array("d", bytes(64))
+#: as much of a slot's lanes as a step writes to
+LANES: Any = SimpleNamespace(wholes=WORDS, reals=REALS)
 Run = Callable[[Awaitable[object]], object]
 #: seconds that nothing here takes
 _LONG = 60.0
@@ -31,7 +34,7 @@ def run(request):
 
 
 def lane(number: int = 0) -> LaneTasks:
-    return LaneTasks(WORDS, number)
+    return LaneTasks(LANES, number)
 
 
 def begun(tasks: LaneTasks, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:

@@ -13,24 +13,14 @@ from hypothesis import strategies as st
 
 from queuepool.board.board import Board, Role, Slot, next_deadline
 from queuepool.board.held_jobs import Stage
-from queuepool.board.lanes import (
-    INLINE,
-    MOST_LANES,
-    ON_CPU,
-    HeldLane,
-    LaneJobs,
-    LaneOrder,
-    Lanes,
-    LaneWriter,
-    _LanePage,
-    lanes_in,
-    lanes_size,
-)
+from queuepool.board.lane_layout import INLINE, MOST_LANES, ON_CPU, LanePage, lanes_in, lanes_size
+from queuepool.board.lane_writer import LaneJobs, LaneWriter
+from queuepool.board.lanes import HeldLane, LaneOrder, Lanes
 from queuepool.board.record import Field
 from queuepool.board.shared_file import SharedFile
 from queuepool.payload.lease import Lease, LeaseRow
 
-MAIL = LaneJobs('{"tries":3}', "app.mail", track=60.0, row=7)
+MAIL = LaneJobs('{"tries":3}', "app.mail", track=60.0)
 LEASE = Lease("high", b'{"id":"a"}', 5)
 
 
@@ -77,10 +67,10 @@ def begin(writer: LaneWriter, lane: int, job_id: str = "a", jobs: LaneJobs = MAI
 
 def test_lanes_of_another_layout_have_another_magic(board):
     """As of slots (``test_board.py``): if this fails, raise the magic's last number."""
-    layout = [(name, field.offset, field.size) for name, field in vars(_LanePage).items() if isinstance(field, Field)]
+    layout = [(name, field.offset, field.size) for name, field in vars(LanePage).items() if isinstance(field, Field)]
     sizes = INLINE, lanes_size(1), lanes_size(1000)
 
-    assert (0x71756575_00000009, 1083346804) == (board.header.magic, zlib.crc32(repr((layout, sizes)).encode()))
+    assert (0x71756575_00000009, 1063106473) == (board.header.magic, zlib.crc32(repr((layout, sizes)).encode()))
 
 
 def test_a_board_without_lanes_is_as_it_was(tmp_path):
@@ -183,7 +173,7 @@ def test_a_job_that_runs_has_all_facts(lanes, writer):
     writer.progress(1, 0.5, "rows")
 
     expected = HeldLane(
-        1, 1, LEASE, Stage.RUNNING, MAIL.policy, "app.mail", "a", 2, 1e9, 160.0, 60.0, 0.5, "rows", row=7
+        1, 1, LEASE, Stage.RUNNING, MAIL.policy, "app.mail", "a", 2, 1e9, 160.0, 60.0, 0.5, "rows", lease_end=190.0
     )
     assert [expected] == lanes.held()
 
@@ -200,8 +190,8 @@ def test_the_next_job_of_a_lane_has_nothing_of_the_last_one(lanes, writer):
 
     assert [0.0] == said
     assert [HeldLane(1, 2, Lease("low", b"{}"), Stage.RESERVED)] == reserved
-    assert [("app.other", "b", "{}", 0.0, None, "", 0)] == [
-        (one.job, one.job_id, one.policy, one.track, one.progress, one.note, one.row) for one in lanes.held()
+    assert [("app.other", "b", "{}", 0.0, None, "", False)] == [
+        (one.job, one.job_id, one.policy, one.track, one.progress, one.note, one.counted) for one in lanes.held()
     ]
 
 
@@ -358,7 +348,7 @@ def test_an_order_is_to_the_job_that_had_this_turn_alone(lanes, writer):
     assert [(2, LaneOrder.LOST)] == lanes.orders()
 
 
-@pytest.mark.parametrize(("word", "lane"), [(0, None), (1, 0), (3, 2), (4, None), (-1, None), (2**62, None)])
+@pytest.mark.parametrize(("word", "lane"), [(0, None), (1, 0), (3, 2), (4, 3), (5, None), (-1, None), (2**62, None)])
 def test_the_word_names_a_lane_that_there_is(lanes, word, lane):
     lanes.wholes[ON_CPU] = word
 
@@ -393,7 +383,7 @@ def test_whatever_lanes_hold_they_can_be_read(tmp_path_factory, raw, fill, seed)
     for lane in range(3):
         lanes.mark(lane, Stage.RUNNING)
 
-    assert all(0 <= one.attempt < 2**48 and one.row >= 0 and one.since < float("inf") for one in lanes.held())
+    assert all(0 <= one.attempt < 2**48 and one.since < float("inf") for one in lanes.held())
     assert lanes.on_cpu in (None, 0, 1, 2)
     assert next_deadline(slot, 1.0) == next_deadline(slot, 1.0)  # a number
     assert [order for _, order in lanes.orders()] == [LaneOrder(order) for _, order in lanes.orders()]

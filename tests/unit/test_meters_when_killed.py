@@ -100,12 +100,12 @@ def bury(board, stores: int) -> bool:
     """What the steward does of a dead worker, until it is killed after so many stores; whether it came to the end."""
     slot, life = board.slots[0], itertools.count(stores, -1)
     slot.status, slot.dead = signal.SIGKILL, 1
-    held, death = slot.hand.held(), Death(board, slot, slot.incarnation)
+    held, death = slot.hand.held(), Death(board, slot, slot.incarnation, grace=1.0)
     for name in ("words", "reals"):
         setattr(death._meters, name, Words(getattr(death._meters, name), life))
     try:
         if held[0].stage == Stage.RUNNING:
-            death.intends(layout.RELEASED + layout.AS_LOST)
+            death.ends(held[0], layout.RELEASED + layout.AS_LOST)
             mark(slot, Stage.SETTLED, life)
         death.count(held)
     except Killed:

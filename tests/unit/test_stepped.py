@@ -10,16 +10,20 @@ import sys
 import traceback
 from array import array
 from collections.abc import Callable, Coroutine
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from queuepool.board.board import Board
-from queuepool.board.lanes import ON_CPU, Lanes
+from queuepool.board.lane_layout import ON_CPU
+from queuepool.board.lanes import Lanes
 from queuepool.worker.stepped import Stepped
 from tests.support.loops import LOOPS, Loop
 
-WORDS = array("q", bytes(64))
+WORDS, REALS = array("q", bytes(64)), array("d", bytes(64))
+#: as much of a slot's lanes as a step writes to
+LANES: Any = SimpleNamespace(wholes=WORDS, reals=REALS)
 
 
 @pytest.fixture(params=LOOPS)
@@ -30,7 +34,7 @@ def loop(request):
 
 
 def stepped(coroutine: Coroutine[Any, Any, Any], lane: int = 0) -> Stepped:
-    return Stepped(coroutine, WORDS, lane)
+    return Stepped(coroutine, LANES, lane)
 
 
 def ran(loop: Loop, coroutine: Coroutine[Any, Any, Any], lane: int = 0) -> object:
@@ -177,9 +181,9 @@ def test_a_process_that_dies_in_a_step_has_left_the_lane_on_the_board(tmp_path):
         try:
             mapped = lanes_of(Board.open(board.path, write=True).mapped())
             fresh = asyncio.new_event_loop()
-            other = fresh.create_task(Stepped(asyncio.sleep(60), mapped.wholes, 0))
+            other = fresh.create_task(Stepped(asyncio.sleep(60), mapped, 0))
             fresh.call_later(60, other.cancel)
-            fresh.run_until_complete(fresh.create_task(Stepped(dies(), mapped.wholes, 2)))
+            fresh.run_until_complete(fresh.create_task(Stepped(dies(), mapped, 2)))
         finally:
             os._exit(1)
     _, status = os.waitpid(pid, 0)
@@ -191,9 +195,11 @@ def test_a_process_that_dies_in_a_step_has_left_the_lane_on_the_board(tmp_path):
 _FORKS = """
 import asyncio, os, sys
 from array import array
+from types import SimpleNamespace
 from queuepool.worker.stepped import Stepped, end_copies
 
 words, copies = array("q", bytes(64)), []
+lanes = SimpleNamespace(wholes=words, reals=array("d", bytes(64)))
 end_copies()
 
 async def job(way):
@@ -208,8 +214,8 @@ async def job(way):
     await asyncio.sleep(0)
 
 async def test():
-    neighbour = asyncio.create_task(Stepped(asyncio.sleep(0.01), words, 1))
-    await asyncio.create_task(Stepped(job(sys.argv[1]), words, 0))
+    neighbour = asyncio.create_task(Stepped(asyncio.sleep(0.01), lanes, 1))
+    await asyncio.create_task(Stepped(job(sys.argv[1]), lanes, 0))
     await neighbour
     print(os.waitstatus_to_exitcode(os.waitpid(copies[0], 0)[1]), words[0], flush=True)
 

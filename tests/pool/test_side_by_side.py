@@ -1,0 +1,398 @@
+"""Many coroutine jobs at once in one worker: each ends as it would alone, whatever its neighbours do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.eventually import eventually
+from tests.support.meters import counts_in
+from tests.support.pools import Site
+from tests.support.redis_server import PREFIX
+
+BESIDE = ("--workers", "1", "--concurrency", "10", "--modules", "tests.support.besideapp")
+
+
+def push(site: Site, mode: str, **data: Any) -> str:
+    return site.push(mode, name="beside", **data)
+
+
+def neighbour(site: Site) -> None:
+    """A job that runs until ``ends``."""
+    push(site, "until", gate=str(site.path / "gate"), tag="neighbour", maxTries=1)
+
+
+def goes_on(site: Site) -> None:
+    """The neighbour runs, in its first attempt, and ends when it is told to."""
+    (site.path / "gate").touch()
+    eventually(lambda: site.trail(event="end", tag="neighbour"))
+    assert 1 == len(site.trail(event="start", tag="neighbour"))
+    assert 1 == len({line["pid"] for line in site.trail()})
+
+
+def only_failure(site: Site) -> Any:
+    return eventually(site.queue.stores.failed.page)[0]
+
+
+def asked(site: Site, pool: Any, verb: str, *flags: str) -> str:
+    return site.run(verb, *site.where, "--runtime-dir", pool.runtime, *flags).stdout
+
+
+def test_as_many_as_the_concurrency_says_run_at_once(site):
+    for _ in range(20):
+        push(site, "together", number=20)
+    with site.pool(*BESIDE[:3], "20", *BESIDE[4:]):
+        eventually(lambda: 20 == len(site.trail(event="end")))
+        eventually(lambda: 0 == site.queue.size())
+
+    assert 1 == len({line["pid"] for line in site.trail(event="start")})
+
+
+def test_and_no_more_than_that(site):
+    for _ in range(15):
+        push(site, "until", gate=str(site.path / "gate"))
+    with site.pool(*BESIDE):
+        eventually(lambda: 10 == len(site.trail(event="start")))
+        push(site, "ok")
+        (site.path / "gate").touch()
+        eventually(lambda: 16 == len(site.trail(event="end")))
+
+    lines = [line["event"] for line in site.trail() if line["event"] in ("start", "left")]
+    running = [lines[:end].count("start") - lines[:end].count("left") for end in range(len(lines))]
+    assert 10 == max(running)
+
+
+def test_a_job_past_its_deadline_is_cancelled_and_cleans_up_and_is_tried_again(site):
+    neighbour(site)
+    push(site, "sleep", seconds=60, timeout=0.3, maxTries=2)
+    with site.pool(*BESIDE) as pool:
+        record = only_failure(site)
+        goes_on(site)
+
+    assert [1, 2] == [line["attempt"] for line in site.trail(event="start", mode="sleep")]
+    assert 2 == len(site.trail(event="left", mode="sleep"))
+    assert "JobTimedOut" in record.exception
+    assert "besideapp.py" in record.exception
+    eventually(lambda: site.trail(event="after_failed", error="JobTimedOut"))
+    assert "signal 14" not in pool.log()
+
+
+def test_the_tasks_that_it_awaits_are_cancelled_with_it(site):
+    neighbour(site)
+    push(site, "until", gate=str(site.path / "gate"), timeout=0.2)  # whose timer ends the other one, too
+    push(site, "await_another", timeout=0.2, maxTries=1)
+    with site.pool(*BESIDE):
+        eventually(lambda: 2 == len(site.trail(event="cancelled")))
+        eventually(lambda: site.trail(event="left", mode="await_another"))
+        goes_on(site)
+
+
+def test_fail_on_timeout_ends_a_job_that_has_tries_left(site):
+    push(site, "sleep", seconds=60, timeout=0.3, maxTries=5, failOnTimeout=True)
+    with site.pool(*BESIDE):
+        only_failure(site)
+
+    assert 1 == len(site.trail(event="start"))
+
+
+def test_a_timeout_counts_as_an_exception(site):
+    push(site, "sleep", seconds=60, timeout=0.2, maxTries=9, maxExceptions=2)
+    with site.pool(*BESIDE):
+        only_failure(site)
+
+    assert 2 == len(site.trail(event="start"))
+
+
+def test_a_timeout_is_not_what_retry_on_excludes(site):
+    site.queue.push("picky", options={"timeout": 0.2, "maxTries": 2})
+    with site.pool(*BESIDE):
+        record = only_failure(site)
+
+    assert 2 == len(site.trail(event="start"))
+    assert "JobTimedOut" in record.exception
+
+
+def test_a_job_without_a_timeout_runs_on_beside_those_that_have_one(site):
+    push(site, "until", gate=str(site.path / "gate"), tag="neighbour", timeout=0)
+    push(site, "sleep", seconds=60, timeout=0.3, maxTries=1)
+    with site.pool(*BESIDE):
+        only_failure(site)
+        goes_on(site)
+
+
+def test_a_soft_timeout_is_raised_in_its_job_alone(site):
+    neighbour(site)
+    site.queue.push("soft", options={"maxTries": 1})
+    with site.pool(*BESIDE):
+        record = only_failure(site)
+        goes_on(site)
+
+    assert "SoftTimeout" in record.exception
+
+
+def test_a_plain_function_that_has_returned_is_done_although_its_soft_timeout_has_passed(site):
+    site.queue.push("soft_plain")
+    with site.pool(*BESIDE):
+        eventually(lambda: site.trail(event="end", mode="soft_plain"))
+        eventually(lambda: 0 == site.queue.size())
+
+    assert 0 == site.queue.stores.failed.count()
+
+
+def test_plain_functions_run_in_threads_at_the_same_time(site):
+    neighbour(site)
+    for _ in range(5):
+        site.push("until", gate=str(site.path / "plain"), tag="plain")
+    with site.pool(*BESIDE):
+        eventually(lambda: 5 == len(site.trail(event="start", tag="plain")))
+        (site.path / "plain").touch()
+        eventually(lambda: 5 == len(site.trail(event="end", tag="plain")))
+        goes_on(site)
+
+
+@pytest.mark.parametrize(
+    ("mode", "error"),
+    [
+        ("raise", "ValueError"),
+        ("sys_exit", "SystemExit"),
+        ("recurse", "RecursionError"),
+        ("run_another", "RuntimeError"),
+        ("close_the_loop", "RuntimeError"),
+        ("cancel_all", "CancelledError"),
+    ],
+)
+def test_what_a_job_raises_ends_that_job_alone(site, mode, error):
+    neighbour(site)
+    push(site, mode, maxTries=2)
+    with site.pool(*BESIDE):
+        record = only_failure(site)
+        eventually(lambda: site.trail(event="after_failed", mode=mode, error=error))
+        goes_on(site)
+
+    assert [1, 2] == [line["attempt"] for line in site.trail(event="start", mode=mode)]
+    assert error in record.exception
+
+
+@pytest.mark.parametrize("mode", ["stop_the_loop", "callback", "child"])
+def test_what_a_job_does_to_the_loop_harms_nobody(site, mode):
+    neighbour(site)
+    push(site, mode, maxTries=1)
+    with site.pool(*BESIDE):
+        eventually(lambda: site.trail(event="end", mode=mode))
+        goes_on(site)
+
+    assert 0 == site.queue.stores.failed.count()
+    assert [-15] * (mode == "child") == [line["code"] for line in site.trail(event="child")]
+
+
+def test_a_child_that_a_job_forks_and_that_returns_into_it_goes_no_further(site):
+    neighbour(site)
+    push(site, "fork", maxTries=1)
+    with site.pool(*BESIDE):
+        eventually(lambda: site.trail(event="end", mode="fork"))
+        (site.path / "gate").touch()
+        eventually(lambda: site.trail(event="end", tag="neighbour"))
+        eventually(lambda: 0 == site.queue.size())
+
+    assert 1 == len(site.trail(event="end", tag="neighbour"))
+    assert 0 == site.queue.stores.failed.count()
+
+
+@pytest.mark.parametrize(("work", "told"), [("go_on", 1), ("quit", 0), ("refuse", 1)])
+def test_tasks_that_a_job_leaves_are_its_own(site, work, told):
+    neighbour(site)
+    push(site, "leave", work=work, timeout=2, maxTries=1)
+    with site.pool(*BESIDE) as pool:
+        eventually(lambda: site.trail(event="after_succeeded", mode="leave"))
+        goes_on(site)
+        eventually(lambda: 0 == site.queue.size())
+
+    assert told == pool.log().count("tasks left behind")
+    assert 0 == site.queue.stores.failed.count()
+
+
+@pytest.mark.parametrize(("how", "starts", "failures"), [("release", [1, 2], 0), ("fail", [1], 1), ("delete", [1], 0)])
+def test_a_job_decides_how_its_attempt_ends(site, how, starts, failures):
+    push(site, "decide", how=how, maxTries=3)
+    with site.pool(*BESIDE):
+        eventually(lambda: len(starts) == len(site.trail(event="end")) and 0 == site.queue.size())
+        assert failures == site.queue.stores.failed.count()
+
+    assert starts == [line["attempt"] for line in site.trail(event="start")]
+
+
+def test_each_hook_belongs_to_its_job(site):
+    ids = {push(site, "raise", tag=str(number), maxTries=1): str(number) for number in range(10)}
+    with site.pool(*BESIDE):
+        hooks = eventually(lambda: len(found := site.trail(event="after_failed")) == 10 and found)
+
+    assert ids == {line["id"]: line["tag"] for line in hooks}
+
+
+def test_the_hook_of_the_last_job_has_its_time_before_the_worker_leaves(site):
+    push(site, "raise", maxTries=1)
+    with site.pool(*BESIDE, "--max-jobs", "1"):
+        eventually(lambda: site.trail(event="after_failed"))
+
+
+def test_a_hook_that_outlasts_the_deadline_does_not_fail_its_job(site):
+    push(site, "ok", hook=60, timeout=0.5, maxTries=1)
+    with site.pool(*BESIDE):
+        eventually(lambda: 0 == site.queue.size() and site.trail(event="end"))
+
+    assert 0 == site.queue.stores.failed.count()
+
+
+def test_errors_count_under_the_names_of_their_jobs(site):
+    for number in range(5):
+        push(site, "raise", maxTries=1)
+        push(site, "ok", tag=str(number))
+        site.push("raise", maxTries=1)
+    with site.pool(*BESIDE) as pool:
+        eventually(lambda: 10 == site.queue.stores.failed.count())
+
+        expected = {("beside", "ValueError"): 5, ("do", "ValueError"): 5}
+        eventually(lambda: expected == dict(counts_in(Path(pool.runtime)).errors))
+
+
+def test_a_unique_job_is_unlocked_at_its_end(site):
+    gate = str(site.path / "gate")
+    assert site.queue.push("once", {"gate": gate})
+    with site.pool(*BESIDE):
+        eventually(lambda: site.trail(event="start", mode="once"))
+        (site.path / "gate").touch()
+        eventually(lambda: 0 == site.queue.size())
+
+
+def test_those_who_follow_a_job_see_its_progress_and_its_result(site):
+    job_id = site.queue.push("tracked", {"gate": str(site.path / "gate")})
+    with site.pool(*BESIDE) as pool:
+        eventually(lambda: "half" in asked(site, pool, "status", "--json"))
+        assert "1 of 1 workers busy" in asked(site, pool, "top", "--once")
+        (site.path / "gate").touch()
+        eventually(lambda: "42" in site.run("job", *site.where, job_id, check=False).stdout)
+
+
+def test_status_and_titles_show_all_that_run(site):
+    for number in range(4):
+        push(site, "until", gate=str(site.path / "gate"), tag=str(number))
+    with site.pool(*BESIDE) as pool:
+        eventually(lambda: 4 == len(site.trail(event="start")))
+        shown = json.loads(asked(site, pool, "status", "--json"))
+        eventually(lambda: any("jobs=4/10" in title for title in pool.titles().values()))
+        (site.path / "gate").touch()
+        eventually(lambda: 4 == len(site.trail(event="end")))
+
+    assert "beside" in json.dumps(shown)
+
+
+def test_what_cannot_be_a_job_is_quarantined_and_the_others_run(site, server):
+    key = f"{PREFIX}queues:default"
+    neighbour(site)
+    with site.pool(*BESIDE):
+        eventually(lambda: site.trail(event="start"))
+        server.rpush(key, b"no job", b"[1, 2]")
+        server.rpush(f"{key}:notify", 1, 1)
+        push(site, "ok")
+        eventually(lambda: site.trail(event="end", mode="ok"))
+        eventually(lambda: 2 == len([*site.queue.stores.records.quarantined("default")]))
+        goes_on(site)
+
+
+def test_a_job_that_nobody_knows_is_retried_and_fails_as_ever(site):
+    neighbour(site)
+    site.queue.push("nobody", {}, options={"maxTries": 1})
+    with site.pool(*BESIDE):
+        record = only_failure(site)
+        goes_on(site)
+
+    assert "nobody" in record.exception
+
+
+def test_payloads_larger_than_a_lane_run(site):
+    neighbour(site)
+    for number in range(5):
+        push(site, "ok", tag=f"{number}", filler="x" * 50_000)
+    with site.pool(*BESIDE):
+        eventually(lambda: 5 == len(site.trail(event="end", mode="ok")))
+        goes_on(site)
+
+
+def test_long_jobs_keep_their_leases(site):
+    for _ in range(5):
+        push(site, "sleep", seconds=6)
+    with site.pool(*BESIDE, config="[connection]\nretry_after = 2\n"):
+        eventually(lambda: 5 == len(site.trail(event="end")))
+        eventually(lambda: 0 == site.queue.size())
+
+    assert 5 == len(site.trail(event="start"))
+
+
+def test_a_job_whose_lease_is_lost_is_told_to_end_and_is_not_settled(site, server):
+    neighbour(site)
+    with site.pool(*BESIDE, config="[connection]\nretry_after = 3\n") as pool:
+        eventually(lambda: site.trail(event="start", tag="neighbour"))
+        push(site, "sleep", seconds=60, tag="lost", timeout=0)
+        eventually(lambda: site.trail(event="start", tag="lost"))
+        reserved = f"{PREFIX}queues:default:reserved"
+        [lost] = [one for one in server.zrange(reserved, 0, -1) if b"seconds" in one]
+        server.zrem(reserved, lost)
+        eventually(lambda: site.trail(event="left", tag="lost"))
+        eventually(lambda: "lease" in pool.log())
+        goes_on(site)
+
+    assert [] == site.trail(event="end", tag="lost")
+    assert 0 == site.queue.stores.failed.count()
+
+
+@pytest.mark.parametrize("flags", [("--preload",), ("--reserve-ahead", "5"), ("--rest", "1")])
+def test_what_contradicts_it_is_refused_in_one_line(site, flags):
+    ended = site.run("start", *site.flags(*BESIDE, *flags), "--runtime-dir", str(site.path / "run"), check=False)
+
+    assert 0 != ended.returncode
+    assert 1 == len(ended.stderr.strip().splitlines())
+    assert "concurrency" in ended.stderr
+
+
+@pytest.mark.parametrize("verb", ["work", "listen"])
+def test_a_lone_worker_has_no_concurrency(site, verb):
+    ended = site.run(verb, *site.flags(*BESIDE[2:]), check=False)
+
+    assert 0 != ended.returncode
+    assert "concurrency" in ended.stderr
+
+
+PRINTS = """
+import asyncio
+from queuepool import around, current, job
+from tests.support.poolapp import note
+
+@around
+def surrounds(running):
+    note(event="entered", id=running.id, seen=current().id)
+    try:
+        yield
+    finally:
+        note(event="has left", id=running.id, seen=current().id)
+
+@job("prints")
+async def prints(word):
+    print(f"begin {word} ", end="")
+    await asyncio.sleep(0.1)
+    print(f"end {word}")
+"""
+
+
+def test_what_a_job_prints_and_what_surrounds_it_is_its_own(site):
+    (site.path / "printing.py").write_text(PRINTS)
+    ids = {site.queue.push("prints", {"word": word}): word for word in ("one", "two", "three")}
+    with site.pool(*BESIDE[:5], "printing") as pool:
+        eventually(lambda: 3 == len(site.trail(event="has left")))
+        eventually(lambda: 0 == site.queue.size())
+
+    for job_id, word in ids.items():
+        assert [job_id] * 2 == [line["seen"] for line in site.trail(id=job_id)]
+        assert any(job_id in line and f"begin {word} end {word}" in line for line in pool.log().splitlines())

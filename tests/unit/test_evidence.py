@@ -1,0 +1,50 @@
+"""What a dead worker's board says of its death, where it ran several jobs at once."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from queuepool.board.board import Board, Role, Slot
+from queuepool.board.lane_writer import LaneJobs, LaneWriter
+from queuepool.payload.lease import Lease
+from queuepool.steward.culprits import Cause, Charge, culprits_of
+from queuepool.steward.evidence import evidence_of
+
+_THREAD = 'Thread 0x00007f0000000001 (most recent call first):\n  File "jobs.py", line 5 in run\n'
+_CRASH = "Fatal Python error: Segmentation fault\n\nCurrent thread 0x00007f0000000002 (most recent call first):\n"
+
+
+@pytest.fixture
+def slot(tmp_path: Path) -> Slot:
+    """Of a worker with two jobs, of which one was told to end at its deadline, half a second ago."""
+    board = Board.create(tmp_path / "board.1-1", capacity=1, lanes=2).mapped()
+    slot = board.slots[0]
+    slot.begin(Role.WORKER, 1, 1)
+    writer, now = LaneWriter(slot.lanes), time.monotonic()
+    for lane, deadline in enumerate((now - 0.5, now + 60.0)):
+        writer.take(lane, Lease("default", b"{}", 1), now + 90.0)
+        writer.begins(lane, LaneJobs("{}", "Job"), job_id=str(lane), attempt=1, since=time.time(), deadline=deadline)
+    writer.told(0)
+    writer.free_for(0.4)
+    return slot
+
+
+def test_a_crash_while_the_alarm_wrote_the_stacks_is_the_alarms(slot):
+    status = int(signal.SIGSEGV)
+    within = evidence_of(slot, -signal.SIGSEGV, status, f"{_THREAD}  File {_CRASH}", grace=0.5)
+
+    assert Cause.DEADLINE == within.cause
+    assert ({0: Charge.LATE}, {1}) == (culprits_of(within).charged, culprits_of(within).innocent)
+    assert Cause.FAULT == evidence_of(slot, -signal.SIGSEGV, status, f"{_CRASH}{_THREAD}", grace=0.5).cause
+
+
+def test_how_long_a_job_may_take_to_end_is_a_matter_of_the_pools_grace(slot):
+    def charged(grace: float):
+        return culprits_of(evidence_of(slot, -signal.SIGALRM, int(signal.SIGALRM), _THREAD, grace)).charged
+
+    assert {0: Charge.LATE} == charged(0.5)
+    assert {} == charged(2.0)
