@@ -322,10 +322,12 @@ class LaneRunner(Runner):
         # In no job's lane: nobody answers for it.
         task = self.hooks[id(job)] = asyncio.Task(Stepped(hook(), lanes, lanes.count), loop=loop, context=context)
         limit = loop.call_later(timeout, task.cancel) if timeout else None
-        task.add_done_callback(partial(self._hook_ended, job, limit))
+        task.add_done_callback(partial(self._hook_ended, job, limit), context=context)
 
     def _hook_ended(self, job: Current, limit: asyncio.TimerHandle | None, task: asyncio.Task[Any]) -> None:
         if limit:
             limit.cancel()
+        if INCOMPLETE:
+            log_incomplete_here()
         del self.hooks[id(job)]
         self._loop.bell.ring()

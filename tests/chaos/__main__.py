@@ -1,6 +1,6 @@
-"""``scripts/chaos [--store STORE] [--other STORE] [--hosts 2] [--seconds N] [--seed S] [--only NEMESIS] [--keep]``.
+"""``scripts/chaos [--store STORE] [--other STORE] [--hosts 2] [--lanes [N]] [--seconds N] [--seed S] [--only X]``.
 
-``--check LEDGER`` rules on the ledger of an earlier run.
+``--keep`` leaves its directory, ``--check LEDGER`` rules on the ledger of an earlier run.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ def main() -> int:
         seconds=options.seconds,
         seed=options.seed,
         only=tuple(options.only),
+        lanes=options.lanes,
     )
     stores = " and ".join(filter(None, (options.store, options.other)))
     sys.stdout.write(f"chaos: {stores}, {options.seconds:g} s, seed {options.seed}, in {folder}\n")
@@ -68,6 +69,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--store", choices=NAMES, default="redis", help="what holds the jobs [redis]")
     parser.add_argument("--other", choices=NAMES, default="", help="what holds failed jobs and control keys [the same]")
     parser.add_argument("--hosts", type=int, choices=(1, 2), default=1, help="2: each pool in a network of its own")
+    parser.add_argument(
+        "--lanes", type=int, nargs="?", const=20, default=0, metavar="N", help="one more pool, N jobs in each worker"
+    )
     parser.add_argument("--seconds", type=float, default=60.0, help="how long the nemesis is at work [60]")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="the order of faults [random]")
     parser.add_argument("--only", action="append", default=[], metavar="NEMESIS", help="this one; may be repeated")

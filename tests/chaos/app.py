@@ -16,6 +16,7 @@ from queuepool.events import WorkerStarting
 from queuepool.jobs.current_job import Current
 from tests.chaos import async_soft_modes
 from tests.chaos.async_modes import ASYNC
+from tests.chaos.lane_modes import IN_LANES, IN_THREADS
 from tests.chaos.modes import MODES
 from tests.chaos.overruns import OVERRUN
 from tests.chaos.own_ledger import LEDGER
@@ -80,6 +81,32 @@ async def soft_loop(m: str, timeout: float = 0.0, grace: float = 0.0) -> None:
     await async_soft_modes.act(m, me.attempts, LEDGER, _began)
 
 
+@job("Chaos@wide")
+async def wide(m: str, timeout: float, **options: float) -> None:
+    """As ``run``, beside others on the worker's loop."""
+    me = _begun_beside(m, timeout)
+    try:
+        await IN_LANES[m](me.attempts, LEDGER, **options)
+    except BaseException:  # at its deadline, on a busy machine any
+        LEDGER.attempt("die", me.id, me.attempts)
+        raise
+    LEDGER.attempt("finish", me.id, me.attempts)
+
+
+@job("Chaos@thread")
+def in_a_thread(m: str, timeout: float, **options: float) -> None:
+    """As ``wide``, in a thread."""
+    me = _begun_beside(m, timeout)
+    IN_THREADS[m](me.attempts, LEDGER, **options)
+    LEDGER.attempt("finish", me.id, me.attempts)
+
+
+def _begun_beside(m: str, timeout: float) -> Current:
+    me, until = current(), time.monotonic_ns() + int(timeout * 1e9)
+    LEDGER.write("start", id=me.id, a=me.attempts, pid=os.getpid(), n=me.name, m=m, until=until)
+    return me
+
+
 def step(number: int, facts: dict[str, Any]) -> None:
     """As ``run``; its arguments are in one, as PHP's names of a job's settings are none of its arguments."""
     run(**facts)
@@ -94,4 +121,5 @@ def announce(event: WorkerStarting) -> None:
     """Tell the watcher that this worker is there: it writes down the moment of its death. And whose worker it is."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as watcher:
         watcher.sendto(b"%d" % os.getpid(), os.environ["CHAOS_WATCHER"])
-    LEDGER.write("worker", pid=os.getpid(), master=os.getppid())
+    lanes = {"lanes": int(os.environ["CHAOS_LANES"])} if "CHAOS_LANES" in os.environ else {}
+    LEDGER.write("worker", pid=os.getpid(), master=os.getppid(), **lanes)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tests.chaos.lane_modes import IN_THREADS
 from tests.chaos.ledger import Event
 from tests.chaos.tables import FAILED, FINISHED, INVOKED, Jobs, Stream, is_ours
 from tests.chaos.times import Times
@@ -23,6 +25,7 @@ _FEW_JOBS, _JOBS_SHARE = 20, 0.05
 #: nanoseconds by which a death may be seen late, if the harness did not cause it
 _SEEN_LATE = 100 * _MS
 _KILLED = "twice: killed between its last effect and its settlement"
+_BESIDE = "twice: done in a thread, while another job kept the loop until it ended their worker"
 _UNTOLD = {"kill_steward", "kill_master", "leave_now"}
 
 
@@ -53,7 +56,7 @@ class Odd:
 class Attempts:
     """Judges repeated starts of a job once all deaths are known: other processes write those, and late."""
 
-    EVENTS = ("start", "finish", "die", "ack", "release", "fail", "requeue", "stale", "undeleted")
+    EVENTS = ("run", "start", "finish", "die", "ack", "release", "fail", "requeue", "stale", "undeleted")
 
     def __init__(self, findings: Findings, jobs: Jobs, windows: Windows, times: Times) -> None:
         self._findings = findings
@@ -69,10 +72,18 @@ class Attempts:
         self._undeleted: set[tuple[str, int]] = set()
         #: the workers that died between a job's last effect and its settlement
         self._killed: set[int] = set()
+        #: jobs in threads, each with its worker; of how many in one worker the loop did not learn before that died
+        self._in_threads: set[tuple[str, int]] = set()
+        self._unlearned: Counter[int] = Counter()
+        self._lanes = 0
 
     def read(self, event: Event) -> None:
-        if not self._is_a_job(event):
-            return
+        if event["f"] == "run":
+            self._lanes = event.get("lanes", 0)
+        elif self._is_a_job(event):
+            self._read(event)
+
+    def _read(self, event: Event) -> None:
         stream, number = self._jobs.find(event["id"])
         if stream.is_retried:
             self._retried(stream, number, event["f"])
@@ -116,6 +127,8 @@ class Attempts:
     def _start(self, stream: Stream, number: int, event: Event) -> None:
         self._findings.count("starts")
         job, attempt, now = event["id"], event["a"], event["t"]
+        if event.get("m") in IN_THREADS:
+            self._in_threads.add((job, event["pid"]))
         if not stream.has(number, INVOKED):
             self._findings.violated("I2 invented", job)
         if stream.has(number, FAILED):
@@ -204,6 +217,8 @@ class Attempts:
             findings.excused(f"twice: in {board}", what)  # however it ended: nothing says what it had done
         elif loss := windows.loss(again.started, again.finished, again.again):
             findings.excused(f"twice: in {loss}", what)  # of several workers at once, so before their kills are counted
+        elif killed and killed < again.again and self._is_beside(again):
+            findings.excused(_BESIDE, what)
         elif killed and killed < again.again and killed - again.finished <= _UNSETTLED:
             self._killed.add(again.pid)
             findings.excused(_KILLED, what)
@@ -213,6 +228,13 @@ class Attempts:
             findings.excused(f"twice: in {excuse}", what)
         else:
             findings.violated("I5 done twice, unexplained", what)
+
+    def _is_beside(self, again: Again) -> bool:
+        """Whether it may be one of the neighbours, of which there are as many as lanes, of a worker's death."""
+        if (again.job, again.pid) not in self._in_threads:
+            return False
+        self._unlearned[again.pid] += 1
+        return self._unlearned[again.pid] <= self._lanes
 
     def _anew(self, again: Again) -> None:
         """The earlier start had not finished: its process must have been gone."""

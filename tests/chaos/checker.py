@@ -12,8 +12,11 @@ from tests.chaos.counted import Counted
 from tests.chaos.deaths import Deaths
 from tests.chaos.followed import Followed
 from tests.chaos.followers import Followers
+from tests.chaos.idle_lanes import IdleLanes
 from tests.chaos.innocents import Innocents
+from tests.chaos.lanes import Lanes
 from tests.chaos.ledger import Event, Torn
+from tests.chaos.neighbours import Neighbours
 from tests.chaos.order import Order
 from tests.chaos.outcomes import Outcomes
 from tests.chaos.outside import Outside
@@ -70,6 +73,8 @@ def check(history: Iterable[Event | Torn]) -> Findings:
     followers, followed = Followers(findings, jobs), Followed(findings, jobs)
     soft, counted = SoftTimeouts(findings, windows), Counted(findings)
     traced, alerts, pace = Traced(findings, windows), Alerts(findings, windows), Pace(findings)
+    lanes, neighbours, idle = Lanes(findings, windows), Neighbours(findings, windows), IdleLanes(findings, windows)
+    beside = lanes, neighbours, idle
     listeners: dict[str, list[Callable[[Event], None]]] = {}
     for part in (
         windows,
@@ -89,11 +94,13 @@ def check(history: Iterable[Event | Torn]) -> Findings:
         traced,
         alerts,
         pace,
+        *beside,
     ):
         for what in part.EVENTS:
             listeners.setdefault(what, []).append(part.read)
     _read(history, listeners, findings, jobs)
-    for part in (order, attempts, outcomes, followers, followed, times, soft, outside, counted, traced, alerts, pace):
+    parts = order, attempts, outcomes, followers, followed, times, soft, outside, counted, traced, alerts
+    for part in (*parts, *beside, pace):
         part.rule()
     return findings
 

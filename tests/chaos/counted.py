@@ -95,6 +95,8 @@ class Counted:
         self._dead: set[int] = set()
         #: workers with a job that has begun and not ended
         self._busy: set[int] = set()
+        #: those that run several at once, whatever ends: beside it one may have begun and not written that down
+        self._wide: set[int] = set()
         self._last: dict[str, dict[str, list[int]]] = {}
         self._final: list[Event] = []
 
@@ -103,6 +105,7 @@ class Counted:
             case "worker":
                 worker = self._worker[event["pid"]] = len(self._master) + 1
                 self._master[worker] = event["master"]
+                self._wide.update([worker] if event.get("lanes") else ())
             case "death":
                 self._dead.add(self._of(event))
             case "start":
@@ -139,7 +142,7 @@ class Counted:
                 starts[job] += count if worker in workers else 0
             unstarted = sum(self._unstarted[worker] for worker in workers)
             self._compare(event, starts, unstarted)
-            self._compare_all(event, starts.total(), unstarted + len(workers & self._dead - self._busy))
+            self._compare_all(event, starts.total(), unstarted + len(workers & self._dead - (self._busy - self._wide)))
 
     def _workers_of(self, master: int) -> set[int]:
         return {worker for worker, its_master in self._master.items() if its_master == master}

@@ -36,6 +36,8 @@ def tell_why(event: JobFailed) -> None:
 
 @on(JobProcessed, JobReleased, JobGivenBack, LeaseLost, JobTimedOut, JobLost)
 def tell(event: JobEvent) -> None:
+    if isinstance(event, JobTimedOut) and event.killed.is_cancelled:
+        return  # as of a job that raised: its hooks have run
     LEDGER.attempt(_WORDS[type(event)], event.job.id, event.job.attempt)
 
 

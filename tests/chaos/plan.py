@@ -8,6 +8,7 @@ from typing import Any
 from tests.chaos.async_modes import ASYNC
 from tests.chaos.async_soft_modes import ASYNC_SOFT
 from tests.chaos.boards import ON_BOARDS
+from tests.chaos.lane_modes import DEADLY, USUAL
 from tests.chaos.modes import MODES
 from tests.chaos.overruns import OVERRUN
 from tests.chaos.soft_modes import SOFT
@@ -73,6 +74,13 @@ class Plan:
     longer: float = 0.0
     #: whether the pools raise alerts
     alerts: bool = True
+    #: jobs that each worker of one more pool runs at once, and how many workers that has; 0 = there is no such pool
+    lanes: int = 0
+    wide: int = 2
+    #: pushes for it, of one or of many jobs; and of jobs that end their worker
+    beside: float = 3.0
+    deadly: float = 0.7
+    lane_modes: tuple[str, ...] = (*USUAL, *sorted(DEADLY))
 
 
 #: a worker on a database takes two or three times as long to become ready: killed at Redis' pace, none ever would

@@ -27,6 +27,7 @@ tries = 1
 memory = 0
 preload = {preload}
 reserve_ahead = {ahead}
+concurrency = {lanes}
 log = {folder}/{name}.log
 runtime_dir = {run}
 
@@ -58,6 +59,7 @@ class Pool:
             "run": folder / "run",
             "modules": "tests.chaos.app",
             "listeners": "tests.chaos.listeners",
+            "lanes": 1,
         } | settings
         settings["alerts"] = SECTION if settings.get("alerts") else ""
         settings["locks"] = settings["url"] if settings["other"] else ""  # else they would be with the control keys

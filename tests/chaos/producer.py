@@ -22,18 +22,21 @@ from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import Envelope, encode
 from queuepool.settlement.states import pushed
 from queuepool.stores.contract import NewJob
-from tests.chaos import alerts, steps
+from tests.chaos import alerts, lane_modes, lanes, steps
 from tests.chaos.async_modes import ASYNC
 from tests.chaos.async_soft_modes import ASYNC_SOFT
 from tests.chaos.overruns import OVERRUN, ROBBERS
 from tests.chaos.own_ledger import LEDGER
 from tests.chaos.producer_settings import ProducerSettings
 from tests.chaos.soft_modes import SOFT
+from tests.chaos.world import WIDE
 
 #: the share of naps that are long
 _LONG = 0.01
 #: seconds for a job that comes to its end by itself
 _ENOUGH = 20.0
+#: likewise, for one that blocks nobody for long
+_SHORT = 0.8
 #: one in this many tiny jobs takes longer, if any does
 _LONGER = 20
 
@@ -46,8 +49,9 @@ class Producer:
         about = {"control_url": settings.other, "lock_url": settings.url} if settings.other else {}  # as of the pools
         self._queue = Queue(ConnectionSettings(url=settings.url, prefix=settings.prefix, block_for=1.0, **about))
         self._chance = random.Random(settings.seed)
-        self._next = {"t": 0, settings.stream: 0, "r": 0, steps.STREAM: 0, alerts.POISON: 0}
-        self._due = dict.fromkeys(("naps", "delayed", "hostile", "refused", "steps"), time.monotonic())
+        self._next = {"t": 0, settings.stream: 0, "r": 0, steps.STREAM: 0, lanes.STREAM: 0, alerts.POISON: 0}
+        kinds = ("naps", "delayed", "hostile", "refused", "steps", *(("beside", "deadly") if settings.lanes else ()))
+        self._due = dict.fromkeys(kinds, time.monotonic())
         self._began = time.monotonic()
         self._bursting = True
         self._acknowledged = 0
@@ -128,6 +132,27 @@ class Producer:
         job = NewJob(raw, state)
         self._noted(steps.STREAM, steps.QUEUE, 1, 0.0, lambda store: store.push(steps.QUEUE, [job], 0.0, lock))
 
+    def _beside(self) -> None:
+        """Sometimes more than there are lanes. Some have deadlines that they reach only if another one blocks them."""
+        modes = [mode for mode in self._settings.lane_modes if mode not in lane_modes.DEADLY]
+        count = self._chance.choice((1, 5, 2 * self._settings.lanes)) if modes else 0
+        by_timeout: dict[float, list[Any]] = {}
+        for mode in self._chance.choices(modes or [""], k=count):
+            quick = mode in lane_modes.LATE
+            timeout = self._settings.timeout if quick else self._chance.choice((_SHORT, _ENOUGH))
+            nap = {"seconds": round(self._chance.uniform(0.02, _SHORT / 4), 3)} if "nap" in mode else {}
+            by_timeout.setdefault(timeout, []).append({"m": mode, "timeout": timeout, **nap})
+        for timeout, data in by_timeout.items():
+            self._push(lanes.STREAM, WIDE, data, options={"timeout": timeout, "maxTries": 0})
+
+    def _deadly(self) -> None:
+        if modes := [mode for mode in self._settings.lane_modes if mode in lane_modes.DEADLY]:
+            mode, timeout = self._chance.choice(modes), self._settings.timeout
+            if mode in lane_modes.BLOCKING and self._chance.random() < 0.5:
+                timeout = 2 * _SHORT  # the others' deadlines come first
+            data = {"m": mode, "timeout": timeout}
+            self._push(lanes.STREAM, WIDE, [data], options={"timeout": timeout, "maxTries": 0})
+
     def _noted(self, stream: str, queue: str, count: int, delay: float, push: Callable[[Any], None]) -> bool:
         """``False`` when it is not known to be stored."""
         first = self._next[stream]
@@ -152,6 +177,7 @@ def payload(job_id: str, data: Any, delay: float = 0.0, options: Any = None) -> 
 
 def _handler_of(mode: str) -> str:
     of_modes: dict[str, Collection[str]] = {"Chaos@loop": ASYNC, "Chaos@soft": SOFT, "Chaos@soft_loop": ASYNC_SOFT}
+    of_modes |= {"Chaos@wide": lane_modes.IN_LANES, "Chaos@thread": lane_modes.IN_THREADS}
     return next((name for name, modes in of_modes.items() if mode in modes), "Chaos@run")
 
 

@@ -23,6 +23,10 @@ class ProducerSettings:
     delayed: float
     hostile: float
     steps: float
+    lanes: int
+    beside: float
+    deadly: float
+    lane_modes: list[str]
     refused: float
     modes: list[str]
     step_modes: list[str]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from textwrap import wrap
 
+from tests.chaos import lanes
 from tests.chaos.checker import INVALID, VALID, Findings
 from tests.chaos.soft_timeouts import LATE
 from tests.chaos.times import BACK, DELAYED, KILL, RECOVERY, WHOLE
@@ -39,6 +40,9 @@ def _lines(findings: Findings) -> Iterator[str]:
         "soft timeouts",
         "spans",
         "spans of killed attempts",
+        "most at once in a worker",
+        "neighbours of a culprit",
+        "neighbours of a kill",
         "jobs seen in order",
         "pools seen whole",
         "times slower than alone, at worst",
@@ -56,7 +60,7 @@ def _lines(findings: Findings) -> Iterator[str]:
 
 
 def _spreads(findings: Findings) -> Iterator[str]:
-    for what in (RECOVERY, KILL, LATE, DELAYED, BACK, WHOLE):
+    for what in (RECOVERY, KILL, lanes.LATE, LATE, DELAYED, BACK, WHOLE):
         if values := sorted(findings.spreads.get(what, [])):
             p50, p99, most = (
                 1000 * values[min(len(values) - 1, int(share * len(values)))] for share in (0.5, 0.99, 1.0)

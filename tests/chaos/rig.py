@@ -23,7 +23,7 @@ from tests.chaos.plan import Plan
 from tests.chaos.pool import Pool, send
 from tests.chaos.producer_settings import ProducerSettings
 from tests.chaos.stores.choice import store_named
-from tests.chaos.world import QUEUES, ROOT
+from tests.chaos.world import QUEUES, ROOT, WIDE
 
 #: room for the boards of two pools, and of some that were killed before
 _RUN_DIR = "256m"
@@ -70,6 +70,8 @@ class Rig:
             seconds=plan.seconds,
             retry_after=plan.retry_after,
             ahead=plan.ahead,
+            grace=plan.grace,
+            lanes=plan.lanes,
         )
         disks.mount(self.run_dir, _RUN_DIR)
         for store in self.stores:
@@ -101,17 +103,21 @@ class Rig:
             "ahead": plan.ahead,
             "alerts": plan.alerts,
         }
+        own: dict[str, dict[str, Any]] = {}
+        if plan.lanes:
+            places["wide"] = (plan.wide, *near, "no")
+            own["wide"] = {"queues": WIDE, "lanes": plan.lanes, "ahead": 0, "alerts": False}
         return [
             Pool(
                 f"{name}{self.cookie}",
                 self.folder,
                 self.ledger,
-                self.env(),
+                {**self.env(), **({"CHAOS_LANES": str(plan.lanes)} if name in own else {})},
                 workers=workers,
                 url=url,
                 preload=preload,
                 preface=preface,
-                **settings,
+                **{**settings, **own.get(name, {})},
             )
             for name, (workers, url, preface, preload) in places.items()
             if workers
@@ -129,7 +135,7 @@ class Rig:
     def pushing(self, *modes: str, rate: float) -> Iterator[None]:
         """Push jobs of these modes too, at this rate per second."""
         self._streams += 1
-        none = dict.fromkeys(("backlog", "naps", "delayed", "refused", "steps", "alerts"), 0)
+        none = dict.fromkeys(("backlog", "naps", "delayed", "refused", "steps", "alerts", "lanes"), 0)
         settings = {**self._producer_settings(), **none, "modes": modes, "hostile": rate, "stream": f"s{self._streams}"}
         helper = self._help("producer", json.dumps(settings))
         try:

@@ -43,6 +43,7 @@ ALWAYS = {
     "lock kept by a failed job": "locks and states",
     "due time not compared with the mark": "schedules",
     "turn to send a notice taken by every pool": "alerts",
+    "neighbours charged with the death of their worker": "jobs side by side",
 }
 
 
@@ -113,6 +114,14 @@ def test_the_package_itself_comes_through_a_few_seconds_of_every_nemesis(tmp_pat
 @pytest.mark.timeout(240)
 def test_the_package_itself_comes_through_a_minute_of_every_nemesis(tmp_path):
     findings = check(read(run(tmp_path, Plan(seconds=60.0, seed=11, phase=(0.8, 1.8)))))
+
+    assert VALID == findings.code, table(findings)
+
+
+@pytest.mark.thorough("the tests of workers that run jobs side by side hold each fault by itself")
+@pytest.mark.timeout(180)
+def test_the_package_comes_through_every_nemesis_with_jobs_side_by_side(tmp_path):
+    findings = check(read(run(tmp_path, Plan(seconds=25.0, seed=5, lanes=20, phase=(0.8, 1.8)))))
 
     assert VALID == findings.code, table(findings)
 

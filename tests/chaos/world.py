@@ -7,3 +7,5 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PREFIX = "chaos_"
 QUEUES = ("high", "steps", "default", "side")
+#: of the pool whose workers run jobs side by side
+WIDE = "wide"

@@ -16,7 +16,7 @@ from tests.chaos.server import Server
 from tests.chaos.steps import OUTCOMES
 from tests.chaos.steps import QUEUE as STEPS
 from tests.chaos.stores.base import Nemeses, Place
-from tests.chaos.world import PREFIX, QUEUES
+from tests.chaos.world import PREFIX, QUEUES, WIDE
 
 #: what an idle pool sends
 _SENT = {
@@ -80,7 +80,7 @@ class RedisStore:
 
     def left(self) -> int:
         client: Any = self.server.client
-        keys = [f"{PREFIX}queues:{queue}" for queue in QUEUES]
+        keys = [f"{PREFIX}queues:{queue}" for queue in (*QUEUES, WIDE)]
         pending = int(client.zcard(Keys(PREFIX).pending_times))  # failures on their way to another store
         return pending + sum(
             client.llen(key) + client.zcard(f"{key}:delayed") + client.zcard(f"{key}:reserved") for key in keys
@@ -93,14 +93,14 @@ class RedisStore:
             yield "failed" if record["exception"] else "failed without a reason", record["payload"].encode()
         for raw in client.hvals(Keys(PREFIX).pending):
             yield "pending", json.loads(raw)["payload"].encode()
-        for queue in QUEUES:
+        for queue in (*QUEUES, WIDE):
             yield from self._queued(queue)
             for raw in client.lrange(f"{PREFIX}queuepool:quarantine:{queue}", 0, -1):
                 yield "quarantine", raw
 
     def at_once(self) -> Iterator[list[bytes]]:
         """Over all of a queue's keys; ``side`` may be of another type just now."""
-        for queue in ("high", "default"):
+        for queue in ("high", "default", WIDE):
             yield [raw for _, raw in self._queued(queue)]
 
     def outcomes(self) -> list[bytes]:
