@@ -224,7 +224,9 @@ class LaneSlotWriter(SlotWriter):
         self._alarm.arm(max(at - time.monotonic(), 0.001) if at else 0.0)
 
     def show(self, state: State) -> None:
-        """Nothing runs, as far as the caller knows; ``show_jobs`` knows better."""
+        """Nothing runs, as far as the caller knows; ``show_jobs`` knows better, once it has been called."""
+        if self.slot.state == State.STARTING:  # a first job that ends the worker is no failed boot
+            self.show_jobs(0, state)
 
     def show_jobs(self, running: int, state: State) -> None:
         """Show how many jobs run; ``state`` if none does."""

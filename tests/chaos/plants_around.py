@@ -28,7 +28,7 @@ AROUND = {
     ),
     "attempt of a dead worker that is not counted": Plant(
         "I25 not counted once",
-        (("steward/settle_dead.py", "if self._meters.is_open:", "if False:"),),
+        (("steward/settle_dead.py", "if self._meters.is_open and not self.slot.lanes:", "if False:"),),
         replace(QUICK, seconds=4.0, drain=30.0),  # judged once all is done
     ),
     "attempt of a dead worker that counts twice": Plant(
