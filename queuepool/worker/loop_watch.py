@@ -1,7 +1,7 @@
 """Says which job blocks the event loop that it shares with others, and at which line.
 
-The main thread looks. While C code keeps the interpreter's lock it cannot: then it looks as soon as that is given back,
-when the board still shows whose step it was.
+The main thread looks. While C code keeps the interpreter's lock it cannot: of that only the alarm tells, at the job's
+deadline.
 """
 
 from __future__ import annotations

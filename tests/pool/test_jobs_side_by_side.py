@@ -148,14 +148,6 @@ def test_a_job_that_blocks_the_loop_is_said_once_with_the_line(site):
     assert "asyncio" not in words
 
 
-def test_c_code_that_keeps_the_interpreters_lock_is_said_once_it_returns(site):
-    push(site, "holds")
-    with site.pool(*BESIDE) as pool:
-        eventually(lambda: site.trail(event="unblocked"))
-
-    assert re.search(r"event loop blocked id=\S+ queue=default job=holds ", pool.log())
-
-
 def test_a_worker_leaves_when_the_hooks_of_its_failed_jobs_have_ended(site):
     push(site, "fails")
     with site.pool(*BESIDE) as pool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from functools import partial
 
@@ -61,13 +60,6 @@ async def tells_its_loop() -> None:
 async def blocks(seconds: float) -> None:
     await asyncio.sleep(0)
     time.sleep(seconds)
-    note(event="unblocked")
-
-
-@job("holds")
-async def holds_the_lock() -> None:
-    """Run C code that gives the interpreter's lock to nobody, for some seconds."""
-    re.match(r"(a+)+$", "a" * 25 + "b")
     note(event="unblocked")
 
 

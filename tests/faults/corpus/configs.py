@@ -92,11 +92,9 @@ REFUSED: dict[str, tuple[str, str]] = {
     **each("B082", "max_time", ("-1", "x"), "is not a time"),
     "B082 jitter": (pool("jitter = 200%"), "unknown key"),
     **each("B171", "concurrency", ("0", "-1", "1001", "many", "1.5", "auto", "１", ""), "not a number from 1 to 1000"),
-    # A worker cannot do it yet; what contradicts it is told all the same.
-    **each("B171", "concurrency", ("2", "1000"), "a worker runs one job at a time; for more, set workers"),
-    "B171 with preload": (pool("concurrency = 9", "preload = yes"), "one job at a time|contradicts concurrency (9)"),
-    "B171 with rest": (pool("rest = 0.1", "concurrency = 9"), "no moment between two jobs|one job at a time"),
-    "B171 with reserve_ahead": (pool("reserve_ahead = 2", "concurrency = 9"), "starts at once|one job at a time"),
+    "B171 with preload": (pool("concurrency = 9", "preload = yes"), "preload: contradicts concurrency (9)"),
+    "B171 with rest": (pool("rest = 0.1", "concurrency = 9"), "no moment between two jobs"),
+    "B171 with reserve_ahead": (pool("reserve_ahead = 2", "concurrency = 9"), "starts at once"),
     "B171 no such loop": (pool("loop = gevent"), "it can be: asyncio, uvloop"),
     "B171 a loop for one job": (pool("loop = uvloop"), "is for workers with a concurrency above 1"),
     **each("B116", "soft_timeout", ("-1", "x", ""), "is not a time"),
@@ -132,6 +130,7 @@ ACCEPTED: dict[str, str] = {
     "B077 names": pool("queue = {tag}:x,a-b_c.d,:reserved:x," + "q" * 200),
     # Without a warning: they may be meant.
     "B078 a thousand queues": pool("queue = " + ",".join(map(str, range(1000)))),
+    **{f"B171 concurrency {number}": pool(f"concurrency = {number}") for number in (2, 1000)},
     "B171 one job at a time": pool("concurrency = 1", "loop = asyncio", "preload = yes", "rest = 1"),
     "B081 memory units": pool("memory = 128MB", "memory_hard = 1G"),
     "B081 no memory limit": pool("memory = 0"),
