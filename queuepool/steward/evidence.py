@@ -22,8 +22,8 @@ _KILLS = {
 _MARGIN = 1.0
 #: how faulthandler begins after a crash; after an alarm it begins with a thread
 _CRASH = "Fatal Python error"
-#: the thread of which faulthandler writes first that it crashed
-_CURRENT = re.compile(r"^(?:Current thread|Thread) 0x([0-9a-f]+)", re.M)
+#: how faulthandler heads the thread that crashed; it may list others before
+_CURRENT = re.compile(r"^Current thread 0x([0-9a-f]+)", re.M)
 
 
 def evidence_of(slot: Slot, code: int, status: int | None, trace: str, grace: float) -> Evidence:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from queuepool.board.board import Board, Role, Slot
+from queuepool.board.lane_layout import ON_CPU, THREAD
 from queuepool.board.lane_writer import LaneJobs, LaneWriter
 from queuepool.payload.lease import Lease
 from queuepool.steward.culprits import Cause, Charge, culprits_of
@@ -48,3 +49,14 @@ def test_how_long_a_job_may_take_to_end_is_a_matter_of_the_pools_grace(slot):
 
     assert {0: Charge.LATE} == charged(0.5)
     assert {} == charged(2.0)
+
+
+@pytest.mark.parametrize(("loop", "charged"), [(0x7F0000000002, {1: Charge.CRASHED}), (0x7F0000000001, {})])
+def test_the_thread_that_crashed_is_the_one_that_is_said_to_be_current(slot, loop, charged):
+    """Whichever is listed first. A thread that is not the loop's proves nothing against the step on the loop."""
+    assert slot.lanes
+    slot.lanes.wholes[THREAD], slot.lanes.wholes[ON_CPU] = loop, 2
+    trace = f"Fatal Python error: Segmentation fault\n\n{_THREAD}\n{_CRASH.partition(chr(10) * 2)[2]}"
+
+    found = culprits_of(evidence_of(slot, -signal.SIGSEGV, int(signal.SIGSEGV), trace, grace=0.5))
+    assert charged == found.charged
