@@ -281,6 +281,7 @@ def test_a_frame_is_as_large_as_the_terminal(reading, view, columns, lines):
 
 
 @pytest.mark.bad_input("B138")
+@pytest.mark.every_store("fifth")
 @pytest.mark.parametrize("fifth", range(5))
 @each("number", range(4))
 def test_a_board_full_of_nonsense_makes_a_frame_of_the_same_size(board, fifth, number):
