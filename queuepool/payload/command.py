@@ -70,9 +70,10 @@ class Commands:
 
     def of(self, payload: Payload) -> ObjectCommand:
         """The command of an object job. Raises ``BadArguments``."""
-        if self._last is None or self._last[0] is not payload:
-            self._last = payload, command_of(payload.data, self._encrypter)
-        return self._last[1]
+        last = self._last  # read once: two threads may ask
+        if last is None or last[0] is not payload:
+            last = self._last = payload, command_of(payload.data, self._encrypter)
+        return last[1]
 
     def data_of(self, payload: Payload) -> Any:
         """A handler's arguments: an object job's properties, any other job's data. Raises ``BadArguments``."""

@@ -86,6 +86,8 @@ def work(
     Raises ``BootFailure`` for a ``@lifespan`` that does not begin, or that this worker cannot have.
     """
     stores, alone = Stores(settings.connection), board is None
+    # Jobs that run side by side ask from threads of their own.
+    beside = Stores(settings.connection, shared=True) if settings.concurrency > 1 else stores
     recorder = _recorder(stores) if alone else None
     outage = Outage(signals, LISTENERS, announces=alone, meanwhile=slot_writer.alive)
     context = WorkerContext(
@@ -97,7 +99,7 @@ def work(
         slot_writer=slot_writer,
         outage=outage,
         settler=Settler(stores.queue, outage, LISTENERS, settings.connection, settings.track),
-        batches=lambda: stores.batches,
+        batches=lambda: beside.batches,
         control_state=_control_state(settings, stores, slot_writer, board),
         limits=limits,
         take_deferred_hook=lambda: deferred_hooks.take(runtime.path, runtime.store) if runtime else None,

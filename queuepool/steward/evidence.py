@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import signal
 import time
+from collections.abc import Callable
 
 from queuepool.board.board import Killed, Slot
 from queuepool.board.held_jobs import Stage
 from queuepool.board.lanes import HeldLane
-from queuepool.steward.culprits import Cause, CrashedIn, Evidence, LaneAtDeath
+from queuepool.steward.culprits import Cause, CrashedIn, Culprits, Evidence, LaneAtDeath, culprits_of
 
 _KILLS = {
     Killed.STOP: Cause.STOP,
@@ -24,6 +25,27 @@ _MARGIN = 1.0
 _CRASH = "Fatal Python error"
 #: how faulthandler heads the thread that crashed; it may list others before
 _CURRENT = re.compile(r"^Current thread 0x([0-9a-f]+)", re.M)
+
+
+class Rulings:
+    """Who answers for each death, until it is settled: a later round would see less, as some lanes are settled by then.
+
+    ``grace``: seconds between a deadline and the alarm.
+    """
+
+    def __init__(self, grace: float) -> None:
+        self._grace = grace
+        self._found: dict[str, Culprits] = {}
+
+    def of(self, death: str, slot: Slot, code: int, status: int | None, trace: Callable[[], str]) -> Culprits | None:
+        """The ruling on this death; ``None`` for a worker that ran one job at a time. Others as of ``evidence_of``."""
+        if slot.lanes and death not in self._found:
+            self._found[death] = culprits_of(evidence_of(slot, code, status, trace(), self._grace))
+        return self._found.get(death)
+
+    def forget(self, death: str) -> None:
+        """It is settled."""
+        self._found.pop(death, None)
 
 
 def evidence_of(slot: Slot, code: int, status: int | None, trace: str, grace: float) -> Evidence:
@@ -46,6 +68,8 @@ def evidence_of(slot: Slot, code: int, status: int | None, trace: str, grace: fl
 def _cause_of(slot: Slot, code: int, status: int | None, trace: str) -> Cause:
     if cause := _KILLS.get(Killed(slot.killed)):
         return cause
+    if slot.exited_cleanly:
+        return Cause.STOP  # it left while the store was away: all that it held had ended
     if code == -signal.SIGALRM or _is_alarms(trace):
         return Cause.DEADLINE
     return Cause.KILLED if status is None or code == -signal.SIGKILL else Cause.FAULT

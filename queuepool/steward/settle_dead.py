@@ -33,8 +33,8 @@ from queuepool.settlement.facts import facts_of
 from queuepool.settlement.run import NOT_RUN, Run
 from queuepool.settlement.settler import Settlement, Settler
 from queuepool.settlement.verdict import Delete, Fail, Policy, Verdict, judge, judge_suspect
-from queuepool.steward.culprits import Charge, Culprits, culprits_of
-from queuepool.steward.evidence import evidence_of
+from queuepool.steward.culprits import Charge, Culprits
+from queuepool.steward.evidence import Rulings
 from queuepool.steward.give_back import LostReplies
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import QueueStore
@@ -56,11 +56,11 @@ class Death:
     What the process wrote may crash the steward, so it is read only when needed, and once.
     """
 
-    def __init__(self, board: Board, slot: Slot, incarnation: int, grace: float) -> None:
+    def __init__(self, board: Board, slot: Slot, incarnation: int, rulings: Rulings) -> None:
         self.board = board
         self.slot = slot
         self.incarnation = incarnation
-        self._grace = grace
+        self._rulings = rulings
         #: the wait status; ``None`` if no master saw the death
         self.status = proc.plausible(slot.status) if slot.dead else None
         self.code = 0 if self.status is None else os.waitstatus_to_exitcode(self.status)
@@ -155,9 +155,7 @@ class Death:
     @cached_property
     def culprits(self) -> Culprits | None:
         """Who answers for it; ``None`` for a worker that ran one job at a time."""
-        if not self.slot.lanes:
-            return None
-        return culprits_of(evidence_of(self.slot, self.code, self.status, self._trace, self._grace))
+        return self._rulings.of(str(self), self.slot, self.code, self.status, lambda: self._trace)
 
     def ends(self, one: HeldJob, way: int) -> None:
         """This attempt is settled: its end is this one, before the board shows it."""
@@ -242,7 +240,7 @@ class SettleDead:
         self._settler = settler
         self._lost_replies = lost_replies
         self._blame = blame
-        self._grace = grace
+        self._rulings = Rulings(grace)
         self._last_boot = BootReport("")
 
     def run(self, now: float) -> float:
@@ -251,7 +249,7 @@ class SettleDead:
         # The incarnation is read first: the master may free the slot and reuse it.
         workers = [(slot.incarnation, slot) for slot in board.of(Role.WORKER, Role.TEMPLATE)]
         # Each notes when it was found, so make all before settling the first: the store may be away for long.
-        deaths = [Death(board, slot, life, self._grace) for life, slot in workers if _is_unsettled(life, slot)]
+        deaths = [Death(board, slot, life, self._rulings) for life, slot in workers if _is_unsettled(life, slot)]
         for death in deaths:
             self._try(death)
         _forget_boot(board)
@@ -266,7 +264,7 @@ class SettleDead:
             if slot.settled_incarnation != slot.incarnation and not board.has_living(slot):
                 if board.name.is_of_this_system:
                     stray_processes.kill_all_of(board.mark(slot))
-                self._try(Death(board, slot, slot.incarnation, self._grace))
+                self._try(Death(board, slot, slot.incarnation, self._rulings))
         if board.is_settled:
             board.unlink()
 
@@ -300,6 +298,7 @@ class SettleDead:
         self._note(death, held)
         death.count(held)
         slot.settled_incarnation = death.incarnation
+        self._rulings.forget(str(death))
         self._settler.emit_noted()
 
     def _settle_running(self, death: Death, one: HeldJob) -> int:
@@ -370,6 +369,8 @@ class SettleDead:
                 death.slot.mark(one.number, Stage.SETTLED)
 
     def _blame_reading(self, death: Death, one: HeldJob) -> None:
+        if death.culprits and death.culprits.charged.get(one.number) == Charge.LOST:
+            return
         if death.culprits and one.number in death.culprits.innocent:
             self._settler.give_back_unstarted([one.lease])
         else:

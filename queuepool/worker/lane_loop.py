@@ -93,9 +93,13 @@ class LaneLoop:
         # a process its signals in the main thread, unless that one has another to see to, and so wakes up anyway.
         runs_in(threading.get_ident())
         asyncio.set_event_loop(self.loop)
-        while not self.loop.is_closed():
-            try:
-                self.loop.run_forever()  # until a job stops it
-            except (SystemExit, KeyboardInterrupt) as error:  # of a callback: a job's own has been caught
-                _log.warning("a callback on the event loop raised %r", error)
-        os._exit(BROKEN)  # a job has closed it; the steward settles what the board shows
+        try:
+            while not self.loop.is_closed():
+                try:
+                    self.loop.run_forever()  # until a job stops it
+                except (SystemExit, KeyboardInterrupt) as error:  # of a callback: a job's own has been caught
+                    _log.warning("a callback on the event loop raised %r", error)
+        except BaseException:  # noqa: BLE001 - whatever it is, no job goes on
+            _log.exception("the event loop broke")  # a job has closed its descriptors, say
+        finally:
+            os._exit(BROKEN)  # the steward settles what the board shows

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -57,10 +58,13 @@ class LaneRunner(Runner):
         assert isinstance(context.slot_writer, LaneSlotWriter)
         self._lanes = context.slot_writer.batch
         self._loop = loop
+        self._grace = context.pool.grace
         self._deadlines = deadlines
         concurrency, self._thread_count = context.pool.concurrency, ThreadCount(self._lanes.threads)
         #: of plain functions
         self._threads = LaneThreads(concurrency, self._thread_count)
+        #: of their hooks: one that hangs takes no thread from a job
+        self._hook_threads = LaneThreads(concurrency, self._thread_count)
         loop.loop.set_default_executor(default_threads(concurrency, self._thread_count))
         #: what was set before the first job, for each job
         self.context = copy_context()
@@ -70,6 +74,8 @@ class LaneRunner(Runner):
         self._tasks: dict[int, JobTask] = {}
         #: the lanes whose jobs were told to end at their deadlines, or as another worker may have them
         self._told: set[int] = set()
+        #: whether the time that the loop is free is being counted, once
+        self._ticks = False
         self._lost: set[int] = set()
 
     def prepare(self, lease: Lease, lane: int) -> JobAttempt | None:
@@ -165,7 +171,8 @@ class LaneRunner(Runner):
     def _tell(self, task: JobTask, lane: int) -> None:
         """Its deadline has come: tell the job to end."""
         self._lanes.told(lane)
-        if not self._told:
+        if not self._ticks:
+            self._ticks = True
             self._loop.loop.call_later(_TICK, self._tick, time.monotonic())
         self._told.add(lane)
         task.end()
@@ -174,7 +181,8 @@ class LaneRunner(Runner):
         """Show for how long the loop is free while jobs are told to end: time that it is blocked is not theirs."""
         now = time.monotonic()
         self._lanes.free_for(min(now - before, 2 * _TICK))
-        if self._told:
+        self._ticks = bool(self._told)
+        if self._ticks:
             self._loop.loop.call_later(_TICK, self._tick, now)
 
     def lose(self, lanes: Iterable[int]) -> None:
@@ -234,9 +242,9 @@ class LaneRunner(Runner):
             return returned
         return await around_beside(returned)
 
-    async def _in_a_thread(self, run: Callable[[], object]) -> object:
+    async def _in_a_thread(self, run: Callable[[], object], threads: LaneThreads | None = None) -> object:
         """Run it in a thread, in the job's context. It cannot be ended alone: whoever cancels gets what it returns."""
-        future = self._loop.loop.run_in_executor(self._threads, self._outcome, run)
+        future = self._loop.loop.run_in_executor(threads or self._threads, self._outcome, run)
         while not future.done():
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([future])
@@ -259,12 +267,15 @@ class LaneRunner(Runner):
         return partial(self._hook_in_a_thread, hook) if plan.is_plain else hook
 
     async def _hook_in_a_thread(self, hook: Callable[[], object]) -> object:
-        returned = await self._in_a_thread(hook)
+        returned = await self._in_a_thread(hook, self._hook_threads)
         return await returned if inspect.isawaitable(returned) else returned
 
     async def _clear(self, attempt: JobAttempt, tasks: LaneTasks) -> None:
         """End what the job has left. What refuses to end runs on, in nobody's lane."""
-        left = await tasks.clear(_CANCEL_TIMEOUT)
+        # A job past its deadline has half of the grace, or the alarm would end its neighbours for what it has left.
+        is_late = tasks.deadline is not None and tasks.deadline.passed
+        until = tasks.deadline.at + self._grace / 2 if tasks.deadline and is_late else math.inf
+        left = await tasks.clear(max(min(_CANCEL_TIMEOUT, until - time.monotonic()), 0.0))
         if left.cancelled:
             self._listeners.emit(TasksLeft(attempt.facts, left.cancelled, len(left.refusing)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import Context, copy_context
 from functools import partial
@@ -27,8 +27,9 @@ class ThreadCount:
     def add(self, owner: LaneTasks | None, more: int) -> None:
         """In any thread; nothing once the job is over, whose lane may be another's by then, nor outside of jobs."""
         with self._lock:
-            if owner and not owner.is_over and owner.lane is not None:
-                self._show(owner.lane, more)
+            lane = None if owner is None or owner.is_over else owner.lane  # read once: the loop may end it
+            if lane is not None:
+                self._show(lane, more)
 
     def over(self, owner: LaneTasks) -> None:
         """On the loop: a thread that the job leaves behind is nobody's."""
@@ -48,9 +49,18 @@ class LaneThreads(ThreadPoolExecutor):
         """As of every executor; the call sees the caller's ``contextvars``."""
         if owner := owner_here():
             owner.has_threads = True
-        return super().submit(self._call, owner, copy_context(), partial(fn, *args, **kwargs))
+        refused: list[bool] = []
+        try:
+            return super().submit(self._call, owner, copy_context(), partial(fn, *args, **kwargs), refused)
+        except RuntimeError:
+            refused.append(True)  # no thread can be started, but it is in their queue all the same
+            raise
 
-    def _call(self, owner: LaneTasks | None, context: Context, call: Callable[[], object]) -> object:
+    def _call(
+        self, owner: LaneTasks | None, context: Context, call: Callable[[], object], refused: Sequence[bool]
+    ) -> object:
+        if refused:
+            return None
         self._count.add(owner, 1)
         try:
             return context.run(call)

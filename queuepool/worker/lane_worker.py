@@ -109,8 +109,8 @@ class LaneWorker(Worker):
 
     def _round(self) -> None:
         try:
+            self._settle_or_report()
             self._begin_taken()
-            self._settle_ended()
             self._ask(self._gate.queues())
         except StoreDown:
             if self._signals.stop:
@@ -122,10 +122,10 @@ class LaneWorker(Worker):
         self._call_deferred_hooks()
         if queues != self._served:
             self._delete_done()  # a reserve can settle only what came from the queues it serves
-            self._served = queues
+            self._served, self._is_empty = queues, False
         now, room = time.monotonic(), self._room() if queues else 0
         self._look(now)
-        if room and self._is_empty and self._waiter.has_returned:
+        if self._is_empty and self._waiter.has_returned:  # also while paused: else each wait would end at once
             self._is_empty = False
         timeout = _LOOK if self._open else _LONGEST
         if room and not self._is_empty:
@@ -190,6 +190,9 @@ class LaneWorker(Worker):
                     (self._suspects if attempt.is_suspect else attempts).append(attempt)
                 self._taken.popleft()
         finally:
+            lost = {lane for lane, _ in self._batch.lanes.orders()} if self._suspects else set()
+            while self._suspects and self._suspects[0].number in lost:
+                self._batch.free(self._suspects.popleft().number)
             if self._suspects and not self._suspect_runs:
                 self._suspect_runs = True
                 attempts.append(self._suspects.popleft())
@@ -281,7 +284,8 @@ class LaneWorker(Worker):
             self._reports.refused({("", str(error))})
 
     def _await_hooks(self) -> None:
-        while self._lane_runner.hooks:
+        until = time.monotonic() + (self._pool.timeout or math.inf) + self._pool.grace
+        while self._lane_runner.hooks and time.monotonic() < until:
             self._slot_writer.alive()
             self._signals.begin_round()
             self._bell.wait(_LONGEST, lambda: not self._lane_runner.hooks)
