@@ -50,6 +50,8 @@ class Stage(IntEnum):
         return cls.SETTLED  # overwritten: no process may act on it, and its lease expires
 
 
+#: the stages at which a job's own code may run
+AT_WORK = (Stage.READING, Stage.RUNNING)
 #: the stages of jobs whose attempts have begun
 BEGUN = (Stage.RUNNING, Stage.DONE)
 

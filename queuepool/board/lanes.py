@@ -82,7 +82,7 @@ class HeldLane(NamedTuple):
     track: float = 0.0
     progress: float | None = None
     note: str = ""
-    #: as last renewed (monotonic); 0.0 = nobody need be killed for it
+    #: as last renewed (monotonic); 0.0 = its end matters to no process
     lease_end: float = 0.0
     #: whether the meters have counted its attempt
     counted: bool = False
@@ -303,7 +303,7 @@ class _Columns:
         return self._reals[column * self._count : (column + 1) * self._count]
 
     def lease_end(self, lane: int) -> float:
-        """When its lease ends, as last renewed; 0.0 if nobody need be killed for it."""
+        """When its lease ends, as last renewed; 0.0 if its end matters to no process."""
         end = self.seconds(LEASE_END, lane)
         is_renewed = self.whole(RENEWED_TURN, lane) == self.turn(lane)
         return self.seconds(RENEWED_END, lane) or end if end and is_renewed else end

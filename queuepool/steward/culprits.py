@@ -1,8 +1,8 @@
 """Who answers for the death of a worker that ran several jobs at once: a pure function of what it left behind.
 
 Its event loop writes down which lane has the CPU, and since when. That names the job whose step crashed, left the
-process or blocked the loop. Where it proves nothing, those who may have done it become suspects; they run one at a time
-from then on, so that the next such death has one suspect, who is charged.
+process or blocked the loop. Where it proves nothing, the jobs that may have done it become suspects. One that has been
+a suspect too often runs beside no other such job, so the next death without a proof has one, which is charged.
 """
 
 from __future__ import annotations
@@ -12,16 +12,13 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
 
-from queuepool.board.held_jobs import Stage
-
-#: the stages at which a job's own code may run
-_AT_WORK = (Stage.READING, Stage.RUNNING)
+from queuepool.board.held_jobs import AT_WORK, Stage
 
 
 class Cause(Enum):
     """What a worker died of, as far as that matters to its jobs."""
 
-    #: nobody's fault: a stop waited no longer, or a job that was cancelled did not end
+    #: no job's fault: the pool was stopped and waited no longer, or a job that was cancelled did not end
     STOP = auto()
     #: the master's kill before a lease ended that could not be renewed
     LEASE = auto()
@@ -36,7 +33,8 @@ class Cause(Enum):
 class CrashedIn(Enum):
     """The thread that the stacks name as the one that crashed."""
 
-    MAIN = auto()
+    #: that of the event loop
+    LOOP = auto()
     OTHER = auto()
     #: nothing was dumped, as when the process exits
     UNKNOWN = auto()
@@ -68,14 +66,14 @@ class LaneAtDeath:
     told_for: float | None = None
     #: whether a thread was at work for the job, which can crash while another lane has the CPU
     has_thread: bool = False
-    #: whether the job has been suspected before
+    #: whether the job has been a suspect so often that it runs beside no other such job
     is_suspect: bool = False
     lost_lease: bool = False
 
     @property
     def is_at_work(self) -> bool:
         """Whether its job's own code may have run."""
-        return self.stage in _AT_WORK
+        return self.stage in AT_WORK
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +146,7 @@ def _of_a_lost_lease(evidence: Evidence) -> _Finding:
 
 
 def _of_a_deadline(evidence: Evidence) -> _Finding:
-    """Who did not end although the loop was free, else who kept the loop from telling him."""
+    """The jobs that did not end although the loop was free; else the one that kept the loop from ending others."""
     patience = evidence.grace / 2
     obstinate = {
         number: Charge.LATE
@@ -180,7 +178,7 @@ def _of_a_fault(evidence: Evidence) -> _Finding:
 
 def _of_the_step(evidence: Evidence, number: int, charge: Charge) -> _Finding:
     """The lane that has the CPU, unless a thread may have exited meanwhile, or held the interpreter's lock."""
-    if evidence.threaded and evidence.crashed_in != CrashedIn.MAIN:
+    if evidence.threaded and evidence.crashed_in != CrashedIn.LOOP:
         return _Finding(possible={number, *evidence.threaded})
     # Of a lane that is not at work the job has ended, and its hook ran.
     return _Finding(dict.fromkeys(evidence.at_work.keys() & {number}, charge))

@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Callable
 
-from queuepool.board.board import Killed, Slot
+from queuepool.board.board import LEASE_MARGIN, Killed, Slot
 from queuepool.board.held_jobs import Stage
 from queuepool.board.lanes import HeldLane
 from queuepool.steward.culprits import Cause, CrashedIn, Culprits, Evidence, LaneAtDeath, culprits_of
@@ -19,8 +19,8 @@ _KILLS = {
     Killed.STALLED: Cause.DEADLINE,
     Killed.MEMORY: Cause.KILLED,
 }
-#: seconds before a lease's end at which its worker must be dead
-_MARGIN = 1.0
+#: seconds before its end at which a lease counts as what the master killed for: when it did, and as much again
+_MARGIN = 2 * LEASE_MARGIN
 #: how faulthandler begins after a crash; after an alarm it begins with a thread
 _CRASH = "Fatal Python error"
 #: how faulthandler heads the thread that crashed; it may list others before
@@ -106,4 +106,4 @@ def _crashed_in(trace: str, thread: int) -> CrashedIn:
     found = _CURRENT.search(trace)
     if not found or not thread:
         return CrashedIn.UNKNOWN
-    return CrashedIn.MAIN if int(found[1], 16) == thread else CrashedIn.OTHER
+    return CrashedIn.LOOP if int(found[1], 16) == thread else CrashedIn.OTHER

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from queuepool.board.board import Role, Slot
-from queuepool.board.held_jobs import Stage
+from queuepool.board.held_jobs import AT_WORK, Stage
 from queuepool.board.lanes import LaneOrder
 from queuepool.payload.lease import Lease
 from queuepool.steward.orphaned_boards import OrphanedBoards
@@ -15,8 +15,6 @@ from queuepool.stores.contract import QueueStore
 
 #: seconds until a missing lease is checked once more
 _RECHECK = 0.05
-#: stages of jobs that the steward does not give back while their worker lives
-_BEGUN = (Stage.READING, Stage.RUNNING)
 #: seconds after the server's whole second, when Laravel's delays end; Laravel announces no new delayed jobs
 _AFTER_THE_SECOND = 0.002
 
@@ -84,7 +82,8 @@ def _leases_of(slot: Slot) -> list[_Renewed]:
     if not slot.lease_end:
         return []
     try:
-        kept = _BEGUN if slot.wanted_back == hand_number else (Stage.RESERVED, *_BEGUN, Stage.DONE)
+        # What has begun is never given back while its worker lives.
+        kept = AT_WORK if slot.wanted_back == hand_number else (Stage.RESERVED, *AT_WORK, Stage.DONE)
         leases = [_Renewed(slot, hand_number, one.lease) for one in slot.hand.held() if one.stage in kept]
     except (ValueError, OSError):
         return []  # its worker is writing it right now: a fresh lease needs no renewal

@@ -152,7 +152,7 @@ class Death:
     def _trace(self) -> str:
         return boot_report.text_in(self.board.trace(self.slot))
 
-    @cached_property
+    @property
     def culprits(self) -> Culprits | None:
         """Who answers for it; ``None`` for a worker that ran one job at a time."""
         return self._rulings.of(str(self), self.slot, self.code, self.status, lambda: self._trace)
@@ -166,7 +166,7 @@ class Death:
 
     def _count_lane(self, lane: int, way: int) -> None:
         assert self.slot.lanes
-        one = next(one for one in self._lanes if one.lane == lane)
+        one = self._lanes[lane]
         if not one.counted and self._counted_last != (key := key_of(lane, one.turn)):
             names = (one.lease.queue, one.job)
             self._meters.count(key, names, way, self._loss if way >= LOST else "", self._meters.run_time(one.since))
@@ -177,8 +177,8 @@ class Death:
         return self._meters.counted_last()
 
     @cached_property
-    def _lanes(self) -> list[HeldLane]:
-        return self.slot.lanes.held() if self.slot.lanes else []
+    def _lanes(self) -> dict[int, HeldLane]:
+        return {one.lane: one for one in self.slot.lanes.held()} if self.slot.lanes else {}
 
     def count(self, held: Sequence[HeldJob]) -> None:
         """Count its exit in the meters, and the attempt that it could not count itself. May be repeated.
@@ -304,10 +304,8 @@ class SettleDead:
     def _settle_running(self, death: Death, one: HeldJob) -> int:
         """Settle an interrupted attempt; returns how it ended, for the meters."""
         slot = death.slot
-        if (
-            slot.killed == Killed.LEASE and not slot.lanes
-        ):  # another worker may have the job, or it is staged when the lease ends
-            return _LOST
+        if slot.killed == Killed.LEASE and not slot.lanes:
+            return _LOST  # another worker may have the job, or it is staged when the lease ends
         attempt, culprits = death.attempt(one), death.culprits
         if slot.killed == Killed.STOP or (culprits and one.number in culprits.innocent):
             self._give_back(attempt)

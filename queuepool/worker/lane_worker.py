@@ -190,7 +190,7 @@ class LaneWorker(Worker):
                     (self._suspects if attempt.is_suspect else attempts).append(attempt)
                 self._taken.popleft()
         finally:
-            lost = {lane for lane, _ in self._batch.lanes.orders()} if self._suspects else set()
+            lost = set(self._batch.lost()) if self._suspects else set()
             while self._suspects and self._suspects[0].number in lost:
                 self._batch.free(self._suspects.popleft().number)
             if self._suspects and not self._suspect_runs:
@@ -244,7 +244,7 @@ class LaneWorker(Worker):
         self._job_lines.rest()
         if INCOMPLETE and not self._open:
             log_incomplete()  # of listeners, and of threads that are no job's
-        self._lanes.show_jobs(self._open, PAUSED if self._gate.closed_by else IDLE)
+        self._lanes.show_jobs(self._open, State.PAUSED if self._gate.closed_by else State.IDLE)
         self._signals.wait(lambda: self._bell.wait(timeout, self._is_due))
 
     def _is_due(self) -> bool:
@@ -311,9 +311,6 @@ class LaneWorker(Worker):
         self._lanes.show_jobs(self._open, State.DRAINING)
         self._signals.begin_round()
         self._bell.wait(_LONGEST, lambda: self._loop.ended)
-
-
-PAUSED, IDLE = State.PAUSED, State.IDLE
 
 
 class Waiter:

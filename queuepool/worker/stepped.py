@@ -24,7 +24,7 @@ def end_copies() -> None:
 
 
 class Stepped(Coroutine[Any, Any, Any]):
-    """The same coroutine for its loop and for its tracebacks. ``words``: those of the slot's lanes."""
+    """The same coroutine for its loop and for its tracebacks; ``lane`` is one of the slot's ``lanes``."""
 
     __slots__ = ("_coroutine", "_mark", "_reals", "_send", "_words")
 

@@ -266,13 +266,13 @@ def _dying(rules: Rules, world: World, number: int, lane: Lane) -> Next:
     can, others = set(rules.can), [one for place, one in world.running.items() if one.has_thread and place != number]
     if world.cpu == number and world.lock == NONE:
         if "crashes in its step" in can:
-            yield "crashes", _dies(rules, fewer, Cause.FAULT, number, CrashedIn.MAIN, proven=True)
+            yield "crashes", _dies(rules, fewer, Cause.FAULT, number, CrashedIn.LOOP, proven=True)
         if "exits in its step" in can:
             yield "exits", _dies(rules, fewer, Cause.FAULT, number, proven=not others)
     if lane.has_thread and world.lock in (NONE, number):
         yield from _dying_of_a_thread(rules, world, fewer, number)
     if world.is_free and "crashes in a callback" in can:
-        yield "crashes in a callback", _dies(rules, fewer, Cause.FAULT, number, CrashedIn.MAIN)
+        yield "crashes in a callback", _dies(rules, fewer, Cause.FAULT, number, CrashedIn.LOOP)
     if "uses up the memory" in can:
         yield "uses up the memory", _dies(rules, fewer, Cause.KILLED, number)
 

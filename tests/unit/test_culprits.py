@@ -104,7 +104,7 @@ def test_the_hook_of_a_job_that_is_done_costs_nobody_anything():
 # Faults and exits
 
 
-@each("crashed_in", [CrashedIn.MAIN, CrashedIn.UNKNOWN])
+@each("crashed_in", [CrashedIn.LOOP, CrashedIn.UNKNOWN])
 @each("stage", [Stage.RUNNING, Stage.READING])
 def test_a_fault_is_of_the_step_that_runs(stage, crashed_in):
     assert ruling({1: Charge.CRASHED}, innocent=(0,)) == ruled(
@@ -113,7 +113,7 @@ def test_a_fault_is_of_the_step_that_runs(stage, crashed_in):
 
 
 def test_a_fault_between_steps_may_be_anybodys():
-    assert ruling({}, suspects=(0, 1)) == ruled(Cause.FAULT, *TWO, crashed_in=CrashedIn.MAIN)
+    assert ruling({}, suspects=(0, 1)) == ruled(Cause.FAULT, *TWO, crashed_in=CrashedIn.LOOP)
 
 
 def test_a_fault_in_a_known_thread_is_of_its_lane_whatever_has_the_cpu():
@@ -135,7 +135,7 @@ def test_an_exit_during_a_step_may_be_of_a_thread():
     assert ruling({}, suspects=(0, 1), innocent=(2,)) == ruled(Cause.FAULT, *lanes, on_cpu=0)
     assert ruling({1: Charge.CRASHED}, innocent=(0, 2)) == ruled(Cause.FAULT, *lanes, on_cpu=1)
     assert ruling({0: Charge.CRASHED}, innocent=(1, 2)) == ruled(
-        Cause.FAULT, *lanes, on_cpu=0, crashed_in=CrashedIn.MAIN
+        Cause.FAULT, *lanes, on_cpu=0, crashed_in=CrashedIn.LOOP
     )
 
 
