@@ -59,6 +59,7 @@ def narrow(mariadb: DatabaseServer, mariadb_url: str) -> Iterator[str]:
         yield mariadb_url
 
 
+@pytest.mark.by_turns("shared")
 @pytest.mark.parametrize("shared", [False, True], ids=["worker", "producer"])
 def test_a_payload_that_the_server_does_not_take_is_refused_and_no_outage(narrow, shared):
     with connected(narrow, shared=shared) as stores:
@@ -100,6 +101,7 @@ def test_a_worker_whose_record_is_refused_says_so_and_goes_on(narrow, tmp_path):
 # sql_mode
 
 
+@pytest.mark.by_turns("mode")
 @pytest.mark.parametrize("mode", ["ORACLE", "ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "EMPTY_STRING_IS_NULL", ""])
 def test_a_server_may_have_any_sql_mode(own_mariadb, mode):
     said = "a\\b\"c'd%s:x\né"

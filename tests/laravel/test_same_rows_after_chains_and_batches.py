@@ -87,6 +87,7 @@ def places(tmp_path: Path) -> Iterator[list[Place]]:
         ]
 
 
+@pytest.mark.by_turns("fails")
 @pytest.mark.parametrize("fails", [None, 1, 2])
 @pytest.mark.parametrize(("kind", "more"), [("chain", {}), ("batch", {}), ("batch", {"strict": True})])
 def test_every_step_leaves_the_same_rows(

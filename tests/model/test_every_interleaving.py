@@ -30,6 +30,15 @@ def lengths(found: Explored) -> dict[str, int]:
 #: requests that may be delivered after the socket was closed on which they were sent
 WORKERS, STEWARDS = ("reserve", "reclaim", "release"), ("bury", "renew")
 
+#: the largest searches: what they say together, others say one by one
+LONG = {
+    "two queues",
+    "requests of a worker come late, and it crashes",
+    "requests of a worker come late, and it is stopped",
+    "something follows, and two answers are lost",
+    "something follows, and an end comes late",
+}
+LARGE = pytest.mark.thorough("each takes a second")
 OURS = {
     "any worker may crash, be stopped, lose its lease": Rules(stops=1, delays=(0, 1)),
     "longer leases, more deaths": Rules(stops=1, delays=(0, 1), retry_after=3, most_attempts=3, crashes=2),
@@ -65,7 +74,9 @@ OURS = {
 }
 
 
-@pytest.mark.parametrize("rules", OURS.values(), ids=OURS)
+@pytest.mark.parametrize(
+    "rules", [pytest.param(rules, id=name, marks=[LARGE] * (name in LONG)) for name, rules in OURS.items()]
+)
 def test_ours_keeps_every_law_whatever_happens_and_for_all_time(rules):
     found = searched(rules)
 

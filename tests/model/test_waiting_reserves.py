@@ -25,11 +25,11 @@ def searched(**rules: object) -> Explored:
 
 #: of one worker, if much may go wrong: of two there are more worlds than can be searched
 OURS: dict[str, dict[str, object]] = {
-    "its worker may crash": {"delays": ()},
     "it may be given up, and its worker crash": {"losses": 1, "workers": 1, "most_attempts": 1, "delays": ()},
     "two jobs": {"jobs": 2, "losses": 1, "crashes": 0, "workers": 1, "most_attempts": 1, "delays": ()},
 }
 MORE: dict[str, dict[str, object]] = {
+    "its worker may crash": {"delays": ()},
     "it may be given up": {"losses": 1, "crashes": 0},
     "it may be given up, and its worker be stopped": {
         "losses": 1, "crashes": 0, "stops": 1, "delays": (), "most_attempts": 1
@@ -53,6 +53,12 @@ def test_a_reserve_that_waits_at_the_server_keeps_every_law(rules):
     assert found.states > 300
 
 
+#: their searches take seconds
+LONG = {
+    "another tag and a search after a wait that was given up",
+    "refusing the reserve of a wait that was given up",
+    "telling the search what is done",
+}
 WITHOUT: dict[str, tuple[dict[str, object], dict[str, int]]] = {
     "showing on the board that a reserve waits": (
         {"shows_waits": False, "delays": ()},
@@ -77,7 +83,7 @@ WITHOUT: dict[str, tuple[dict[str, object], dict[str, int]]] = {
 }
 
 
-@pytest.mark.parametrize("without", WITHOUT)
+@pytest.mark.parametrize("without", [pytest.param(name, marks=[_LARGE] * (name in LONG)) for name in WITHOUT])
 def test_nothing_that_makes_a_wait_safe_can_be_left_out(without):
     rules, broken = WITHOUT[without]
 

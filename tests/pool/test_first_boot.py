@@ -44,6 +44,7 @@ def test_modules_without_a_job_end_it_too_and_listeners_that_do_not_import(site)
     assert 1 == pool.log().count("cannot import not_there: there is no not_there in")
 
 
+@pytest.mark.by_turns("how")
 @pytest.mark.parametrize("how", [[], ["--preload"]])
 def test_a_job_that_a_module_dispatches_at_its_import_is_warned_of(site, how):
     (site.path / "pushes.py").write_text("import tests.support.poolapp\n" + PUSHES)
@@ -69,6 +70,7 @@ def test_what_still_boots_beside_a_failed_first_boot_is_not_waited_for(site):
     assert 1 == pool.log().count("RuntimeError: the first one")
 
 
+@pytest.mark.by_turns("how")
 @pytest.mark.parametrize("how", ["--no-preload", "--preload"])
 def test_a_restart_is_watched_until_the_new_code_works_or_is_known_not_to(site, how):
     place = ["--runtime-dir", str(site.path / "run"), *site.where]

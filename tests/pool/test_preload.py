@@ -170,6 +170,7 @@ def test_workers_draw_random_numbers_of_their_own(site, module):
     assert drawn[0]["drawn"] != drawn[1]["drawn"]
 
 
+@pytest.mark.by_turns("how")
 @pytest.mark.parametrize("how", ["--preload", "--no-preload"])
 def test_what_a_module_does_with_the_ends_of_children_holds_in_its_workers_and_disturbs_no_fork(site, module, how):
     module.write_text(
@@ -351,6 +352,7 @@ DEAF = "from tests.support.poolapp import make_deaf\nmake_deaf()\n"
 
 
 @pytest.mark.fault("F22")
+@pytest.mark.by_turns("before", "cause")
 @pytest.mark.parametrize(("before", "cause"), [("", "never became ready: signal 14"), (DEAF, "killed: OVERDUE")])
 def test_an_import_that_never_ends_is_ended(site, module, before, cause):
     module.write_text(f"{before}import threading\nthreading.Event().wait()\n")
@@ -363,6 +365,7 @@ def test_an_import_that_never_ends_is_ended(site, module, before, cause):
     assert int(before == "") == pool.log().count("the import of own took longer than boot_timeout (1 s)")
 
 
+@pytest.mark.by_turns("before")
 @pytest.mark.parametrize("before", ["", DEAF])
 def test_a_stop_waits_for_no_import(site, module, before):
     module.write_text(f"{before}import time\ntime.sleep(600)\n")
@@ -377,6 +380,7 @@ def test_a_stop_waits_for_no_import(site, module, before):
 # Deaths
 
 
+@pytest.mark.by_turns("signum")
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM])
 def test_a_template_that_dies_is_replaced_and_its_workers_live_on(site, module, signum):
     with preloading(site, "--workers", "2") as pool:
@@ -423,6 +427,7 @@ def test_a_death_in_the_midst_of_a_fork_loses_no_worker_and_leaves_nobody_behind
             works(site)
 
 
+@pytest.mark.by_turns("depth")
 @pytest.mark.parametrize("depth", [1, 2])
 def test_a_stop_in_the_midst_of_a_fork_leaves_nobody_behind(site, depth):
     (site.path / "slow.py").write_text(SLOW_FORK.format(depth=depth, gate="none"))

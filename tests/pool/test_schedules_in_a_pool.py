@@ -180,6 +180,7 @@ def declare(site, *schedules: str) -> None:
     (site.path / "declaring.py").write_text("\n".join(jobs).replace("def run", "def run_it"))
 
 
+@pytest.mark.by_turns("preload")
 @pytest.mark.parametrize("preload", ["--no-preload", "--preload"])
 def test_a_job_that_declares_a_schedule_is_pushed_until_a_deploy_removes_it(site, preload):
     declare(site, ', schedule="1s"', ', schedule="0 3 * * *"')

@@ -77,6 +77,7 @@ def test_a_board_that_a_job_cuts_short_costs_workers_and_no_pool(site, size, how
 
 
 # Slow: whatever is written over the board is read in another way, and each costs every worker.
+@pytest.mark.by_turns("how")
 @pytest.mark.parametrize("how", SCRIBBLES)
 def test_a_job_that_writes_over_the_whole_board_ends_no_pool(site, how):
     with site.pool("--workers", "2", *MODULES) as pool:
@@ -93,7 +94,7 @@ def test_a_job_that_writes_over_the_whole_board_ends_no_pool(site, how):
     assert not re.search(r"steward=0 pid=\d+ (died|killed)", pool.log())
 
 
-@pytest.mark.by_turns("how")  # each is met where the whole board is written over
+@pytest.mark.by_turns("how")
 @pytest.mark.parametrize("how", SCRIBBLES)
 def test_a_job_that_writes_over_the_head_of_the_board_harms_nobody(site, how):
     with site.pool("--workers", "2", *MODULES) as pool:

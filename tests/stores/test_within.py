@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -59,6 +59,11 @@ each_database = pytest.mark.parametrize("database", DATABASES, indirect=True)
 each_connection = pytest.mark.parametrize(("database", "own"), EVERY, indirect=True)
 
 
+def some_connection(test: Callable[..., None]) -> Callable[..., None]:
+    """One of them by default: that each takes part in a transaction is another test's."""
+    return pytest.mark.by_turns("database", "own")(each_connection(test))
+
+
 def names(sql: Stores, queue: str = "default") -> list[str]:
     return [decode(lease.receipt, 0).name for lease in sql.queue.reserve([queue], OURS, 1000).leases]
 
@@ -81,7 +86,7 @@ def test_a_job_is_there_once_the_transaction_is_committed(sql, queue, own):
     assert ["first", "within.send"] == names(sql)
 
 
-@each_connection
+@some_connection
 def test_a_job_is_gone_with_a_transaction_that_is_rolled_back(sql, queue, own):
     queue.within(own).push("first")
     send.using(within=own, delay=5).dispatch(order=1)
@@ -90,7 +95,7 @@ def test_a_job_is_gone_with_a_transaction_that_is_rolled_back(sql, queue, own):
     assert 0 == queue.size()
 
 
-@each_connection
+@some_connection
 def test_many_jobs_are_pushed_in_one_transaction(sql, queue, own):
     bound = queue.within(own)
     ids = bound.bulk([(f"job-{number}", None) for number in range(2500)])
@@ -101,7 +106,7 @@ def test_many_jobs_are_pushed_in_one_transaction(sql, queue, own):
     assert (2500, 2501, 1) == (len(set(ids)), queue.size(), queue.sizes().delayed)
 
 
-@each_connection
+@some_connection
 def test_a_unique_lock_is_taken_in_the_same_transaction(sql, queue, own):
     first = once.using(within=own).dispatch(order=1)
     again = once.using(within=own).dispatch(order=1)
@@ -113,7 +118,7 @@ def test_a_unique_lock_is_taken_in_the_same_transaction(sql, queue, own):
     assert ("", 1) == (once.dispatch(order=1), queue.size())
 
 
-@each_connection
+@some_connection
 def test_the_state_of_a_tracked_job_is_committed_with_it(sql, queue, own):
     kept = queue.within(own).push("first", track=60)
     assert kept.job() is None

@@ -203,6 +203,7 @@ def silent(server: DatabaseServer) -> Iterator[None]:
 
 
 @pytest.mark.fault("F52")
+@pytest.mark.by_turns("shared")
 @pytest.mark.parametrize("shared", [False, True], ids=["worker", "producer"])
 def test_a_server_that_says_nothing_is_an_outage_after_the_patience_and_no_longer(own, shared):
     with connected(own.url, shared=shared) as stores:
@@ -230,6 +231,7 @@ def collected() -> Iterator[None]:
 @pytest.mark.fault("F68")
 @pytest.mark.filterwarnings("ignore:.*:pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.usefixtures("collected")
+@pytest.mark.by_turns("shared")
 @pytest.mark.parametrize("shared", [False, True], ids=["worker", "producer"])
 def test_a_server_that_was_killed_is_used_again_when_it_is_back(own, shared):
     with connected(own.url, shared=shared) as stores:
@@ -301,6 +303,7 @@ def test_what_a_file_refuses_is_told_in_its_words_and_nothing_is_lost(sqlite_url
 
 
 @pytest.mark.fault("F52")
+@pytest.mark.by_turns("shared")
 @pytest.mark.parametrize("shared", [False, True], ids=["worker", "producer"])
 def test_a_transaction_that_the_server_ended_as_its_process_was_stopped_is_made_again(postgres_url, shared):
     sessions = []
