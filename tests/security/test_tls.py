@@ -20,6 +20,7 @@ from queuepool.errors import ConfigError, StoreDown
 from queuepool.jobs.client import Queue
 from queuepool.jobs.connecting import connect
 from queuepool.stores.redis.check import _is_unencrypted
+from tests.support.drivers import opened
 from tests.support.each import each
 from tests.support.eventually import eventually
 from tests.support.pools import Site
@@ -234,3 +235,9 @@ def test_a_private_key_that_every_user_can_read_is_refused(tls, tmp_path):
 
     assert f"its ssl_keyfile {key} can be read by every user: chmod o-r {key}" in said
     assert load(None, {"connection.url": url}, {})
+
+
+def test_a_connection_within_the_machine_reads_no_certificates(mariadb_url):
+    """PyMySQL prefers TLS where nothing else is asked for, and reads all certificates of the machine to be ready."""
+    with opened(ConnectionSettings(url=mariadb_url)) as stores:
+        assert not hasattr(stores.client.ask(lambda connection: connection.connection.driver_connection), "ctx")

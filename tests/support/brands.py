@@ -7,7 +7,7 @@ import shutil
 import signal
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import pytest
 
@@ -27,6 +27,8 @@ class Brand(Protocol):
     durable: bool
     #: what SQLAlchemy appends to the scheme
     driver: str
+    #: how it connects without TLS, for which PyMySQL would read the machine's certificates each time
+    plain: ClassVar[dict[str, bool]]
     #: the database that exists from the start
     first: str
     #: requests a clean stop that waits for no client
@@ -53,6 +55,7 @@ class Postgres:
     folder: str
     durable: bool = False
     driver = "psycopg"
+    plain: ClassVar[dict[str, bool]] = {}
     first = "postgres"
     ends_by = orphaned_by = signal.SIGINT
     ready = ["ready"]
@@ -94,6 +97,7 @@ class MariaDB:
     folder: str
     durable: bool = False
     driver = "pymysql"
+    plain: ClassVar[dict[str, bool]] = {"ssl_disabled": True}
     first = USER
     ends_by = signal.SIGTERM
     # Before it accepts connections, SIGTERM stops its start for ever instead of ending it.

@@ -71,7 +71,8 @@ class DatabaseServer:
 
     def engine(self, url: str) -> Engine:
         """An engine without a connection pool: no connection outlives a test."""
-        return create_engine(url.replace("://", f"+{self.brand.driver}://", 1), poolclass=NullPool)
+        address = url.replace("://", f"+{self.brand.driver}://", 1)
+        return create_engine(address, poolclass=NullPool, connect_args=self.brand.plain)
 
     def execute(self, url: str, *lines: str) -> None:
         """Execute each statement outside of any transaction."""

@@ -73,6 +73,12 @@ def _sqlite(
     return engine
 
 
+def _on_this_machine(url: URL) -> dict[str, bool]:
+    """No TLS on a unix socket that asks for none: PyMySQL would read the machine's certificates at each connection."""
+    asks = any(name.startswith("ssl") for name in url.query)
+    return {"ssl_disabled": True} if "unix_socket" in url.query and not asks else {}
+
+
 def _mysql(url: URL, pool: dict[str, Any], shared: bool, timeout: float, create: Sequence[str]) -> Engine:
     # Strict, else a queue's name that is too long would be cut silently. And none of the server's own modes: in some,
     # BEGIN starts a block, or an empty text is NULL.
@@ -86,7 +92,7 @@ def _mysql(url: URL, pool: dict[str, Any], shared: bool, timeout: float, create:
     engine = create_engine(
         url,
         isolation_level="AUTOCOMMIT",
-        connect_args={"charset": "utf8mb4", "init_command": session, **waits},
+        connect_args={"charset": "utf8mb4", "init_command": session, **waits, **_on_this_machine(url)},
         pool_pre_ping=shared,
         **pool,
     )
