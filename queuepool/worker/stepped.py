@@ -41,7 +41,8 @@ class Stepped(Coroutine[Any, Any, Any]):
     def send(self, value: Any) -> Any:
         words = self._words
         # A step may be within another one: an eager task begins at once, and some libraries nest loops.
-        before = words[ON_CPU]
+        if before := words[ON_CPU]:
+            since = self._reals[ON_CPU_SINCE]
         self._reals[ON_CPU_SINCE] = monotonic()
         words[ON_CPU] = self._mark
         try:
@@ -53,13 +54,16 @@ class Stepped(Coroutine[Any, Any, Any]):
             if _is_copy:
                 at_fork.leave_if_copy(0)
             words[ON_CPU] = before
+            if before:  # only now: the inner step must not look as old as the outer one
+                self._reals[ON_CPU_SINCE] = since
 
     def throw(
         self, kind: Any, value: BaseException | object | None = None, traceback: TracebackType | None = None
     ) -> Any:
         # Not by ``send``'s own lines, which would be one frame more.
         words = self._words
-        before = words[ON_CPU]
+        if before := words[ON_CPU]:
+            since = self._reals[ON_CPU_SINCE]
         self._reals[ON_CPU_SINCE] = monotonic()
         words[ON_CPU] = self._mark
         try:
@@ -72,10 +76,13 @@ class Stepped(Coroutine[Any, Any, Any]):
             if _is_copy:
                 at_fork.leave_if_copy(0)
             words[ON_CPU] = before
+            if before:
+                self._reals[ON_CPU_SINCE] = since
 
     def close(self) -> None:
         words = self._words
-        before = words[ON_CPU]
+        if before := words[ON_CPU]:
+            since = self._reals[ON_CPU_SINCE]
         self._reals[ON_CPU_SINCE] = monotonic()
         words[ON_CPU] = self._mark
         try:
@@ -84,6 +91,8 @@ class Stepped(Coroutine[Any, Any, Any]):
             if _is_copy:
                 at_fork.leave_if_copy(0)
             words[ON_CPU] = before
+            if before:
+                self._reals[ON_CPU_SINCE] = since
 
     def __await__(self) -> Any:
         return self._coroutine.__await__()

@@ -10,13 +10,14 @@ import sys
 import traceback
 from array import array
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from queuepool.board.board import Board
-from queuepool.board.lane_layout import ON_CPU
+from queuepool.board.lane_layout import ON_CPU, ON_CPU_SINCE
 from queuepool.board.lanes import Lanes
 from queuepool.worker.stepped import Stepped
 from tests.support.loops import LOOPS, Loop
@@ -77,6 +78,31 @@ def test_a_step_within_a_step_gives_the_processor_back():
         stepped(outer(), 1).send(None)
 
     assert ([3, 2], 0) == (seen, WORDS[ON_CPU])
+
+
+@pytest.mark.parametrize("way", ["send", "throw", "close"])
+def test_a_step_with_a_step_within_has_begun_when_it_began(way):
+    seen = []
+
+    async def inner() -> None:
+        with suppress(BaseException):
+            await asyncio.sleep(0)
+        seen.append(REALS[ON_CPU_SINCE])
+
+    async def outer() -> None:
+        seen.append(REALS[ON_CPU_SINCE])
+        within = stepped(inner(), 2)
+        within.send(None)
+        with suppress(StopIteration):
+            within.close() if way == "close" else getattr(within, way)(None if way == "send" else ValueError())
+        seen.append(REALS[ON_CPU_SINCE])
+
+    with pytest.raises(StopIteration):
+        stepped(outer(), 1).send(None)
+
+    began, later, after = seen
+    assert began < later
+    assert began == after
 
 
 async def fails() -> None:
