@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from queuepool.board.board import Header
 from queuepool.board.paused_queues import paused_in
@@ -47,29 +47,37 @@ class ControlState(Protocol):
         """How many jobs have failed with their worker so far; a change means that a deferred hook may wait."""
 
 
+class _HeaderSays(NamedTuple):
+    """What a header said; ``changes`` comes first, as a change that comes meanwhile is to be noticed later."""
+
+    changes: int
+    is_down: bool
+    paused: frozenset[str]
+    deferred_hooks: int
+
+
 class BoardControlState:
-    """The state on the board; the master carries out restarts."""
+    """The state on the board; the master carries out restarts.
+
+    Jobs ask in their own threads: what is seen is replaced as a whole, so that nobody finds half of a change.
+    """
 
     def __init__(self, header: Header, generation: int, queues: Sequence[str]) -> None:
         self._header = header
         self._generation = generation
         self._queues = queues
-        self._read = -1
-        self._down = False
-        self._paused: frozenset[str] = frozenset()
-        self._deferred_hooks = 0
+        self._seen = _HeaderSays(-1, is_down=False, paused=frozenset(), deferred_hooks=0)
 
     def are_known(self) -> bool:
         return bool(self._header.restart_known)
 
     def refresh(self) -> None:
-        header = self._header
-        if header.control_changes == self._read and header.deferred_hooks == self._deferred_hooks:
+        header, seen = self._header, self._seen
+        if header.control_changes == seen.changes and header.deferred_hooks == seen.deferred_hooks:
             return
-        self._read = header.control_changes
-        self._down = bool(header.down)
-        self._paused = frozenset(paused_in(header.paused, lambda: self._queues))
-        self._deferred_hooks = header.deferred_hooks
+        changes, is_down = header.control_changes, bool(header.down)
+        paused = frozenset(paused_in(header.paused, lambda: self._queues))
+        self._seen = _HeaderSays(changes, is_down, paused, header.deferred_hooks)
 
     def glance(self) -> None:
         self.refresh()
@@ -81,13 +89,13 @@ class BoardControlState:
         return self._header.generation > self._generation
 
     def is_down(self) -> bool:
-        return self._down
+        return self._seen.is_down
 
     def paused(self) -> frozenset[str]:
-        return self._paused
+        return self._seen.paused
 
     def deferred_hooks(self) -> int:
-        return self._deferred_hooks
+        return self._seen.deferred_hooks
 
 
 class StoreControlState:
