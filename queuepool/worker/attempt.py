@@ -233,11 +233,14 @@ class Runner:
     def _carry_out(self, attempt: JobAttempt, verdict: Verdict) -> None:
         is_ours = self._settler.settle(attempt.settlement(verdict))
         self._meter.settles(verdict, is_ours)
-        self._batch.settled(attempt.number)
-        self._meter.settled(attempt.duration)
+        self._note_settled(attempt)
         self._settler.emit_noted()
         if is_ours and isinstance(verdict, Fail):
             self._call_after_failed(attempt.payload, attempt.lease.queue, attempt.plan, verdict.error)
+
+    def _note_settled(self, attempt: JobAttempt) -> None:
+        self._batch.settled(attempt.number)
+        self._meter.settled(attempt.duration)
 
     def _rule(self, attempt: JobAttempt) -> Verdict:
         """The verdict: what the handler asked for outranks what it raised. Waits out an outage to get the tallies."""

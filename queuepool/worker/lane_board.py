@@ -170,7 +170,8 @@ class LaneBatch:
         """Called while a worker is alive; what runs here has its own lane."""
 
     def settled(self, lane: int) -> None:
-        """Shown once the meters have counted the attempt, by ``free``."""
+        """As of ``HeldBatch``; the meters have counted its attempt: of a lane that is settled they no longer ask."""
+        self._lanes.mark(lane, Stage.SETTLED)
 
     def progress(self, lane: int, fraction: float, note: str) -> None:
         """On the loop: how far this job is."""

@@ -114,6 +114,7 @@ class LaneRunner(Runner):
             if attempt.is_lost:
                 self._counts(attempt)
                 self._meter.loses(attempt.duration)
+                self._batch.settled(attempt.number)
                 self._listeners.emit(LeaseLost(attempt.facts))
                 return False
             if attempt.verdict is None:
@@ -132,6 +133,11 @@ class LaneRunner(Runner):
             return True
         finally:
             attempt.error = attempt.verdict = None
+
+    def _note_settled(self, attempt: JobAttempt) -> None:
+        # The other way round than for one job: of all lanes, the meters know only which was counted last.
+        self._meter.settled(attempt.duration)
+        self._batch.settled(attempt.number)
 
     def abandon(self, attempt: JobAttempt) -> None:
         """The store refuses any verdict on it."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
 
 from tests.support.eventually import eventually
+from tests.support.meters import counts_in, of_job
 from tests.support.pools import RunningPool, Site
 
 BESIDE = ("--workers", "1", "--concurrency", "10", "--modules", "tests.support.laneapp")
@@ -154,3 +156,26 @@ def test_a_worker_leaves_when_the_hooks_of_its_failed_jobs_have_ended(site):
         eventually(lambda: "job failed" in pool.log())
 
     assert site.trail(event="mourned")
+
+
+EARS = """
+import os
+from queuepool import on
+from queuepool.events import JobFailed
+
+@on(JobFailed)
+def dies(event):
+    os._exit(3)
+"""
+
+
+def test_a_listener_that_ends_the_worker_undoes_no_settlement_of_a_job_beside_others(site):
+    (site.path / "ears.py").write_text(EARS)
+    push(site, "fails")
+    with site.pool(*BESIDE, "--listeners", "ears") as pool:
+        eventually(lambda: "worker died" in pool.log())  # said after all that its death has brought
+        eventually(lambda: 1 == of_job(counts_in(Path(pool.runtime)), "fails").ended)
+
+        assert 1 == of_job(counts_in(Path(pool.runtime)), "fails").failed
+    assert 1 == site.queue.stores.failed.count()
+    assert "lease lost" not in pool.log()
