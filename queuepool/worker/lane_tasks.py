@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Generator
 from contextlib import suppress
 from contextvars import Context, ContextVar
 from typing import Any
@@ -26,6 +26,12 @@ class JobTask(_Task):
     def cancel(self, msg: Any = None) -> bool:
         """As ever, in the job's own code; in another job's nothing happens."""
         return _owner.get() in (None, self.owner) and super().cancel(msg)
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        """As ever, in the job's own code; another job that awaits it can be cancelled, and this one goes on."""
+        if self.done() or _owner.get() in (None, self.owner):
+            return super().__await__()
+        return asyncio.shield(self).__await__()
 
     def end(self) -> None:
         """Cancel it, and so what it awaits, as its own code: a timer runs in the context of the job that set it."""

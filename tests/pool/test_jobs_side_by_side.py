@@ -173,7 +173,7 @@ def test_a_listener_that_ends_the_worker_undoes_no_settlement_of_a_job_beside_ot
     (site.path / "ears.py").write_text(EARS)
     push(site, "fails")
     with site.pool(*BESIDE, "--listeners", "ears") as pool:
-        eventually(lambda: "worker died" in pool.log())  # said after all that its death has brought
+        eventually(lambda: "process died" in pool.log())  # said after all that its death has brought
         eventually(lambda: 1 == of_job(counts_in(Path(pool.runtime)), "fails").ended)
 
         assert 1 == of_job(counts_in(Path(pool.runtime)), "fails").failed

@@ -90,6 +90,31 @@ def test_the_tasks_that_it_awaits_are_cancelled_with_it(site):
         goes_on(site)
 
 
+def test_a_job_that_awaits_anothers_task_is_cancelled_at_its_deadline_and_the_task_is_not(site):
+    push(site, "offer", gate=str(site.path / "gate"), tag="neighbour")
+    with site.pool(*BESIDE) as pool:
+        eventually(lambda: site.trail(event="offered"))
+        push(site, "await_anothers", how="await", timeout=0.3, maxTries=1)
+        assert "JobTimedOut" in only_failure(site).exception
+        goes_on(site)
+
+    assert "signal 14" not in pool.log()
+
+
+def test_one_that_gathers_anothers_tasks_ends_with_its_worker_and_is_the_one_that_was_late(site):
+    push(site, "offer", gate=str(site.path / "gate"), tag="offer")
+    with site.pool(*BESIDE):
+        eventually(lambda: site.trail(event="offered"))
+        push(site, "await_anothers", how="gather", timeout=0.3, maxTries=1)
+        failure = only_failure(site)
+        (site.path / "gate").touch()
+        eventually(lambda: site.trail(event="end", tag="offer"))
+
+    assert "ran past its deadline" in failure.exception
+    assert "await_anothers" in failure.payload
+    assert [1, 1] == [line["attempt"] for line in site.trail(event="start", tag="offer")]
+
+
 def test_fail_on_timeout_ends_a_job_that_has_tries_left(site):
     push(site, "sleep", seconds=60, timeout=0.3, maxTries=5, failOnTimeout=True)
     with site.pool(*BESIDE):

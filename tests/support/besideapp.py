@@ -179,6 +179,17 @@ async def await_another() -> None:
     await asyncio.gather(asyncio.create_task(go_on()), asyncio.create_task(go_on()))
 
 
+async def offer(gate: str) -> None:
+    """A task that another job awaits."""
+    _kept.append(asyncio.create_task(until(gate)))
+    note(event="offered")
+    await _kept[-1]
+
+
+async def await_anothers(how: str) -> None:
+    await {"await": lambda task: task, "gather": asyncio.gather}[how](_kept[-1])
+
+
 async def fork() -> None:
     if os.fork() == 0:
         note(event="forked")
@@ -215,6 +226,8 @@ MODES: dict[str, Callable[..., Awaitable[Any]]] = {
     "close_the_loop": close_the_loop,
     "cancel_all": cancel_all,
     "await_another": await_another,
+    "offer": offer,
+    "await_anothers": await_anothers,
     "stop": lambda: do_now(lambda: (os.kill(os.getpid(), signal.SIGSTOP), time.sleep(60))),
     "fork": fork,
     "decide": decide,

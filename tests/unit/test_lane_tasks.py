@@ -239,6 +239,34 @@ def test_a_generator_that_is_closed_in_anothers_code_is_nobodys(run: Run):
     assert [0] == seen
 
 
+def test_what_awaits_a_neighbours_task_gets_its_result_or_is_cancelled_alone(run: Run):
+    made: list[asyncio.Task[Any]] = []
+
+    async def offers() -> None:
+        made.extend(asyncio.create_task(asyncio.sleep(seconds, 7)) for seconds in (0.0, _LONG))
+        await asyncio.sleep(_LONG)
+
+    async def takes() -> int:
+        early, done = await made[0], await made[0]
+        assert early == done == 7
+        async with asyncio.timeout(0.01):
+            await made[1]
+        return 0
+
+    async def test() -> None:
+        first, second = lane(0), lane(1)
+        offering = begun(first, offers())
+        await asyncio.sleep(0)
+        taking = begun(second, takes())
+        with pytest.raises(TimeoutError):
+            await taking
+        assert not made[1].done()
+        assert 1 == (await first.clear(_LONG)).cancelled
+        offering.cancel()
+
+    run(test())
+
+
 def test_what_is_no_coroutine_is_refused_as_ever(run: Run):
     async def job() -> None:
         asyncio.get_running_loop().create_task(7)  # type: ignore[arg-type]
