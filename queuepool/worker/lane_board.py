@@ -5,7 +5,6 @@ The main thread takes and frees lanes; the loop's thread marks the begin and the
 
 from __future__ import annotations
 
-import os
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -18,13 +17,12 @@ from queuepool.board.slot import Slot
 from queuepool.board.states import State
 from queuepool.errors import StoreError
 from queuepool.payload.lease import Lease
-from queuepool.unix import proc
 from queuepool.worker.attempt import JobAttempt
 from queuepool.worker.deadlines import Deadline
 from queuepool.worker.plan import Plan
 from queuepool.worker.slot_writer import SlotWriter
 
-#: seconds between two measurements of memory, and two titles
+#: seconds between two looks at what jobs may have changed, at memory too, and between two titles
 _PERIOD = 1.0
 #: most kinds of jobs whose texts are kept
 _MOST = 256
@@ -50,6 +48,8 @@ class LaneBatch:
         #: jobs of which only the receipt is left to delete, each with its lane
         self.done: list[tuple[int, Lease]] = []
         self._succeeded = 0
+        #: the kind of the last job that has begun
+        self.began_last: LaneJobs | None = None
         #: what the pages of the lanes say of each kind of job
         self._kinds: dict[str, tuple[Plan, LaneJobs]] = {}
 
@@ -124,7 +124,7 @@ class LaneBatch:
         """On the loop: this job is about to run. Returns the time in Unix seconds."""
         now, payload = time.time(), attempt.payload
         at = deadline.at if deadline.timeout else 0.0
-        kind = self._kind(attempt)
+        self.began_last = kind = self._kind(attempt)
         self._writer.begins(attempt.number, kind, job_id=payload.id, attempt=payload.attempts, since=now, deadline=at)
         return now
 
@@ -240,9 +240,14 @@ class LaneSlotWriter(SlotWriter):
         self._shown_at = now
         self._title(f"{shown.name.lower()} jobs={running}/{self._most} done={self.slot.done}")
 
+    @property
+    def ran_last(self) -> str:
+        """As of ``SlotWriter``."""
+        return self.batch.began_last.job if self.batch.began_last else ""
+
     def rss(self) -> float:
         """Resident MB, at most a second old."""
-        if (now := time.monotonic()) - self._rss_at >= _PERIOD:
-            self._rss_at, self._rss = now, proc.resident_mb(os.getpid())
-            self.slot.rss = int(self._rss)
+        if time.monotonic() - self._rss_at >= _PERIOD:
+            self._has_run = True  # if no job then what it has left, or a lifespan
+            self.tidy()
         return self._rss

@@ -136,10 +136,15 @@ class SlotWriter:
             self._alarm.prepare()
             rss = proc.resident_mb(os.getpid())
             if self._rss:
-                self.growth.note(self.slot.job, rss - self._rss)
+                self.growth.note(self.ran_last, rss - self._rss)
             self._rss_at, self._rss = time.monotonic(), rss
             self.slot.rss = int(self._rss)
             self._has_run = False
+
+    @property
+    def ran_last(self) -> str:
+        """The name of the last job that has begun; empty if none has."""
+        return self.slot.job
 
     def leave(self) -> None:
         """Mark a clean exit; an exit without this mark counts as a death."""

@@ -179,3 +179,13 @@ def test_a_listener_that_ends_the_worker_undoes_no_settlement_of_a_job_beside_ot
         assert 1 == of_job(counts_in(Path(pool.runtime)), "fails").failed
     assert 1 == site.queue.stores.failed.count()
     assert "lease lost" not in pool.log()
+
+
+def test_the_log_says_which_of_several_jobs_has_made_the_worker_grow(site):
+    push(site, "prints", word="aa")
+    with site.pool(*BESIDE, "--memory", "+80") as pool:
+        eventually(lambda: site.trail(event="printed"))
+        push(site, "keeps", megabytes=100)
+        [grown] = eventually(lambda: re.findall(r"reason=memory .* grew_most=keeps grew_mb=(\S+)", pool.log()))
+
+    assert 80 < float(grown) < 130

@@ -9,6 +9,8 @@ from functools import partial
 from queuepool import current, job
 from tests.support.poolapp import note, until_told
 
+_kept: list[bytes] = []
+
 
 @job("prints")
 async def prints(word: str, last: str = "\n", count: int = 5) -> None:
@@ -72,3 +74,8 @@ async def fails() -> None:
 async def mourns(error: BaseException) -> None:
     await asyncio.sleep(1)
     note(event="mourned")
+
+
+@job("keeps")
+async def keeps(megabytes: int) -> None:
+    _kept.append(b"x" * megabytes * 1_000_000)
