@@ -28,6 +28,7 @@ from queuepool.worker.lifespans import refuse_lifespans
 from queuepool.worker.limits import Limits, StopReason
 from queuepool.worker.loop import Worker
 from queuepool.worker.prefetch import PrefetchSize
+from queuepool.worker.rounds import Rounds
 from queuepool.worker.slot_writer import SlotWriter
 
 _log = logging.getLogger("queuepool")
@@ -116,7 +117,7 @@ def work(
     return reason
 
 
-def _worker(context: WorkerContext, settings: PoolSettings) -> Worker:
+def _worker(context: WorkerContext, settings: PoolSettings) -> Rounds:
     if settings.concurrency > 1 and not context.alone:
         from queuepool.worker.lane_worker import LaneWorker  # imported here: few pools run jobs side by side
 
@@ -138,7 +139,7 @@ def _control_state(
     return BoardControlState(board.header, slot_writer.slot.generation, settings.queues)
 
 
-def _run(worker: Worker, recorder: FailureRecorder | None) -> StopReason:
+def _run(worker: Rounds, recorder: FailureRecorder | None) -> StopReason:
     try:
         reason = worker.run()
     except StoreDown:

@@ -1,4 +1,4 @@
-"""A worker that runs many jobs side by side: its rounds are ``Worker``'s, its jobs are on an event loop.
+"""The rounds of a worker that runs many jobs side by side, on an event loop.
 
 The store is asked in the main thread, for many jobs at a time; another thread, with a connection of its own, waits for
 new ones. Each round settles what has ended, then reserves for the lanes that are free.
@@ -28,15 +28,15 @@ from queuepool.worker.attempt import JobAttempt
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.deadlines import Deadlines
 from queuepool.worker.django_support import renew_connections
+from queuepool.worker.job_lines import JobLines
 from queuepool.worker.lane_board import LaneSlotWriter
 from queuepool.worker.lane_loop import Bell, LaneLoop, new_loop
 from queuepool.worker.lane_runner import LaneRunner
 from queuepool.worker.lane_tasks import lane_of, make_task
 from queuepool.worker.lifespans import Lifespans
 from queuepool.worker.limits import StopReason
-from queuepool.worker.loop import Worker
 from queuepool.worker.loop_watch import LoopWatch
-from queuepool.worker.prefetch import PrefetchSize, Reports
+from queuepool.worker.rounds import Rounds
 from queuepool.worker.stepped import end_copies
 
 #: seconds between two requests: jobs end meanwhile that the next one deletes and replaces
@@ -49,24 +49,25 @@ _LOOK = 0.25
 _AWAY = 0.05
 
 
-class LaneWorker(Worker):
+class LaneWorker(Rounds):
     """Reserves, runs and settles jobs until it has a reason to leave, and its last job is over."""
 
+    _runner: LaneRunner
+    _slot_writer: LaneSlotWriter
+
     def __init__(self, context: WorkerContext, waits_in: QueueStore) -> None:
-        super().__init__(context, PrefetchSize(1))
         assert isinstance(context.slot_writer, LaneSlotWriter)
-        self._lanes = context.slot_writer
-        self._batch = context.slot_writer.batch
-        self._settler = context.settler
-        self._retry_after = context.pool.connection.retry_after
-        self._reports = Reports(context.listeners, context.outage)
         self._bell = Bell()
         self._loop = LaneLoop(new_loop(context.pool.loop), self._bell)
         self._loop.loop.set_task_factory(make_task)  # type: ignore[arg-type]
         deadlines = Deadlines(self._loop.loop, context.pool.grace, context.slot_writer.arm_at)
-        self._runner = self._lane_runner = LaneRunner(context, self._job_lines, self._loop, deadlines)
+        job_lines = JobLines()
+        super().__init__(context, LaneRunner(context, job_lines, self._loop, deadlines), job_lines)
+        self._batch = context.slot_writer.batch
+        self._settler = context.settler
+        self._retry_after = context.pool.connection.retry_after
         self._watch = LoopWatch(self._batch.lanes, context.listeners)
-        self._lifespans = Lifespans(self._loop, self._lane_runner.context)
+        self._lifespans = Lifespans(self._loop, self._runner.context)
         self._waiter = Waiter(waits_in, self._bell)
         self._served: Sequence[str] = ()
         #: jobs that were taken and have yet to begin
@@ -95,11 +96,11 @@ class LaneWorker(Worker):
     def _begin_lifespans(self) -> None:
         """This still is the boot: a stop ends it at once, and the alarm once it has taken too long."""
         self._signals.let_end()
-        self._lanes.boots(too_late("@lifespan", self._pool.boot_timeout, "start"), self._pool.boot_timeout)
+        self._slot_writer.boots(too_late("@lifespan", self._pool.boot_timeout, "start"), self._pool.boot_timeout)
         try:
             self._lifespans.enter()
         finally:
-            self._lanes.has_booted()
+            self._slot_writer.has_booted()
             self._signals.listen()
 
     def _progress(self, fraction: float, note: str) -> None:
@@ -108,14 +109,9 @@ class LaneWorker(Worker):
             self._batch.progress(lane, fraction, note)
 
     def _round(self) -> None:
-        try:
-            self._settle_or_report()
-            self._begin_taken()
-            self._ask(self._gate.queues())
-        except StoreDown:
-            if self._signals.stop:
-                self._drain()  # what they have done stays on the board, for the steward
-            raise
+        self._settle_or_report()
+        self._begin_taken()
+        self._ask(self._gate.queues())
 
     def _ask(self, queues: tuple[str, ...]) -> None:
         """The next request, or a wait until it is due."""
@@ -147,7 +143,7 @@ class LaneWorker(Worker):
             self._watch.look(now)
             renew_connections()  # of listeners in this thread
             if lost := self._batch.lost():
-                self._loop.loop.call_soon_threadsafe(self._lane_runner.lose, lost)
+                self._loop.loop.call_soon_threadsafe(self._runner.lose, lost)
 
     def _room(self) -> int:
         most = self._limits.max_jobs - self._jobs if self._limits.max_jobs else math.inf
@@ -199,11 +195,11 @@ class LaneWorker(Worker):
             if attempts:
                 self._jobs += len(attempts)  # now, not at their ends: the last one may take long, and has a successor
                 self._open += len(attempts)
-                self._loop.begin(attempts, self._lane_runner.begin)
+                self._loop.begin(attempts, self._runner.begin)
 
     def _prepared(self, lane: int, lease: Lease) -> JobAttempt | None:
         try:
-            return self._lane_runner.prepare(lease, lane)
+            return self._runner.prepare(lease, lane)
         except StoreDown:
             raise
         except StoreError as error:  # the store refuses what this job needs: its lease ends by itself
@@ -221,11 +217,11 @@ class LaneWorker(Worker):
     def _conclude(self, attempt: JobAttempt) -> None:
         lane, lease = attempt.number, attempt.lease
         try:
-            is_done = self._lane_runner.conclude(attempt)
+            is_done = self._runner.conclude(attempt)
         except StoreDown:
             raise
         except StoreError:
-            self._lane_runner.abandon(attempt)
+            self._runner.abandon(attempt)
             self._batch.free(lane)  # the store refuses any verdict: its lease ends by itself
             raise
         if is_done:
@@ -244,14 +240,13 @@ class LaneWorker(Worker):
         self._job_lines.rest()
         if INCOMPLETE and not self._open:
             log_incomplete()  # of listeners, and of threads that are no job's
-        self._lanes.show_jobs(self._open, State.PAUSED if self._gate.closed_by else State.IDLE)
+        self._slot_writer.show_jobs(self._open, State.PAUSED if self._gate.closed_by else State.IDLE)
         self._signals.wait(lambda: self._bell.wait(timeout, self._is_due))
 
     def _is_due(self) -> bool:
         return bool(self._loop.ended) or (self._is_empty and self._waiter.has_returned)
 
     def _let_go(self) -> None:
-        """Let the last jobs end, settle them, and delete those that are done."""
         try:
             self._give_back()
             while self._open:
@@ -261,7 +256,7 @@ class LaneWorker(Worker):
                     self._wait_for_jobs()
             self._delete_done()
         except StoreDown:
-            self._drain()  # as in a round
+            self._leave_to_the_steward()
             raise
 
     def _give_back(self) -> None:
@@ -285,30 +280,24 @@ class LaneWorker(Worker):
 
     def _await_hooks(self) -> None:
         until = time.monotonic() + (self._pool.timeout or math.inf) + self._pool.grace
-        while self._lane_runner.hooks and time.monotonic() < until:
+        while self._runner.hooks and time.monotonic() < until:
             self._slot_writer.alive()
             self._signals.begin_round()
-            self._bell.wait(_LONGEST, lambda: not self._lane_runner.hooks)
-
-    def _make_way(self) -> None:
-        """Nothing to do: no job waits behind a hook on the loop."""
+            self._bell.wait(_LONGEST, lambda: not self._runner.hooks)
 
     def _reclaim(self) -> None:
         if self._batch.awaits_reply:
             self._membership.renew(self._batch.known)
 
-    def _abandon(self) -> None:
-        """Nothing to do: the lane is free."""
-
-    def _drain(self) -> None:
-        """Wait for the jobs that run, without the store; the master ends this worker if that takes too long."""
+    def _leave_to_the_steward(self) -> None:
+        # What they have done until then stays on the board, too. The master ends this worker if that takes too long.
         while self._open > len(self._loop.ended):
             self._wait_for_jobs()
 
     def _wait_for_jobs(self) -> None:
         self._slot_writer.alive()
         self._look(time.monotonic())
-        self._lanes.show_jobs(self._open, State.DRAINING)
+        self._slot_writer.show_jobs(self._open, State.DRAINING)
         self._signals.begin_round()
         self._bell.wait(_LONGEST, lambda: self._loop.ended)
 

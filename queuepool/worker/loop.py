@@ -1,112 +1,38 @@
-"""The worker's loop: check the gate, reserve, run, settle, check whether to leave."""
+"""The rounds of a worker that runs one job at a time: check the gate, reserve, run and settle, or wait."""
 
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 
 from queuepool.board.board import State
-from queuepool.errors import StoreDown, StoreError
-from queuepool.events import Looping, WorkerContinued, WorkerPaused, WorkerStarting, WorkerStopping
+from queuepool.events import Looping
 from queuepool.payload.lease import Lease
 from queuepool.unix.originals import sleep
 from queuepool.worker.attempt import Runner
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.job_lines import JobLines
-from queuepool.worker.limits import StopReason
-from queuepool.worker.prefetch import Membership, Prefetch, PrefetchSize
+from queuepool.worker.prefetch import Prefetch, PrefetchSize
+from queuepool.worker.rounds import Rounds
 
 #: seconds by which a store may end a wait late: Redis checks its waits ten times a second
 _STORES_TICK = 0.1
 #: seconds for which quick jobs run without checking signals, control state, limits and memory
 _CHECK_INTERVAL = 0.001
-#: seconds between checks whether a new pool's steward has read the control keys
-_CONTROL_TICK = 0.01
 #: the part of ``retry_after`` for which a reserve may wait at the server, as its lease is counted from before; and the
 #: shortest ``retry_after``, in seconds, that leaves enough of it
 _WAITS, _LONG_ENOUGH = 1 / 6, 3.0
 
 
-class Worker:
-    """Reserves, runs and settles jobs until it has a reason to leave."""
+class Worker(Rounds):
+    """Reserves, runs and settles jobs, one at a time."""
 
     def __init__(self, context: WorkerContext, size: PrefetchSize) -> None:
-        self._context = context
-        self._pool = context.pool
-        self._store = context.store
-        self._slot_writer = context.slot_writer
-        self._signals = context.signals
-        self._listeners = context.listeners
-        self._control_state = context.control_state
-        self._outage = context.outage
-        self._limits = context.limits
-        self._membership = Membership(context)
-        self._prefetch = Prefetch(context, self._membership, size)
-        self._job_lines = JobLines()
-        self._runner = Runner(context, self._job_lines)
-        self._gate = Gate(context)
+        job_lines = JobLines()
+        super().__init__(context, Runner(context, job_lines), job_lines)
+        self._prefetch = Prefetch(context, self._membership, self._reports, size)
         self._reserves_waiting = _may_reserve_waiting(context)
-        self._jobs = 0
-        self._deferred_hooks = -1
-        self._found_none = False
-        #: when the last job ended, or the work began (monotonic)
-        self._idle_since = time.monotonic()
-
-    def run(self) -> StopReason:
-        """Work until there is a reason to leave, settle what is done, and return the reason.
-
-        Raises ``StoreDown`` if a stop signal comes while the store is away.
-        """
-        self._membership.join()
-        while not (self._control_state.are_known() or self._signals.stop):
-            self._slot_writer.alive()
-            self._signals.begin_round()
-            self._signals.wait(lambda: sleep(_CONTROL_TICK))
-        self._listeners.emit(WorkerStarting(self._slot_writer.slot.number))
-        self._slot_writer.show(State.IDLE)
-        while not (reason := self._reason_to_leave()):
-            try:
-                self._round()
-            except StoreDown as error:
-                self._outage.lost(error)
-                if self._signals.stop:
-                    self._prefetch.leaves_nothing_at_the_server()
-                    raise  # what is held stays on the board, for the steward
-                self._slot_writer.show(State.IDLE)  # a done job no longer runs; it waits to be reported
-                self._outage.rest()
-            except StoreError as error:
-                self._abandon()
-                self._prefetch.reports.refused({("", str(error))})
-                self._signals.wait(lambda: sleep(self._pool.sleep))
-        self._let_go()
-        with suppress(StoreError):  # the steward does it instead: the board shows the reserve
-            self._reclaim()
-        with suppress(StoreDown):  # only of a lone worker, which has no deferred hooks
-            self._control_state.refresh()
-        self._call_deferred_hooks()
-        self._await_hooks()
-        self._job_lines.sum_up(time.monotonic())
-        grown = self._slot_writer.growth.most if reason is StopReason.MEMORY else ()
-        self._listeners.emit(WorkerStopping(self._slot_writer.slot.number, reason, reason.code, self._jobs, *grown))
-        return reason
-
-    def _reason_to_leave(self) -> StopReason | None:
-        self._slot_writer.alive()
-        self._slot_writer.meter.look()
-        self._signals.begin_round()
-        if self._signals.stop:
-            return StopReason.RESTART if self._control_state.is_replaced() else StopReason.STOPPED
-        if os.getppid() != self._context.parent:
-            return StopReason.ORPHANED
-        self._runner.leave_if_broken()
-        reached = self._limits.reached(
-            jobs=self._jobs, rss=self._slot_writer.rss(), found_none=self._found_none, now=time.monotonic(),
-            idle=self._idle(),
-        )  # fmt: skip
-        return reached or (StopReason.RESTART if self._control_state.must_leave() else None)
 
     def _round(self) -> None:
         self._context.run_chores()
@@ -129,15 +55,15 @@ class Worker:
                 self._pause(self._pool.rest)
 
     def _let_go(self) -> None:
-        """Hold nothing any more."""
         self._prefetch.let_go()
 
+    def _leave_to_the_steward(self) -> None:
+        self._prefetch.leaves_nothing_at_the_server()
+
     def _reclaim(self) -> None:
-        """Give back what a reserve without a reply took."""
         self._prefetch.reclaim()
 
     def _abandon(self) -> None:
-        """The store refuses any verdict on the job that has ended."""
         self._slot_writer.meter.abandons(self._slot_writer.slot.since)
 
     def _work_on(self, lease: Lease | None) -> None:
@@ -153,28 +79,15 @@ class Worker:
                 return
             lease = self._prefetch.next_held()
 
-    def _call_deferred_hooks(self) -> None:
-        """Call the hooks of jobs that failed when their worker died; the board shows when there may be one."""
-        deferred_so_far = self._control_state.deferred_hooks()
-        if self._deferred_hooks != deferred_so_far:
-            self._deferred_hooks = deferred_so_far
-            while hook := self._context.take_deferred_hook():
-                self._make_way()
-                self._runner.call_deferred_hook(hook.lease, hook.error)
-
     def _make_way(self) -> None:
-        """For a hook, which may take long: hold no jobs that wait."""
-        self._let_go()
-
-    def _await_hooks(self) -> None:
-        """Nothing to do: a hook has ended when its call returns."""
+        self._let_go()  # no job waits behind it
 
     def _wait(self, queues: Sequence[str]) -> None:
         """Wait until a job may be ready. A lone worker also wakes for due jobs; in a pool the steward stages them."""
         if self._limits.is_leaving_when_empty:
             self._show_idle()
             return
-        polls = self._prefetch.reports.has_problems or self._store.polls
+        polls = self._reports.has_problems or self._store.polls
         timeout = min(self._pool.connection.block_for, self._pool.sleep if polls else math.inf, self._may_idle())
         self._slot_writer.waits(timeout)
         if not self._context.alone or self._prefetch.next_due is None or self._prefetch.next_due > timeout:
@@ -207,16 +120,12 @@ class Worker:
     def _can_reserve_waiting(self) -> bool:
         # A listener that may forbid each job is asked before the job is reserved.
         return self._reserves_waiting and not (
-            self._prefetch.reports.has_problems or self._listeners.wants(Looping) or self._limits.is_leaving_when_empty
+            self._reports.has_problems or self._listeners.wants(Looping) or self._limits.is_leaving_when_empty
         )
 
     def _may_wait_first(self, queues: Sequence[str]) -> bool:
         """Whether to wait without a look, as nothing was left; a lone worker looks: it wakes for what is due."""
         return not self._context.alone and self._prefetch.has_none_left(queues) and self._can_reserve_waiting
-
-    def _idle(self) -> float:
-        """Seconds since the start or the last job."""
-        return time.monotonic() - self._idle_since
 
     def _may_idle(self) -> float:
         return self._limits.may_idle(self._idle())
@@ -232,40 +141,3 @@ def _may_reserve_waiting(context: WorkerContext) -> bool:
     connection = context.pool.connection
     is_renewed = connection.renew or context.alone
     return context.store.reserve_waiting is not None and is_renewed and connection.retry_after >= _LONG_ENOUGH
-
-
-class Gate:
-    """Whether the worker may take jobs: paused by signal, maintenance, paused queues, or a listener's veto.
-
-    Asked at the start of every round. Emits an event when it closes, when the reason changes and when it opens.
-    """
-
-    def __init__(self, context: WorkerContext) -> None:
-        self._queues = context.pool.queues
-        self._force = context.pool.force
-        self._control_state = context.control_state
-        self._signals = context.signals
-        self._listeners = context.listeners
-        self.closed_by = ""
-
-    def queues(self) -> tuple[str, ...]:
-        """The queues to serve in this round; empty if no work is allowed. Raises ``StoreDown``."""
-        self._control_state.refresh()
-        paused = self._control_state.paused()
-        queues = tuple(queue for queue in self._queues if queue not in paused) if paused else self._queues
-        why = self._why_closed(queues)
-        if why != self.closed_by:
-            self._listeners.emit(WorkerPaused(why) if why else WorkerContinued())
-            self.closed_by = why
-        return () if why else queues
-
-    def _why_closed(self, queues: tuple[str, ...]) -> str:
-        if self._signals.paused:
-            return "signal"
-        if self._control_state.is_down() and not self._force:
-            return "maintenance"
-        if not queues:
-            return "all queues are paused"
-        if self._listeners.wants(Looping) and not self._listeners.emit(Looping(queues)):
-            return "a listener"
-        return ""

@@ -45,7 +45,7 @@ class Prefetch:
     held then stays as it is.
     """
 
-    def __init__(self, context: WorkerContext, membership: Membership, size: PrefetchSize) -> None:
+    def __init__(self, context: WorkerContext, membership: Membership, reports: Reports, size: PrefetchSize) -> None:
         self._store = context.store
         self._settler = context.settler
         self._listeners = context.listeners
@@ -54,7 +54,7 @@ class Prefetch:
         self._batch = context.slot_writer.batch
         self._membership = membership
         self._size = size
-        self.reports = Reports(context.listeners, context.outage)
+        self._reports = reports
         self._served: Sequence[str] = ()
         #: the request for the next batch, if it was sent before this one was used up
         self._request: _Request | None = None
@@ -145,7 +145,7 @@ class Prefetch:
         self._overtaken = self._overtaken or self._batch.is_wanted_back
         if ahead:
             self._batch.replied()
-            self.reports.emit(ahead, unsure=self._overtaken)
+            self._reports.emit(ahead, unsure=self._overtaken)
         self._settler.emit_noted()
 
     def _request_ahead(self, queues: Sequence[str]) -> None:
@@ -229,14 +229,14 @@ class Prefetch:
             reply.give_up()
             return False
         self._batch.deleted()
-        self.reports.emit(deleted, unsure=self._batch.was_wanted_back(turn))
+        self._reports.emit(deleted, unsure=self._batch.was_wanted_back(turn))
         return True
 
     def _take_in(self, reservation: Reservation, turn: int, *, unsure: bool = False) -> None:
         """Report what this reply brought; give back what is held if the steward wants it back."""
         # Written first, then checked, as in HeldBatch.next_job: a slow reply may look like a stuck job.
         self._overtaken = self._batch.was_wanted_back(turn)
-        self.reports.emit(reservation, unsure=unsure or self._overtaken)
+        self._reports.emit(reservation, unsure=unsure or self._overtaken)
         if self._overtaken:
             self._give_back()
 

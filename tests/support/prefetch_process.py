@@ -29,7 +29,7 @@ from queuepool.worker.prefetch import PrefetchSize
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.settlement.settler import Settler
 from queuepool.unix.signals import Alarm, WorkerSignals
-from queuepool.worker.prefetch import Prefetch
+from queuepool.worker.prefetch import Prefetch, Reports
 
 path, url, prefix, ahead = sys.argv[1:]
 connection = ConnectionSettings(url=url, prefix=prefix, embedded=url.startswith("sqlite"))
@@ -51,7 +51,7 @@ context = WorkerContext(
 )
 membership = Membership(context)
 membership.join()
-prefetch = Prefetch(context, membership, size)
+prefetch = Prefetch(context, membership, Reports(listeners, outage), size)
 
 def is_done(lease):
     batch.succeeded(batch.number)

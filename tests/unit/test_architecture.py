@@ -76,6 +76,7 @@ DOORS = {
         "stores/sql/waiting.py",
         "worker/template.py",
         "worker/loop.py",
+        "worker/rounds.py",
         "worker/lane_worker.py",
     ],
     "queuepool.unix.originals.start_thread": ["steward/side_stores.py", "worker/lane_worker.py"],
