@@ -47,6 +47,8 @@ class LaneBatch:
         self._held: dict[int, Lease] = {}
         #: jobs of which only the receipt is left to delete, each with its lane
         self.done: list[tuple[int, Lease]] = []
+        #: jobs that wait until no other one runs that may have ended its worker; they take no place from others
+        self.suspects: deque[JobAttempt] = deque()
         self._succeeded = 0
         #: the kind of the last job that has begun
         self.began_last: LaneJobs | None = None
@@ -60,13 +62,20 @@ class LaneBatch:
 
     @property
     def running(self) -> int:
-        """How many jobs are not over."""
-        return len(self._held) - len(self.done)
+        """How many jobs run, or are about to."""
+        return len(self._held) - len(self.done) - len(self.suspects)
 
     @property
     def room(self) -> int:
-        """How many more jobs may run."""
+        """How many more jobs may be taken."""
         return min(self._most - self.running, len(self._free))
+
+    def next_suspect(self) -> JobAttempt | None:
+        """The next suspect, whose turn it is now; ``None`` = none waits, or as many jobs run as may."""
+        lost = set(self.lost()) if self.suspects else ()
+        while self.suspects and self.suspects[0].number in lost:
+            self.free(self.suspects.popleft().number)
+        return self.suspects.popleft() if self.suspects and self.running < self._most else None
 
     @property
     def awaits_reply(self) -> bool:

@@ -72,8 +72,7 @@ class LaneWorker(Rounds):
         self._served: Sequence[str] = ()
         #: jobs that were taken and have yet to begin
         self._taken: deque[tuple[int, Lease]] = deque()
-        #: those of them that run one at a time, as they may have ended their workers; and whether one runs
-        self._suspects: deque[JobAttempt] = deque()
+        #: whether a job runs that may have ended its workers
         self._suspect_runs = False
         #: how many attempts the loop has
         self._open = 0
@@ -183,15 +182,12 @@ class LaneWorker(Rounds):
                 if attempt is None:
                     self._batch.free(lane)
                 else:
-                    (self._suspects if attempt.is_suspect else attempts).append(attempt)
+                    (self._batch.suspects if attempt.is_suspect else attempts).append(attempt)
                 self._taken.popleft()
         finally:
-            lost = set(self._batch.lost()) if self._suspects else set()
-            while self._suspects and self._suspects[0].number in lost:
-                self._batch.free(self._suspects.popleft().number)
-            if self._suspects and not self._suspect_runs:
+            if not self._suspect_runs and (suspect := self._batch.next_suspect()):
                 self._suspect_runs = True
-                attempts.append(self._suspects.popleft())
+                attempts.append(suspect)
             if attempts:
                 self._jobs += len(attempts)  # now, not at their ends: the last one may take long, and has a successor
                 self._open += len(attempts)
@@ -261,9 +257,9 @@ class LaneWorker(Rounds):
 
     def _give_back(self) -> None:
         """Give back what was taken and has not begun."""
-        waiting = [*self._taken, *((one.number, one.lease) for one in self._suspects)]
+        waiting = [*self._taken, *((one.number, one.lease) for one in self._batch.suspects)]
         self._taken.clear()
-        self._suspects.clear()
+        self._batch.suspects.clear()
         self._settler.give_back_unstarted([lease for _, lease in waiting])
         for lane, _ in waiting:
             self._batch.free(lane)
