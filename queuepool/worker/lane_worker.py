@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
 from queuepool.board.board import State
@@ -120,8 +120,7 @@ class LaneWorker(Rounds):
             self._served, self._is_empty = queues, False
         now, room = time.monotonic(), self._room() if queues else 0
         self._look(now)
-        if self._is_empty and self._waiter.has_returned:  # also while paused: else each wait would end at once
-            self._is_empty = False
+        self._look_at_waiter(queues if room else ())
         timeout = _LOOK if self._open else _LONGEST
         if room and not self._is_empty:
             timeout = self._sent_at + _GAP - now
@@ -134,6 +133,13 @@ class LaneWorker(Rounds):
                 self._delete_done()
                 return
         self._rest(timeout)
+
+    def _look_at_waiter(self, queues: Sequence[str]) -> None:
+        """If a wait is over, ask for what has ended it; that is for others unless these ``queues`` are asked now."""
+        if waited := self._waiter.ended():
+            self._is_empty = False
+            if waited != queues:
+                self._waiter.pass_on(waited)
 
     def _look(self, now: float) -> None:
         """End the jobs that another worker may have, and say which one holds up the others."""
@@ -240,7 +246,7 @@ class LaneWorker(Rounds):
         self._signals.wait(lambda: self._bell.wait(timeout, self._is_due))
 
     def _is_due(self) -> bool:
-        return bool(self._loop.ended) or (self._is_empty and self._waiter.has_returned)
+        return bool(self._loop.ended) or self._waiter.is_over
 
     def _let_go(self) -> None:
         try:
@@ -293,6 +299,7 @@ class LaneWorker(Rounds):
     def _wait_for_jobs(self) -> None:
         self._slot_writer.alive()
         self._look(time.monotonic())
+        self._look_at_waiter(())
         self._slot_writer.show_jobs(self._open, State.DRAINING)
         self._signals.begin_round()
         self._bell.wait(_LONGEST, lambda: self._loop.ended)
@@ -304,30 +311,51 @@ class Waiter:
     def __init__(self, store: QueueStore, bell: Bell) -> None:
         self._store = store
         self._bell = bell
-        self._asks: SimpleQueue[tuple[Sequence[str], float]] = SimpleQueue()
-        #: whether the last wait is over
-        self.has_returned = True
+        self._asks: SimpleQueue[Callable[[], object]] = SimpleQueue()
+        #: of the wait whose end has yet to be seen
+        self._queues: Sequence[str] = ()
+        self._has_returned = True
         #: what ended the thread
         self._broken: BaseException | None = None
         start_thread(self._run, ())
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the wait is over, which has yet to be seen."""
+        return self._has_returned and bool(self._queues)
+
+    def ended(self) -> Sequence[str]:
+        """The queues of the wait that is over; none if none is, or if that has been seen."""
+        found: Sequence[str] = ()
+        if self._has_returned:
+            found, self._queues = self._queues, ()
+        return found
+
     def wait(self, queues: Sequence[str], timeout: float) -> None:
         """Begin to wait, for at most ``timeout`` seconds, unless it still waits. Raises what has ended the thread."""
+        if self._has_returned and not self._queues:
+            self._queues = queues
+            self._ask(lambda: self._store.wait(queues, timeout))
+
+    def pass_on(self, queues: Sequence[str]) -> None:
+        """Have another worker woken instead: a wait may have taken the token of a job that nobody here will ask for."""
+        self._ask(lambda: self._store.stage(queues))
+
+    def _ask(self, ask: Callable[[], object]) -> None:
         if self._broken:
             raise self._broken
-        if self.has_returned:
-            self.has_returned = False
-            self._asks.put((queues, timeout))
+        self._has_returned = False
+        self._asks.put(ask)
 
     def _run(self) -> None:
         leave_signals_to_the_main_thread()
         while True:
-            queues, timeout = self._asks.get()
+            ask = self._asks.get()
             try:
-                self._store.wait(queues, timeout)
+                ask()
             except StoreError:
                 sleep(_AWAY)
             except BaseException as error:  # noqa: BLE001 - the main thread raises it: nobody looks at this one
                 self._broken = error
-            self.has_returned = True
+            self._has_returned = True
             self._bell.ring()

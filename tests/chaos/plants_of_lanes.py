@@ -86,7 +86,7 @@ OF_LANES = {
         (
             (
                 "worker/lane_worker.py",
-                "            self.has_returned = True\n            self._bell.ring()\n",
+                "            self._has_returned = True\n            self._bell.ring()\n",
                 "            self._bell.ring()\n",
             ),
         ),

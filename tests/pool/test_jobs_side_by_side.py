@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -11,6 +13,8 @@ import pytest
 from tests.support.eventually import eventually
 from tests.support.meters import counts_in, of_job
 from tests.support.pools import RunningPool, Site
+from tests.support.processes import halted
+from tests.support.redis_server import PREFIX
 
 BESIDE = ("--workers", "1", "--concurrency", "10", "--modules", "tests.support.laneapp")
 
@@ -189,3 +193,17 @@ def test_the_log_says_which_of_several_jobs_has_made_the_worker_grow(site):
         [grown] = eventually(lambda: re.findall(r"reason=memory .* grew_most=keeps grew_mb=(\S+)", pool.log()))
 
     assert 80 < float(grown) < 130
+
+
+def test_a_worker_that_is_paused_passes_on_the_token_that_its_wait_has_taken(site, server):
+    notify = f"{PREFIX}queues:default:notify"
+    with site.pool(*BESIDE, config="[connection]\nblock_for = 60\n") as pool:
+        eventually(lambda: [one for one in server.client_list() if one["cmd"] == "blpop"])
+        with halted(pool.steward()):  # it puts tokens right each second
+            os.kill(pool.workers()[0], signal.SIGUSR2)
+            eventually(lambda: pool.pids("^queuepool: worker .* paused"))
+            push(site, "prints", word="aa")
+            # As for a worker of another pool that waits as well: the paused one came first.
+            assert server.blpop([notify], timeout=20)
+
+    assert [] == site.trail(event="printed")
