@@ -128,6 +128,16 @@ class Lanes:
         return lane if 0 <= lane <= self.count else None
 
     @property
+    def common(self) -> int:
+        """Stands for a task that is no job's, such as that of a client which a lifespan has made for all of them."""
+        return self.count + 1
+
+    @property
+    def is_common_on_cpu(self) -> bool:
+        """Whether such a task has the processor; then ``on_cpu`` is ``None``, as a job may have caused that."""
+        return bool(self.wholes[ON_CPU] - 1 == self.common)
+
+    @property
     def on_cpu_since(self) -> float:
         """When that lane's step began (monotonic)."""
         return finite(self.reals[ON_CPU_SINCE])

@@ -189,7 +189,7 @@ class TasksLeft(JobEvent):
 class LoopBlocked(JobEvent):
     """The job has kept the event loop, and with it the jobs beside it, waiting for ``seconds``; ``trace`` shows where.
 
-    Once a minute at most for jobs of one name.
+    Once a minute at most for jobs of one name. ``job`` is empty for code of none, as of a hook whose job is over.
     """
 
     words: ClassVar[str] = "event loop blocked"

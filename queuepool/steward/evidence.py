@@ -59,7 +59,8 @@ def evidence_of(slot: Slot, code: int, status: int | None, trace: str, grace: fl
         [_at_death(one, lanes.free, now) for one in held if one.stage != Stage.SETTLED],
         at=_time_of(held, cause, grace, now),
         grace=grace,
-        on_cpu=lanes.on_cpu,
+        # Of a crash there a job may be the cause, by what it has asked of a client; of blocking the loop it is not.
+        on_cpu=lanes.count if lanes.is_common_on_cpu and cause == Cause.DEADLINE else lanes.on_cpu,
         since=lanes.on_cpu_since,
         crashed_in=_crashed_in(trace, lanes.thread) if cause == Cause.FAULT else CrashedIn.UNKNOWN,
     )

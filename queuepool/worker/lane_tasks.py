@@ -113,10 +113,12 @@ def owner_here() -> LaneTasks | None:
     return _owner.get()
 
 
-def make_task(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **options: Any) -> _Task:
-    """The loop's task factory."""
+def make_task(lanes: Lanes, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **options: Any) -> _Task:
+    """The loop's task factory, for the slot with these ``lanes``. What is no job's is shown as common to all."""
     owner = _owner.get()
     # A generator is closed where garbage is collected, which may be in another job's code.
-    if owner is None or closes_a_generator(work) or not asyncio.iscoroutine(work):
+    if closes_a_generator(work) or not asyncio.iscoroutine(work):
         return asyncio.Task(work, loop=loop, **options)
+    if owner is None:
+        return asyncio.Task(Stepped(work, lanes, lanes.common), loop=loop, **options)
     return owner.make(loop, work, **options)

@@ -10,10 +10,12 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from queue import SimpleQueue
 
 from queuepool.board.board import State
 from queuepool.board.boot_report import too_late
+from queuepool.config.settings import PoolSettings
 from queuepool.config.values import MAX_AHEAD
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events import JobReserving
@@ -35,7 +37,7 @@ from queuepool.worker.lane_runner import LaneRunner
 from queuepool.worker.lane_tasks import lane_of, make_task
 from queuepool.worker.lifespans import Lifespans
 from queuepool.worker.limits import StopReason
-from queuepool.worker.loop_watch import LoopWatch
+from queuepool.worker.loop_watch import LoopWatch, Silence
 from queuepool.worker.rounds import Rounds
 from queuepool.worker.stepped import end_copies
 
@@ -45,6 +47,8 @@ _GAP = 0.001
 _LONGEST = 1.0
 #: seconds between looks for what the steward says of the jobs that run, and for one that holds up the others
 _LOOK = 0.25
+#: most seconds for which jobs wait for a loop that code of no job holds up
+_MOST_PATIENCE = 60.0
 #: seconds until the next wait if the store is away; the main thread meets that too, and reports it
 _AWAY = 0.05
 
@@ -59,14 +63,17 @@ class LaneWorker(Rounds):
         assert isinstance(context.slot_writer, LaneSlotWriter)
         self._bell = Bell()
         self._loop = LaneLoop(new_loop(context.pool.loop), self._bell)
-        self._loop.loop.set_task_factory(make_task)  # type: ignore[arg-type]
+        lanes = context.slot_writer.batch.lanes
+        self._loop.loop.set_task_factory(partial(make_task, lanes))
         deadlines = Deadlines(self._loop.loop, context.pool.grace, context.slot_writer.arm_at)
         job_lines = JobLines()
         super().__init__(context, LaneRunner(context, job_lines, self._loop, deadlines), job_lines)
         self._batch = context.slot_writer.batch
         self._settler = context.settler
         self._retry_after = context.pool.connection.retry_after
-        self._watch = LoopWatch(self._batch.lanes, context.listeners)
+        silence, patience = Silence(self._loop.loop.call_soon_threadsafe), _patience(context.pool)
+        at_once = partial(context.slot_writer.arm_at, time.monotonic())
+        self._watch = LoopWatch(lanes, context.listeners, silence, patience, end=at_once)
         self._lifespans = Lifespans(self._loop, self._runner.context)
         self._waiter = Waiter(waits_in, self._bell)
         self._served: Sequence[str] = ()
@@ -145,7 +152,7 @@ class LaneWorker(Rounds):
         """End the jobs that another worker may have, and say which one holds up the others."""
         if now - self._looked_at >= _LOOK:
             self._looked_at = now
-            self._watch.look(now)
+            self._watch.look(now, is_needed=bool(self._open or self._runner.hooks))
             renew_connections()  # of listeners in this thread
             if lost := self._batch.lost():
                 self._loop.loop.call_soon_threadsafe(self._runner.lose, lost)
@@ -284,6 +291,7 @@ class LaneWorker(Rounds):
         until = time.monotonic() + (self._pool.timeout or math.inf) + self._pool.grace
         while self._runner.hooks and time.monotonic() < until:
             self._slot_writer.alive()
+            self._look(time.monotonic())
             self._signals.begin_round()
             self._bell.wait(_LONGEST, lambda: not self._runner.hooks)
 
@@ -303,6 +311,11 @@ class LaneWorker(Rounds):
         self._slot_writer.show_jobs(self._open, State.DRAINING)
         self._signals.begin_round()
         self._bell.wait(_LONGEST, lambda: self._loop.ended)
+
+
+def _patience(pool: PoolSettings) -> float:
+    """Seconds for which the loop need not answer, though no job's code runs: a hook may take as long as a job."""
+    return min(pool.timeout or _MOST_PATIENCE, _MOST_PATIENCE) + pool.grace
 
 
 class Waiter:

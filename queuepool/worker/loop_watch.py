@@ -1,4 +1,4 @@
-"""Says which job blocks the event loop that it shares with others, and at which line.
+"""Says who blocks the event loop that many jobs share, and at which line; ends the worker if nobody's deadline does.
 
 The main thread looks. While C code keeps the interpreter's lock it cannot: of that only the alarm tells, at the job's
 deadline.
@@ -6,63 +6,121 @@ deadline.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import sys
-import time
 import traceback
+from collections.abc import Callable
 from types import FrameType
 
+from queuepool.board.held_jobs import AT_WORK
 from queuepool.board.lane_layout import ON_CPU, ON_CPU_SINCE
-from queuepool.board.lanes import Lanes
+from queuepool.board.lanes import HeldLane, Lanes
 from queuepool.events import LoopBlocked
 from queuepool.events.listeners import Listeners
-from queuepool.settlement.facts import facts_in
+from queuepool.settlement.facts import facts_in, unknown_in
 from queuepool.worker.stepped import Stepped
 
 #: seconds that a step of a job's code may take before that is said
 _LONG = 1.0
 #: seconds until it is said again of jobs with this name
 _AGAIN = 60.0
+#: most seconds between two looks that count: what is longer is nobody's, as when the process was stopped
+_PAUSE = 1.0
 #: most names that are remembered, and most frames that are shown
 _MOST, _MOST_FRAMES = 256, 50
-_STEPS = {Stepped.send.__code__, Stepped.throw.__code__, Stepped.close.__code__}
+_STEPS = {
+    Stepped.send.__code__, Stepped.throw.__code__, Stepped.close.__code__, asyncio.Handle._run.__code__
+}  # fmt: skip
+_log = logging.getLogger("queuepool")
 
 
 class LoopWatch:
-    """That of one worker, whose lanes these are."""
+    """That of one worker, whose lanes these are.
 
-    def __init__(self, lanes: Lanes, listeners: Listeners) -> None:
+    ``end`` is called once the loop has not answered for ``patience`` seconds while no job's own code ran, as that alone
+    has a deadline.
+    """
+
+    def __init__(
+        self, lanes: Lanes, listeners: Listeners, silence: Silence, patience: float, end: Callable[[], object]
+    ) -> None:
         self._lanes = lanes
         self._listeners = listeners
+        self._silence = silence
+        self._patience = patience
+        self._end = end
         #: by name of the job: when it was said (monotonic)
         self._said: dict[str, float] = {}
 
-    def look(self, now: float) -> None:
-        """Call some times a second; ``now`` is monotonic."""
+    def look(self, now: float, *, is_needed: bool) -> None:
+        """Call some times a second; ``now`` is monotonic. ``is_needed``: whether anything waits for the loop."""
         step = self._step()
-        if step and now - step[1] >= _LONG:
-            self._say(*step, now)
+        silent = self._silence.look(now) if is_needed else 0.0
+        seconds = now - step[1] if step else silent
+        if seconds < _LONG:
+            if step:  # the loop goes on, though it has too much to do to answer
+                self._silence.seconds = 0.0
+            return
+        job = self._job_of(step)
+        if step and not job and step[0] < self._lanes.count:
+            return  # it has just ended
+        self._say(job, step, seconds, now)
+        if job and job.stage in AT_WORK:
+            self._silence.seconds = 0.0
+        elif silent >= self._patience:
+            _log.error("the event loop has not answered for %.0f s, and runs no job: this worker ends", silent)
+            self._silence.seconds = 0.0
+            self._end()
 
     def _step(self) -> tuple[int, float] | None:
-        """The lane whose code runs, and since when (monotonic)."""
+        """The lane whose code runs, and since when (monotonic); ``None``: a callback runs, or the loop waits."""
         lanes = self._lanes
         lane = lanes.wholes[ON_CPU] - 1  # first: of another step, the time would be later
         return (lane, lanes.reals[ON_CPU_SINCE]) if lane >= 0 else None
 
-    def _say(self, lane: int, since: float, now: float) -> None:
-        held = next((one for one in self._lanes.held() if one.lane == lane), None)
-        if held is None or now - self._said.get(held.job, -_AGAIN) < _AGAIN:
+    def _job_of(self, step: tuple[int, float] | None) -> HeldLane | None:
+        return next((one for one in self._lanes.held() if step and one.lane == step[0]), None)
+
+    def _say(self, job: HeldLane | None, step: tuple[int, float] | None, seconds: float, now: float) -> None:
+        name = job.job if job else ""
+        if now - self._said.get(name, -_AGAIN) < _AGAIN:
             return
         trace = _trace(sys._current_frames().get(self._lanes.thread))
-        if self._step() != (lane, since):
-            return  # it has just ended: this may be its neighbour's
+        if self._step() != step:
+            return  # this may be its neighbour's
         if len(self._said) >= _MOST:
             self._said.clear()
-        self._said[held.job] = now
-        self._listeners.emit(LoopBlocked(facts_in(held.lease), round(time.monotonic() - since, 3), trace))
+        self._said[name] = now
+        facts = facts_in(job.lease) if job else unknown_in("")
+        self._listeners.emit(LoopBlocked(facts, round(seconds, 3), trace))
+
+
+class Silence:
+    """For how long the loop has not answered. ``ask`` has it call something, from any thread."""
+
+    def __init__(self, ask: Callable[[Callable[[], object]], object]) -> None:
+        self._ask = ask
+        self._has_answered = True
+        self._looked_at = 0.0
+        self.seconds = 0.0
+
+    def look(self, now: float) -> float:
+        """Ask, or see how long there has been no answer; ``now`` is monotonic."""
+        if self._has_answered:
+            self._has_answered, self.seconds = False, 0.0
+            self._ask(self._answer)
+        else:
+            self.seconds += min(now - self._looked_at, _PAUSE)
+        self._looked_at = now
+        return self.seconds
+
+    def _answer(self) -> None:
+        self._has_answered = True
 
 
 def _trace(frame: FrameType | None) -> str:
-    """The frames of the job's own code, the innermost last."""
+    """The frames of the step's own code, or of the callback's, the innermost last."""
     frames: list[FrameType] = []
     while frame and frame.f_code not in _STEPS and len(frames) < _MOST_FRAMES:
         frames.append(frame)

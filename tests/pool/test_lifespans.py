@@ -60,6 +60,22 @@ def test_one_that_does_not_end_does_not_hold_its_worker_up(site, monkeypatch, ho
     assert "died" not in pool.log()
 
 
+def test_a_task_of_one_that_blocks_the_loop_ends_the_worker_and_no_job_is_charged(site):
+    site.queue.push("stays")
+    with site.pool(*BESIDE, "--timeout", "1", "--grace", "0.5") as pool:
+        eventually(lambda: site.trail(event="stays"))
+        (site.path / "block").touch()
+        eventually(lambda: not (site.path / "block").exists())
+        site.queue.push("uses")
+        eventually(lambda: site.trail(event="used"))
+        (site.path / "end").touch()
+        eventually(lambda: site.trail(event="has stayed"))
+
+    assert [1, 1] == [line["attempt"] for line in site.trail(event="stays")]
+    assert "the event loop has not answered for" in pool.log()
+    assert 'lifespanapp.py", line' in pool.log()
+
+
 def test_what_one_raises_at_its_end_is_told_and_the_others_end(site, monkeypatch):
     monkeypatch.setenv("LIFESPAN", "raises at its end")
     with site.pool(*BESIDE) as pool:

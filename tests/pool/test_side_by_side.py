@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -269,6 +270,24 @@ def test_a_hook_that_outlasts_the_deadline_does_not_fail_its_job(site):
         eventually(lambda: 0 == site.queue.size() and site.trail(event="end"))
 
     assert 0 == site.queue.stores.failed.count()
+
+
+def test_a_hook_that_blocks_the_loop_ends_its_worker_and_no_job_is_charged(site):
+    push(site, "until", gate=str(site.path / "gate"), tag="neighbour", timeout=0)
+    with site.pool(*BESIDE, "--timeout", "1", "--grace", "0.5") as pool:
+        eventually(lambda: site.trail(event="start", tag="neighbour"))
+        push(site, "raise", hook="blocks", maxTries=1)
+        eventually(lambda: site.trail(event="after_failed"))
+        push(site, "ok")
+        eventually(lambda: site.trail(event="end", mode="ok"))
+        (site.path / "gate").touch()
+        eventually(lambda: site.trail(event="end", tag="neighbour"))
+
+    assert [1, 1] == [line["attempt"] for line in site.trail(event="start", tag="neighbour")]
+    assert [1] == [line["attempt"] for line in site.trail(event="start", mode="ok")]
+    assert 1 == site.queue.stores.failed.count()
+    assert re.search(r"event loop blocked .*\n(    .*\n)*    .*besideapp.py\", line \d+, in failed", pool.log())
+    assert "the event loop has not answered for" in pool.log()
 
 
 def test_errors_count_under_the_names_of_their_jobs(site):

@@ -34,6 +34,8 @@ async def run(mode: str = "ok", tag: str = "", **options: Any) -> object:
 async def failed(error: BaseException, mode: str, tag: str = "", **options: Any) -> None:
     await asyncio.sleep(0)
     note(event="after_failed", mode=mode, tag=tag, error=type(error).__name__, id=current().id)
+    if options.get("hook") == "blocks":
+        time.sleep(600)
 
 
 @run.after_succeeded
@@ -89,7 +91,7 @@ async def together(number: int) -> None:
         await asyncio.sleep(0.01)
 
 
-async def raise_it(times: int = 1_000_000) -> None:
+async def raise_it(times: int = 1_000_000, **_: object) -> None:
     await asyncio.sleep(0)
     if current().attempts <= times:
         raise ValueError("as asked")

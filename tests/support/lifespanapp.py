@@ -7,11 +7,13 @@ import os
 import time
 from collections.abc import AsyncIterator
 from contextvars import ContextVar
+from pathlib import Path
 
-from queuepool import job, lifespan
+from queuepool import current, job, lifespan
 from tests.support.poolapp import note
 
 HOW = os.environ.get("LIFESPAN", "well")
+PLACE = Path(os.environ.get("TRAIL", "trail")).parent
 _first: ContextVar[str] = ContextVar("first", default="not entered")
 _clients: dict[str, object] = {}
 
@@ -34,6 +36,8 @@ async def second() -> AsyncIterator[None]:
         await asyncio.sleep(600)
     if HOW == "blocks":
         time.sleep(600)
+    if HOW == "well":
+        _clients["task"] = asyncio.create_task(block_once())
     yield
     note(event="second ends")
     if HOW == "raises at its end":
@@ -42,6 +46,25 @@ async def second() -> AsyncIterator[None]:
         await asyncio.sleep(600)
     if HOW == "blocks at its end":
         time.sleep(600)
+
+
+async def block_once() -> None:
+    """As soon as there is a file with this name."""
+    await until_there_is("block")
+    (PLACE / "block").unlink()
+    time.sleep(600)
+
+
+async def until_there_is(name: str) -> None:
+    while not (PLACE / name).exists():
+        await asyncio.sleep(0.01)
+
+
+@job("stays", timeout=0)
+async def stays() -> None:
+    note(event="stays", attempt=current().attempts)
+    await until_there_is("end")
+    note(event="has stayed")
 
 
 @job("uses")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from queuepool.board.board import Board, Role, Slot
+from queuepool.board.held_jobs import Stage
 from queuepool.board.lane_layout import ON_CPU, THREAD
 from queuepool.board.lane_writer import LaneJobs, LaneWriter
 from queuepool.payload.lease import Lease
@@ -60,3 +61,15 @@ def test_the_thread_that_crashed_is_the_one_that_is_said_to_be_current(slot, loo
 
     found = culprits_of(evidence_of(slot, -signal.SIGSEGV, int(signal.SIGSEGV), trace, grace=0.5))
     assert charged == found.charged
+
+
+def test_no_job_answers_for_a_task_of_no_jobs_that_blocks_the_loop_and_each_may_for_a_crash_in_one(slot):
+    assert slot.lanes
+    slot.lanes.mark(0, Stage.DONE)
+    slot.lanes.wholes[ON_CPU] = slot.lanes.common + 1
+
+    def ruled(signum: signal.Signals):
+        return culprits_of(evidence_of(slot, -signum, int(signum), _THREAD, grace=0.5))
+
+    assert ({}, {1}) == (ruled(signal.SIGALRM).charged, ruled(signal.SIGALRM).innocent)
+    assert ({}, {1}) == (ruled(signal.SIGSEGV).charged, ruled(signal.SIGSEGV).suspects)

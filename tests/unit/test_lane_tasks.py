@@ -8,6 +8,7 @@ import gc
 from array import array
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,7 +20,9 @@ from tests.support.loops import LOOPS
 
 WORDS, REALS = array("q", bytes(64)), array("d", bytes(64))
 #: as much of a slot's lanes as a step writes to
-LANES: Any = SimpleNamespace(wholes=WORDS, reals=REALS)
+LANES: Any = SimpleNamespace(wholes=WORDS, reals=REALS, count=20, common=21)
+#: the word for a task of no job's
+COMMON = 22
 Run = Callable[[Awaitable[object]], object]
 #: seconds that nothing here takes
 _LONG = 60.0
@@ -28,7 +31,7 @@ _LONG = 60.0
 @pytest.fixture(params=LOOPS)
 def run(request):
     loop = LOOPS[request.param]()
-    loop.set_task_factory(make_task)
+    loop.set_task_factory(partial(make_task, LANES))
     yield loop.run_until_complete
     loop.close()
 
@@ -146,7 +149,7 @@ def test_the_steps_of_a_jobs_tasks_are_its_lanes(run: Run):
 
     run(test())
 
-    assert [7, 7, 7, 7, 0] == seen
+    assert [7, 7, 7, 7, COMMON] == seen
 
 
 def test_a_task_that_refuses_to_end_is_known_in_time(run: Run):
