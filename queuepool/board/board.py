@@ -28,13 +28,15 @@ from queuepool.board.states import Role as Role
 from queuepool.board.states import State as State
 from queuepool.unix import file_lock, proc, stray_processes
 
-_MAGIC = 0x71756575_00000009
+_MAGIC = 0x71756575_0000000A
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PAGE = 4096
 #: bytes of a slot without lanes
 _SLOT = -(-(Slot.size + 2 * AREA) // _PAGE) * _PAGE
 #: seconds before a lease's end at which its worker must be dead
 LEASE_MARGIN = 0.5
+#: seconds beyond its waits that a worker's round without a job may take
+STALL_TIMEOUT = 30.0
 
 
 class Board:

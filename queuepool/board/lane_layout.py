@@ -13,13 +13,14 @@ WORD, PAGE = 8, 4096
 #: words before the columns
 HEAD = 8
 #: which lane has the processor, plus one; since when (monotonic); for how many seconds the loop has been free, counted
-#: while a job is told to end; the identity of the loop's thread
-ON_CPU, ON_CPU_SINCE, FREE, THREAD = range(4)
+#: while a job is told to end; the identity of the loop's thread; which lane's job the main thread settles, plus one;
+#: and by the steward: the incarnation on whose death it has ruled
+ON_CPU, ON_CPU_SINCE, FREE, THREAD, SETTLING, RULED = range(6)
 #: the columns: those that the worker writes, then those of the steward; ``begin`` clears all but the first
 (
     TURN, STAGE, LEASE_END, DEADLINE, SINCE, ATTEMPT, COUNTED, TRACK, PROGRESS, TOLD, THREADS, SUSPECT,
-    RENEWED_TURN, RENEWED_END, ORDER, COLUMNS,
-) = range(16)  # fmt: skip
+    RENEWED_TURN, RENEWED_END, ORDER, RULING, COLUMNS,
+) = range(17)  # fmt: skip
 #: the stage of a lane that holds nothing
 EMPTY = 0
 #: the stages of a lane that holds a job

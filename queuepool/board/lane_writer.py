@@ -14,6 +14,7 @@ from queuepool.board.lane_layout import (
     INLINE,
     LEASE,
     PROGRESS,
+    SETTLING,
     SINCE,
     SUSPECT,
     TOLD,
@@ -114,6 +115,10 @@ class LaneWriter:
     def counted(self, lane: int) -> None:
         """The meters have counted the attempt."""
         self._wholes[self._counted + lane] = 1
+
+    def settles(self, lane: int | None) -> None:
+        """The main thread settles this lane's job now; ``None``: that is over."""
+        self._wholes[SETTLING] = 0 if lane is None else lane + 1
 
     def suspect(self, lane: int) -> None:
         """The job may have ended another worker."""

@@ -13,7 +13,7 @@ can have written is not read as a job, and its lease ends by itself.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from functools import cached_property
 from math import isfinite
@@ -40,6 +40,9 @@ from queuepool.board.lane_layout import (
     PROGRESS,
     RENEWED_END,
     RENEWED_TURN,
+    RULED,
+    RULING,
+    SETTLING,
     SINCE,
     STAGE,
     SUSPECT,
@@ -139,7 +142,7 @@ class Lanes:
 
     @property
     def on_cpu_since(self) -> float:
-        """When that lane's step began (monotonic)."""
+        """When that lane's step began (monotonic), or the last one if the loop waits."""
         return finite(self.reals[ON_CPU_SINCE])
 
     @property
@@ -151,6 +154,12 @@ class Lanes:
     def thread(self) -> int:
         """The identity of the loop's thread."""
         return int(self.wholes[THREAD])
+
+    @property
+    def settling(self) -> int | None:
+        """The lane whose job the main thread settles at this moment, or settled when the process died."""
+        lane = self.wholes[SETTLING] - 1
+        return lane if 0 <= lane < self.count else None
 
     @property
     def is_empty(self) -> bool:
@@ -193,6 +202,21 @@ class Lanes:
     def mark(self, lane: int, stage: Stage) -> None:
         """By the steward, once the worker is dead: set the stage of a held job."""
         self.wholes[self._at(STAGE, lane)] = int(stage)
+
+    def rule(self, life: int, ruling: Mapping[int, int]) -> None:
+        """By the steward, before it settles anything: what becomes of each job of this dead incarnation.
+
+        A steward that comes after it carries that out: by then settled lanes show nothing on which it could rule.
+        """
+        for lane in range(self.count):
+            self.wholes[self._at(RULING, lane)] = ruling.get(lane, 0)
+        self.wholes[RULED] = life  # last: until then nothing is ruled on
+
+    def ruling(self, life: int) -> dict[int, int] | None:
+        """What ``rule`` has written about this incarnation; ``None``: nothing, or not all of it."""
+        if self.wholes[RULED] != life:
+            return None
+        return {lane: number for lane, number in enumerate(self._column(RULING)) if number}
 
     def renew(self, lane: int, turn: int, end: float) -> None:
         """By the steward: the lease of the job that had this turn ends at ``end`` (monotonic)."""

@@ -12,7 +12,7 @@ from io import FileIO
 
 from queuepool import log
 from queuepool.board import boot_report
-from queuepool.board.board import Board, Slot
+from queuepool.board.board import STALL_TIMEOUT, Board, Slot
 from queuepool.board.module_files import imported, publish
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
@@ -34,8 +34,6 @@ from queuepool.worker.boot import import_jobs, import_modules
 from queuepool.worker.slot_writer import SlotWriter
 from queuepool.worker.template import Template
 
-#: seconds beyond its waits that a round without a job may take
-_STALL_TIMEOUT = 30.0
 _log = logging.getLogger("queuepool")
 
 
@@ -160,7 +158,7 @@ class Processes:
             settings.name,
             alarm,
             signals,
-            stall_timeout=waits + _STALL_TIMEOUT,
+            stall_timeout=waits + STALL_TIMEOUT,
             meters=self._board.meters,
         )
         slot_writer.alive()

@@ -155,12 +155,8 @@ class Settler:
 
     def give_back_unstarted(self, leases: Sequence[Lease]) -> None:
         """Return jobs that have not begun to the head of their queues; another process may already have done so."""
-        if not leases:
-            return
-        answer = self._ask(leases[0].queue, lambda: self._store.give_back(leases))
-        for lease, is_ours in zip(leases, answer[0] if answer else (), strict=bool(answer)):
-            if is_ours:
-                self.note(JobGivenBack(facts_of_unread(lease)))
+        for lease in self._ask_of_all(leases, self._store.give_back):
+            self.note(JobGivenBack(facts_of_unread(lease)))
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> None:
         """Return the jobs of lost replies, which the retired ``tag`` reserved, to the head of their queues.
@@ -212,8 +208,7 @@ class Settler:
 
     def delete(self, leases: Sequence[Lease]) -> None:
         """Remove jobs that are done, from which nothing follows."""
-        if leases:
-            self._ask(leases[0].queue, lambda: self._store.delete(leases))
+        self._ask_of_all(leases, self._store.delete)
 
     def _carry_out(
         self,
@@ -239,13 +234,37 @@ class Settler:
 
     def _ask(self, queue: str, verb: Callable[[], T]) -> tuple[T, bool] | None:
         """The result of ``Outage.insist``; ``None`` when the store refuses the queue, which is noted."""
+        answer = self._answer(verb)
+        if isinstance(answer, StoreError):
+            self.note(StoreRefused(queue, str(answer)))
+            return None
+        return answer
+
+    def _answer(self, verb: Callable[[], T]) -> tuple[T, bool] | StoreError:
         try:
             return self._outage.insist(verb)
         except StoreDown:
             raise
         except StoreError as error:
-            self.note(StoreRefused(queue, str(error)))
-            return None
+            return error
+
+    def _ask_of_all(self, leases: Sequence[Lease], verb: Callable[[Sequence[Lease]], list[bool]]) -> list[Lease]:
+        """Those of the leases for which the store has carried it out.
+
+        If it refuses, it is asked for each alone: one broken job must not hold up the others.
+        """
+        if not leases:
+            return []
+        answer = self._answer(partial(verb, leases))
+        if not isinstance(answer, StoreError):
+            return [lease for lease, is_ours in zip(leases, answer[0], strict=True) if is_ours]
+        if len(leases) > 1:  # the last one first, as each may go to the head of its queue
+            parts = [self._ask_of_all([lease], verb) for lease in reversed(leases)]
+            return [lease for part in reversed(parts) for lease in part]
+        refused = StoreRefused(leases[0].queue, str(answer))
+        if refused not in self._noted:
+            self.note(refused)
+        return []
 
 
 def _mark_of(lease: Lease) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum, auto
+from enum import Enum, IntEnum, auto
 from typing import NamedTuple
 
 from queuepool.board.held_jobs import AT_WORK, Stage
@@ -24,6 +24,8 @@ class Cause(Enum):
     LEASE = auto()
     #: the alarm, or the master's kill after it
     DEADLINE = auto()
+    #: the master's kill of a worker whose main thread, which runs no job's code, showed no life
+    STALL = auto()
     #: its own doing: the signal of a fault, or an exit code
     FAULT = auto()
     #: SIGKILL from elsewhere, a limit of memory, or nobody saw it
@@ -40,18 +42,20 @@ class CrashedIn(Enum):
     UNKNOWN = auto()
 
 
-class Charge(Enum):
-    """What a lane's job is charged with."""
+class Charge(IntEnum):
+    """What a lane's job is charged with; the numbers are those on the board."""
 
     #: it was told to end at its deadline and did not, or it blocked the loop beyond its deadline
-    LATE = auto()
-    #: it blocked the loop, so that others could not end at their deadlines
-    BLOCKED = auto()
-    CRASHED = auto()
+    LATE = 1
+    #: it blocked the loop, so that others could not end at their deadlines, or the main thread not go on
+    BLOCKED = 2
+    CRASHED = 3
     #: nothing is proven, but it was the one suspect; counts as a crash
-    SUSPECTED = auto()
+    SUSPECTED = 4
     #: its lease could not be renewed: another worker may have the job, so it is not settled
-    LOST = auto()
+    LOST = 5
+    #: the main thread hung while it read or settled this job
+    STALLED = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +89,14 @@ class Evidence:
     at: float = 0.0
     #: seconds between a lane's deadline and the alarm
     grace: float = 1.0
-    #: the lane whose step had the CPU, and when that step began; ``None``: the loop waited
+    #: the lane whose step had the CPU; ``None``: the loop waited
     on_cpu: int | None = None
+    #: when the last step began, over or not
     since: float = 0.0
+    #: the lane whose job the main thread was settling
+    settling: int | None = None
+    #: seconds for which the main thread has shown no life, at least, if it was killed for that
+    silence: float = 0.0
     crashed_in: CrashedIn = CrashedIn.UNKNOWN
     #: the lane whose thread crashed, if its number is known
     crashed_lane: int | None = None
@@ -112,6 +121,27 @@ class Culprits(NamedTuple):
     charged: Mapping[int, Charge]
     suspects: Collection[int] = ()
     innocent: Collection[int] = ()
+
+    @property
+    def numbers(self) -> dict[int, int]:
+        """The same by lane, as the board has it."""
+        return {
+            **dict.fromkeys(self.innocent, _INNOCENT),
+            **dict.fromkeys(self.suspects, _SUSPECT),
+            **{lane: int(charge) for lane, charge in self.charged.items()},
+        }
+
+    @classmethod
+    def of(cls, numbers: Mapping[int, int]) -> Culprits:
+        """Those of these numbers. One that no steward has written says as much as no proof."""
+        charged = {lane: Charge(number) for lane, number in numbers.items() if number in _CHARGES}
+        innocent = frozenset(lane for lane, number in numbers.items() if number == _INNOCENT)
+        return cls(charged, frozenset(numbers.keys() - charged.keys() - innocent), innocent)
+
+
+#: on the board, beside the numbers of charges
+_SUSPECT, _INNOCENT = 8, 9
+_CHARGES = frozenset(map(int, Charge))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +193,21 @@ def _of_a_deadline(evidence: Evidence) -> _Finding:
     return _of_the_step(evidence, evidence.on_cpu, Charge.LATE if is_late else Charge.BLOCKED)
 
 
+def _of_a_stall(evidence: Evidence) -> _Finding:
+    """The job that the main thread was at; else what kept it from going on; else nobody, as it hung by itself.
+
+    A job's code keeps it by the interpreter's lock, which the loop needs as well: no step has begun for as long.
+    """
+    reading = [number for number, lane in evidence.at_work.items() if lane.stage == Stage.READING]
+    if at_hand := evidence.at_work.keys() & {evidence.settling, *reading}:
+        return _Finding(dict.fromkeys(at_hand, Charge.STALLED))
+    if evidence.at - evidence.since < evidence.silence / 2:
+        return _NOBODY
+    if evidence.on_cpu is None:
+        return _Finding(possible=evidence.threaded)
+    return _of_the_step(evidence, evidence.on_cpu, Charge.BLOCKED)
+
+
 def _is_past(lane: LaneAtDeath, time: float) -> bool:
     return 0.0 < lane.deadline <= time
 
@@ -192,6 +237,7 @@ _RULES = {
     Cause.STOP: _of_a_stop,
     Cause.LEASE: _of_a_lost_lease,
     Cause.DEADLINE: _of_a_deadline,
+    Cause.STALL: _of_a_stall,
     Cause.FAULT: _of_a_fault,
     Cause.KILLED: _of_a_kill,
 }

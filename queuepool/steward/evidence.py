@@ -5,18 +5,17 @@ from __future__ import annotations
 import re
 import signal
 import time
-from collections.abc import Callable
 
-from queuepool.board.board import LEASE_MARGIN, Killed, Slot
+from queuepool.board.board import LEASE_MARGIN, STALL_TIMEOUT, Killed, Slot
 from queuepool.board.held_jobs import Stage
 from queuepool.board.lanes import HeldLane
-from queuepool.steward.culprits import Cause, CrashedIn, Culprits, Evidence, LaneAtDeath, culprits_of
+from queuepool.steward.culprits import Cause, CrashedIn, Evidence, LaneAtDeath
 
 _KILLS = {
     Killed.STOP: Cause.STOP,
     Killed.LEASE: Cause.LEASE,
     Killed.OVERDUE: Cause.DEADLINE,
-    Killed.STALLED: Cause.DEADLINE,
+    Killed.STALLED: Cause.STALL,
     Killed.MEMORY: Cause.KILLED,
 }
 #: seconds before its end at which a lease counts as what the master killed for: when it did, and as much again
@@ -25,27 +24,6 @@ _MARGIN = 2 * LEASE_MARGIN
 _CRASH = "Fatal Python error"
 #: how faulthandler heads the thread that crashed; it may list others before
 _CURRENT = re.compile(r"^Current thread 0x([0-9a-f]+)", re.M)
-
-
-class Rulings:
-    """Who answers for each death, until it is settled: a later round would see less, as some lanes are settled by then.
-
-    ``grace``: seconds between a deadline and the alarm.
-    """
-
-    def __init__(self, grace: float) -> None:
-        self._grace = grace
-        self._found: dict[str, Culprits] = {}
-
-    def of(self, death: str, slot: Slot, code: int, status: int | None, trace: Callable[[], str]) -> Culprits | None:
-        """The ruling on this death; ``None`` for a worker that ran one job at a time. Others as of ``evidence_of``."""
-        if slot.lanes and death not in self._found:
-            self._found[death] = culprits_of(evidence_of(slot, code, status, trace(), self._grace))
-        return self._found.get(death)
-
-    def forget(self, death: str) -> None:
-        """It is settled."""
-        self._found.pop(death, None)
 
 
 def evidence_of(slot: Slot, code: int, status: int | None, trace: str, grace: float) -> Evidence:
@@ -57,11 +35,13 @@ def evidence_of(slot: Slot, code: int, status: int | None, trace: str, grace: fl
     return Evidence(
         cause,
         [_at_death(one, lanes.free, now) for one in held if one.stage != Stage.SETTLED],
-        at=_time_of(held, cause, grace, now),
+        at=_time_of(slot, held, cause, grace, now),
         grace=grace,
         # Of a crash there a job may be the cause, by what it has asked of a client; of blocking the loop it is not.
         on_cpu=lanes.count if lanes.is_common_on_cpu and cause == Cause.DEADLINE else lanes.on_cpu,
         since=lanes.on_cpu_since,
+        settling=lanes.settling,
+        silence=STALL_TIMEOUT,
         crashed_in=_crashed_in(trace, lanes.thread) if cause == Cause.FAULT else CrashedIn.UNKNOWN,
     )
 
@@ -96,11 +76,12 @@ def _at_death(one: HeldLane, free: float, now: float) -> LaneAtDeath:
     )
 
 
-def _time_of(held: list[HeldLane], cause: Cause, grace: float, now: float) -> float:
-    """When it died (monotonic): the alarm is punctual, its discovery is not."""
-    deadlines = [one.deadline for one in held if one.deadline]
-    alarm = min(deadlines) + grace if deadlines and cause == Cause.DEADLINE else now
-    return min(alarm, now)
+def _time_of(slot: Slot, held: list[HeldLane], cause: Cause, grace: float, now: float) -> float:
+    """When it died (monotonic): the alarm is punctual, and so is the master; its discovery is not."""
+    deadlines = [one.deadline for one in held if one.deadline] if cause == Cause.DEADLINE else []
+    if cause == Cause.STALL and slot.deadline:
+        deadlines.append(slot.deadline)
+    return min([now, *(deadline + grace for deadline in deadlines)])
 
 
 def _crashed_in(trace: str, thread: int) -> CrashedIn:

@@ -151,6 +151,10 @@ class LaneBatch:
         """The meters have counted this attempt."""
         self._writer.counted(lane)
 
+    def settles(self, lane: int | None) -> None:
+        """This lane's job is being settled; ``None``: no more."""
+        self._writer.settles(lane)
+
     def suspect(self, lane: int) -> None:
         """This job may have ended other workers."""
         self._writer.suspect(lane)

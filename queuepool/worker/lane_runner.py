@@ -111,18 +111,16 @@ class LaneRunner(Runner):
     def conclude(self, attempt: JobAttempt) -> bool:
         """Settle an attempt that is over; whether only its receipt is left to delete."""
         try:
+            self._counts(attempt)  # first: ``abandon`` ends what was begun here
             if attempt.is_lost:
-                self._counts(attempt)
                 self._meter.loses(attempt.duration)
                 self._batch.settled(attempt.number)
                 self._listeners.emit(LeaseLost(attempt.facts))
                 return False
             if attempt.verdict is None:
                 verdict = attempt.verdict = self._rule(attempt)
-                self._counts(attempt)
                 self._carry_out(attempt, verdict)
                 return False
-            self._counts(attempt)
             self._meter.done(attempt.duration)
             self._lanes.counted(attempt.number)
             if self._job_lines.is_due(now := time.monotonic()):

@@ -225,6 +225,7 @@ class LaneWorker(Rounds):
 
     def _conclude(self, attempt: JobAttempt) -> None:
         lane, lease = attempt.number, attempt.lease
+        self._batch.settles(lane)  # if we hang in what is called for it, the steward knows for whom
         try:
             is_done = self._runner.conclude(attempt)
         except StoreDown:
@@ -233,6 +234,8 @@ class LaneWorker(Rounds):
             self._runner.abandon(attempt)
             self._batch.free(lane)  # the store refuses any verdict: its lease ends by itself
             raise
+        finally:
+            self._batch.settles(None)
         if is_done:
             self._done_at = self._done_at if self._batch.done else time.monotonic()
             self._batch.done.append((lane, lease))

@@ -28,12 +28,12 @@ AROUND = {
     ),
     "attempt of a dead worker that is not counted": Plant(
         "I25 not counted once",
-        (("steward/settle_dead.py", "if self._meters.is_open and not self.slot.lanes:", "if False:"),),
+        (("steward/death.py", "if self._meters.is_open and not self.slot.lanes:", "if False:"),),
         replace(QUICK, seconds=4.0, drain=30.0),  # judged once all is done
     ),
     "attempt of a dead worker that counts twice": Plant(
         "I25 not counted once",
-        (("steward/settle_dead.py", "        meters.end(", "        meters.end(0.0)\n        meters.end("),),
+        (("steward/death.py", "        meters.end(", "        meters.end(0.0)\n        meters.end("),),
         replace(QUICK, seconds=4.0, drain=30.0),
     ),
     "signals as they were when it was born": Plant(

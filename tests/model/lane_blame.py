@@ -2,7 +2,8 @@
 
 Source: ``steward/culprits.py`` and ``settlement/verdict.py``, which rule on each end here, and what a worker with lanes
 writes on its board. The world knows what each job did; the ruling knows only the words on the board, and the tallies. A
-tick is a second, half of the grace.
+steward writes its ruling on the board, then settles lane by lane, and may die in between. A tick is a second, half of
+the grace.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ TIMEOUT, GRACE = 2, 2
 CRASHES = ("crashes in its step", "exits in its step")
 THREADS = ("crashes in its thread", "exits in its thread", "holds the interpreter's lock")
 UNPROVEN = ("crashes in a callback", "uses up the memory")
+#: of a death: a job's, and what the board says proves whose; a job's, or somebody else's; no job's
+PROVEN, UNKNOWN, OWN = "proven", "unknown", "its own"
 
 
 class Rules(NamedTuple):
@@ -42,14 +45,18 @@ class Rules(NamedTuple):
     alone: bool = True
     #: an attempt that ended under suspicion uses up no try
     forgives: bool = True
+    #: a steward carries out what the one before it has ruled
+    keeps_rulings: bool = True
     culprits: Callable[[Evidence], Culprits] = culprits_of
     #: how often a job may fail by itself; 0 = it never does
     tries: int = 0
     max_crashes: int = 2
     jobs: int = 2
     deaths: int = 1
-    #: kills from outside
+    #: kills from outside; hangs of the worker's own main thread; deaths of stewards
     kills: int = 0
+    hangs: int = 0
+    stewards: int = 0
     timed: bool = False
     can: Collection[str] = ()
 
@@ -61,7 +68,7 @@ class Rules(NamedTuple):
         return Tallies(crashes=job.crashes, suspects=job.suspicions if self.forgives else 0)
 
     def first(self) -> World:
-        return World(deaths=self.deaths, kills=self.kills, jobs=(Job(),) * self.jobs)
+        return World((Job(),) * self.jobs, self.deaths, self.kills, self.hangs, self.stewards)
 
 
 class Job(NamedTuple):
@@ -90,12 +97,27 @@ class Lane(NamedTuple):
     is_guilty: bool = False
 
 
+class Grave(NamedTuple):
+    """A dead worker that is being settled; ``fault``: whose death it was, in truth."""
+
+    cause: Cause
+    fault: str
+    crashed_in: CrashedIn
+    crashed_lane: int | None
+    #: on the board: the ruling, as of ``Culprits.numbers``; ``None``: there is none
+    ruling: tuple[tuple[int, int], ...] | None = None
+    #: the lanes that are settled, and by what ruling; 0 = as not begun
+    settled: tuple[tuple[int, int], ...] = ()
+
+
 class World(NamedTuple):
     """``cpu`` is the lane whose step runs, ``lock`` the one whose thread holds the interpreter's lock."""
 
     jobs: tuple[Job, ...]
     deaths: int
     kills: int
+    hangs: int
+    stewards: int
     lanes: tuple[Lane, ...] = (Lane(), Lane())
     cpu: int = NONE
     lock: int = NONE
@@ -104,6 +126,7 @@ class World(NamedTuple):
     busy: int = 0
     #: ticks until the alarm; ``None``: it is not set
     alarm: int | None = None
+    grave: Grave | None = None
     wrongs: frozenset[str] = frozenset()
 
     @property
@@ -131,6 +154,9 @@ class World(NamedTuple):
 
 def steps(rules: Rules, world: World) -> Next:
     """The loop tells a job to end as soon as it is free; nothing else is so urgent but the alarm."""
+    if world.grave:
+        yield from _burying(rules, world, world.grave)
+        return
     if world.alarm == 0 and world.deaths:
         yield "alarm", _killed_by_the_alarm(rules, world._replace(deaths=world.deaths - 1))
     if world.is_free and (due := [number for number, lane in world.running.items() if _is_to_be_told(rules, lane)]):
@@ -143,6 +169,8 @@ def steps(rules: Rules, world: World) -> Next:
             yield f"l{number} {label}", following
     if world.kills and world.running:
         yield "killed from outside", _dies(rules, world._replace(kills=world.kills - 1), Cause.KILLED)
+    if world.hangs and world.running:
+        yield "its main thread hangs", _dies(rules, world._replace(hangs=world.hangs - 1), Cause.STALL, fault=OWN)
 
 
 def _is_to_be_told(rules: Rules, lane: Lane) -> bool:
@@ -266,9 +294,9 @@ def _dying(rules: Rules, world: World, number: int, lane: Lane) -> Next:
     can, others = set(rules.can), [one for place, one in world.running.items() if one.has_thread and place != number]
     if world.cpu == number and world.lock == NONE:
         if "crashes in its step" in can:
-            yield "crashes", _dies(rules, fewer, Cause.FAULT, number, CrashedIn.LOOP, proven=True)
+            yield "crashes", _dies(rules, fewer, Cause.FAULT, number, CrashedIn.LOOP, fault=PROVEN)
         if "exits in its step" in can:
-            yield "exits", _dies(rules, fewer, Cause.FAULT, number, proven=not others)
+            yield "exits", _dies(rules, fewer, Cause.FAULT, number, fault=UNKNOWN if others else PROVEN)
     if lane.has_thread and world.lock in (NONE, number):
         yield from _dying_of_a_thread(rules, world, fewer, number)
     if world.is_free and "crashes in a callback" in can:
@@ -279,7 +307,7 @@ def _dying(rules: Rules, world: World, number: int, lane: Lane) -> Next:
 
 def _dying_of_a_thread(rules: Rules, world: World, fewer: World, number: int) -> Next:
     if "crashes in its thread" in rules.can:
-        known = _dies(rules, fewer, Cause.FAULT, number, CrashedIn.OTHER, crashed_lane=number, proven=True)
+        known = _dies(rules, fewer, Cause.FAULT, number, CrashedIn.OTHER, crashed_lane=number, fault=PROVEN)
         yield "crashes in its thread", known
         yield "crashes in a thread of unknown name", _dies(rules, fewer, Cause.FAULT, number, CrashedIn.OTHER)
     if "exits in its thread" in rules.can:
@@ -295,7 +323,7 @@ def _killed_by_the_alarm(rules: Rules, world: World) -> World:
     has_thread = any(lane.has_thread for lane in running.values())
     blocked = world.cpu != NONE and world.lock == NONE and world.busy >= 1 and not has_thread
     told = any(lane.is_guilty and lane.swallows and lane.told_for >= 1 for lane in running.values())
-    dead = _dies(rules, world, Cause.DEADLINE, proven=blocked or told)
+    dead = _dies(rules, world, Cause.DEADLINE, fault=PROVEN if blocked or told else UNKNOWN)
     return dead.wrong("an alarm for nobody", not late)
 
 
@@ -307,23 +335,37 @@ def _dies(
     crashed_in: CrashedIn = CrashedIn.UNKNOWN,
     *,
     crashed_lane: int | None = None,
-    proven: bool = False,
+    fault: str = UNKNOWN,
 ) -> World:
-    """The worker dies, the steward rules on what its board says, and a new worker begins."""
+    """The worker dies; if its steward does not, that settles all that it held at once, and a new worker begins."""
     if culprit != NONE:
         job = world.lanes[culprit].job
         world = world.lane(culprit, is_guilty=True).job(job, killed=world.jobs[job].killed + 1)
-    evidence = _evidence(world, cause, crashed_in, crashed_lane)
-    found = rules.culprits(evidence)
-    world = _judged(world, found, proven)
-    for number, lane in enumerate(world.lanes):
-        if lane.job != NONE:
-            world = _settled(rules, world, lane.job, found, number)
-    return world._replace(lanes=(Lane(), Lane()), cpu=NONE, lock=NONE, on_cpu=NONE, busy=0, alarm=None)
+    world = world._replace(grave=Grave(cause, fault, crashed_in, crashed_lane))
+    while world.grave and not world.stewards:
+        world = next(following for _, following in _burying(rules, world, world.grave))
+    return world
 
 
-def _evidence(world: World, cause: Cause, crashed_in: CrashedIn, crashed_lane: int | None) -> Evidence:
-    """What the board says; now is 10.0."""
+def _burying(rules: Rules, world: World, grave: Grave) -> Next:
+    """What the steward does next; or it dies, and its successor has but the board."""
+    settled = dict(grave.settled)
+    left = [number for number, lane in enumerate(world.lanes) if lane.job != NONE and number not in settled]
+    if grave.ruling is None and left:
+        found = rules.culprits(_evidence(world, grave, left))
+        yield "the steward rules", world._replace(grave=grave._replace(ruling=tuple(sorted(found.numbers.items()))))
+    for number in left if grave.ruling is not None else ():
+        yield f"the steward settles l{number}", _settled(rules, world, grave, number)
+    if not left:
+        yield "a new worker begins", _anew(world, grave)
+    if world.stewards:
+        ruling = grave.ruling if rules.keeps_rulings else None
+        fewer = world._replace(stewards=world.stewards - 1, grave=grave._replace(ruling=ruling))
+        yield "the steward dies", fewer
+
+
+def _evidence(world: World, grave: Grave, left: list[int]) -> Evidence:
+    """What the board says of the lanes that are not settled; now is 10.0."""
     lanes = [
         LaneAtDeath(
             number,
@@ -334,25 +376,49 @@ def _evidence(world: World, cause: Cause, crashed_in: CrashedIn, crashed_lane: i
             world.jobs[lane.job].suspicions > 0,
         )
         for number, lane in enumerate(world.lanes)
-        if lane.job != NONE
+        if number in left
     ]
-    on_cpu = None if world.on_cpu == NONE else world.on_cpu
-    return Evidence(cause, lanes, 10.0, float(GRACE), on_cpu, 10.0 - world.busy, crashed_in, crashed_lane)
+    return Evidence(
+        grave.cause,
+        lanes,
+        at=10.0,
+        grace=float(GRACE),
+        on_cpu=None if world.on_cpu == NONE else world.on_cpu,
+        since=10.0 - world.busy,
+        silence=2.0 * GRACE,
+        crashed_in=grave.crashed_in,
+        crashed_lane=grave.crashed_lane,
+    )
 
 
-def _judged(world: World, found: Culprits, proven: bool) -> World:
-    """The ruling beside the truth."""
+def _anew(world: World, grave: Grave) -> World:
+    """All is settled."""
+    done = Culprits.of({number: ruling for number, ruling in grave.settled if ruling})
+    world = _judged(world, done, grave.fault)
+    return world._replace(lanes=(Lane(), Lane()), cpu=NONE, lock=NONE, on_cpu=NONE, busy=0, alarm=None, grave=None)
+
+
+def _judged(world: World, found: Culprits, fault: str) -> World:
+    """What became of the jobs beside the truth."""
     guilty = {number for number, lane in world.running.items() if lane.is_guilty}
     by_proof = {number for number, charge in found.charged.items() if charge != Charge.SUSPECTED}
     answers = by_proof | set(found.suspects) | set(found.charged)
-    world = world.wrong("an innocent was charged", bool(by_proof - guilty))
-    world = world.wrong("the guilty went free", proven and not by_proof & guilty)
     touched = (set(found.suspects) | set(found.charged)) - guilty
-    world = world.wrong("an innocent has another record", proven and bool(touched))
+    world = world.wrong("an innocent was charged", bool(by_proof - guilty))
+    world = world.wrong("an innocent has another record", fault != UNKNOWN and bool(touched))
+    if fault == OWN:
+        return world
+    world = world.wrong("the guilty went free", fault == PROVEN and not by_proof & guilty)
     return world.wrong("the guilty is held for innocent", bool(guilty) and not answers & guilty)
 
 
-def _settled(rules: Rules, world: World, job: int, found: Culprits, lane: int) -> World:
+def _settled(rules: Rules, world: World, grave: Grave, lane: int) -> World:
+    ruling = dict(grave.ruling or ())
+    ruled = grave._replace(settled=tuple(sorted((*grave.settled, (lane, ruling.get(lane, 0))))))
+    return _carried_out(rules, world._replace(grave=ruled), world.lanes[lane].job, Culprits.of(ruling), lane)
+
+
+def _carried_out(rules: Rules, world: World, job: int, found: Culprits, lane: int) -> World:
     stored = world.jobs[job]
     charge = found.charged.get(lane)
     if charge == Charge.LATE:  # ruled like any other timeout
@@ -376,7 +442,7 @@ def an_innocent_is_not_charged(world: World) -> bool:
 
 
 def an_innocent_has_the_record_that_it_had(world: World) -> bool:
-    """Its attempts and its tallies, wherever something is proven."""
+    """Its attempts and its tallies, wherever something is proven, and where the worker hung by itself."""
     return "an innocent has another record" not in world.wrongs
 
 

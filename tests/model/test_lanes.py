@@ -142,6 +142,8 @@ ALL = (*lane_blame.CRASHES, *lane_blame.THREADS, *lane_blame.UNPROVEN)
 DEADLINES = lane_blame.Rules(timed=True)
 THREADED = lane_blame.Rules(timed=True, can=("holds the interpreter's lock", "crashes in its step"))
 KILLERS = lane_blame.Rules(deaths=4, tries=2, can=(*lane_blame.CRASHES, *lane_blame.UNPROVEN))
+SETTLERS = lane_blame.Rules(timed=True, stewards=1, can=("crashes in its step", "uses up the memory"))
+HANGS = lane_blame.Rules(timed=True, hangs=1, deaths=0)
 
 
 def blamed(rules: lane_blame.Rules, most_deaths: int = 3) -> Explored:
@@ -154,6 +156,8 @@ JUST = [
     pytest.param(THREADED, id="threads hold the interpreter's lock"),
     pytest.param(KILLERS, id="jobs kill their worker again and again"),
     pytest.param(lane_blame.Rules(deaths=2, kills=1, tries=2, can=ALL), id="every way to kill a worker"),
+    pytest.param(SETTLERS, id="stewards that die while they settle"),
+    pytest.param(HANGS, id="a worker whose main thread hangs"),
     pytest.param(lane_blame.Rules(jobs=3, deaths=3, can=lane_blame.UNPROVEN), id="three suspects", marks=MORE),
     pytest.param(DEADLINES._replace(deaths=2, can=("uses up the memory",)), id="alarms for suspects", marks=MORE),
     pytest.param(DEADLINES._replace(can=ALL), id="all of it", marks=MORE),
@@ -201,7 +205,11 @@ def of_the_step_whatever_the_threads(evidence: Evidence) -> Culprits:
     return culprits_of(replace(evidence, lanes=[replace(lane, has_thread=False) for lane in evidence.lanes]))
 
 
-INNOCENT = "an_innocent_is_not_charged"
+def of_a_hang_as_of_a_kill(evidence: Evidence) -> Culprits:
+    return culprits_of(replace(evidence, cause=Cause.KILLED) if evidence.cause == Cause.STALL else evidence)
+
+
+INNOCENT, RECORD = "an_innocent_is_not_charged", "an_innocent_has_the_record_that_it_had"
 UNJUST = {
     "an alarm that is left at an ended job's time": (DEADLINES._replace(rearms=False), "an_alarm_ends_who_is_late"),
     "a step whose begin is noted late": (DEADLINES._replace(since_first=False), INNOCENT),
@@ -220,6 +228,8 @@ UNJUST = {
         KILLERS._replace(forgives=False),
         "a_job_fails_of_deaths_with_which_it_was_charged",
     ),
+    "a steward that rules anew on what the one before it has left": (SETTLERS._replace(keeps_rulings=False), RECORD),
+    "suspects where a worker hung by itself": (HANGS._replace(culprits=of_a_hang_as_of_a_kill), RECORD),
     "two suspects side by side": (KILLERS._replace(alone=False), "one_suspect_runs_at_a_time"),
 }
 

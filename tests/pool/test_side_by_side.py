@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.eventually import eventually
-from tests.support.meters import counts_in
+from tests.support.meters import counts_in, of_job
 from tests.support.pools import Site
 from tests.support.redis_server import PREFIX
 
@@ -50,6 +51,20 @@ def test_as_many_as_the_concurrency_says_run_at_once(site):
         eventually(lambda: 0 == site.queue.size())
 
     assert 1 == len({line["pid"] for line in site.trail(event="start")})
+
+
+def test_an_attempt_on_which_the_store_refuses_a_verdict_counts_once(site, server):
+    """For it, the store cannot say how often the job has raised."""
+    refused = push(site, "raise", maxTries=5, maxExceptions=3)
+    server.set(site.queue.stores.queue.keys.tallies(refused), "no hash")
+    with site.pool(*BESIDE) as pool:
+        counted = partial(of_job, name="beside")
+        eventually(lambda: counted(counts_in(Path(pool.runtime))).ended)
+        push(site, "ok")
+        eventually(lambda: 1 == counted(counts_in(Path(pool.runtime))).done)
+        found = counted(counts_in(Path(pool.runtime)))
+
+    assert (1, 1, 2) == (found.given_back, found.lease, found.ended)
 
 
 def test_and_no_more_than_that(site):

@@ -41,13 +41,13 @@ def scribble_over_its_job(board: Board, pid: int) -> None:
     board.memory[at : at + 1] = b"x"
 
 
-def test_a_slot_that_two_stewards_have_died_of_is_set_aside_and_the_pool_goes_on(site: Site):
+def test_a_job_that_two_stewards_have_died_of_is_set_aside_and_the_pool_goes_on(site: Site):
     site.push("until", gate=str(site.path / "gate"))
     with site.pool("--workers", "2") as pool:
         (start,) = eventually(lambda: site.trail(event="start"))
         scribble_over_its_job(board_of(pool), start["pid"])
         os.kill(start["pid"], signal.SIGKILL)
-        eventually(lambda: re.search(r"skipping \S+ slot \d+ life 1:", pool.log()))
+        eventually(lambda: re.search(r"skipping \S+ slot \d+ life 1 job 0:", pool.log()))
         site.push("ok", delay=0.5)
         eventually(lambda: site.trail(event="end", mode="ok"))
         eventually(lambda: 3 == len(pool.workers()) + len(pool.pids("steward .* running")))

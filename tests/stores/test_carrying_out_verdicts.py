@@ -168,6 +168,20 @@ def test_of_what_is_put_back_is_told_what_nobody_had_put_back_before(stores, tol
     assert 2 == stores.queue.sizes("default").ready
 
 
+def test_what_the_store_refuses_of_some_is_asked_for_each(stores, told, server):
+    """It is told once, and the others are in their order."""
+    for queue, jobs in {"broken": "xy", "default": "ab"}.items():
+        stores.queue.push(queue, new_jobs(*map(payload, jobs)))
+    held = stores.queue.reserve(["broken", "default"], 1, 4).leases
+    server.set(stores.queue.keys.ready("broken"), "no list")
+
+    writer = settler(stores, told)
+    writer.give_back_unstarted(held)
+    writer.emit_noted()
+    assert [payload("a"), payload("b")] == stores.queue.first("default", 9)
+    assert ["broken"] == [event.queue for event in told if isinstance(event, StoreRefused)]
+
+
 def test_what_is_put_back_and_cannot_be_read_is_told_with_its_queue_alone(stores, told):
     stores.queue.push("default", new_jobs(b'{"id":[],"attempts":0}'))
 

@@ -10,21 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from queuepool.board.blame import Blame
 from queuepool.board.board import Board, BoardName, Killed, Role, Slot
 from queuepool.board.held_jobs import Stage
-from queuepool.board.runtime_dir import RuntimeDir
-from queuepool.config.settings import ConnectionSettings, PoolSettings
+from queuepool.config.settings import ConnectionSettings
 from queuepool.events import Event, JobQuarantined, WorkerDied
-from queuepool.events.listeners import Listeners
-from queuepool.settlement.outage import Outage
-from queuepool.settlement.settler import Settler
-from queuepool.steward.give_back import LostReplies
-from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.steward.settle_dead import SettleDead
 from queuepool.stores.contract import QueueStore
 from queuepool.stores.factory import Stores
-from queuepool.unix.signals import WorkerSignals
+from tests.support.burials import chore_on
 from tests.support.drivers import opened
 from tests.support.samples import new_jobs, payload
 
@@ -45,21 +38,7 @@ def told() -> list[Event]:
 def bury(board: Board, told: list[Event], tmp_path: Path) -> Callable[[Stores], SettleDead]:
     """The chore on this board; its pool's directory is not there."""
 
-    def chore(stores: Stores) -> SettleDead:
-        listeners, blame = Listeners(), Blame(board.header)
-        listeners.add(Event, told.append)
-        settler = Settler(
-            stores.queue,
-            Outage(WorkerSignals(), listeners, announces=False),
-            listeners,
-            ConnectionSettings(name="main"),
-        )
-        runtime = RuntimeDir(PoolSettings(runtime_dir=tmp_path / "gone"))
-        lost_replies = LostReplies(stores.queue, settler, ["default"], retry_after=90.0)
-        boards = OrphanedBoards(board, runtime, blame)
-        return SettleDead(boards, runtime, stores.queue, settler, lost_replies, blame, grace=1.0)
-
-    return chore
+    return lambda stores: chore_on(board, stores.queue, told, tmp_path)
 
 
 def dead(board: Board, *, pid: int = 2**22, left: int = 0) -> Slot:

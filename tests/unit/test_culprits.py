@@ -166,3 +166,65 @@ def test_a_suspect_is_innocent_where_another_is_proven_guilty():
 
 def test_two_suspects_side_by_side_prove_nothing_against_either():
     assert ruling({}, suspects=(0, 1)) == ruled(Cause.KILLED, SUSPECT, replace(SUSPECT, number=1))
+
+
+# A main thread that showed no life
+
+STALLED = {"at": NOW, "silence": 30.0}
+
+
+def stalled(*lanes: LaneAtDeath, **facts: object) -> Culprits:
+    return ruled(Cause.STALL, *lanes, **{**STALLED, **facts})
+
+
+def test_nobody_answers_for_a_main_thread_that_hung_while_the_loop_went_on():
+    assert ruling({}, innocent=(0, 1)) == stalled(SUSPECT, THREADED, since=NOW - 14.0)
+    assert ruling({}, innocent=(0, 1)) == stalled(SUSPECT, THREADED, on_cpu=0, since=NOW - 14.0)
+
+
+def test_nor_for_one_beside_a_loop_that_had_nothing_to_do():
+    assert ruling({}, innocent=(0, 1)) == stalled(*TWO, since=NOW - 40.0)
+
+
+def test_the_job_that_it_was_settling_answers_whoever_else_is_there():
+    assert ruling({0: Charge.STALLED}, innocent=(1,)) == stalled(*TWO, settling=0, on_cpu=1, since=NOW - 40.0)
+
+
+def test_and_so_does_the_one_that_it_was_reading():
+    reading = LaneAtDeath(1, Stage.READING)
+
+    assert ruling({1: Charge.STALLED}, innocent=(0,)) == stalled(LaneAtDeath(0), reading, since=NOW - 1.0)
+
+
+def test_of_a_job_that_is_done_nobody_answers_for_its_settlement():
+    done = LaneAtDeath(1, Stage.DONE)
+
+    assert ruling({}, innocent=(0,)) == stalled(LaneAtDeath(0), done, settling=1, since=NOW - 1.0)
+
+
+def test_a_step_that_lasted_as_long_as_the_silence_has_kept_it_from_going_on():
+    assert ruling({1: Charge.BLOCKED}, innocent=(0,)) == stalled(*TWO, on_cpu=1, since=NOW - 16.0)
+
+
+def test_a_thread_may_have_kept_the_interpreters_lock_from_both():
+    assert ruling({}, suspects=(1,), innocent=(0,)) == stalled(LaneAtDeath(0), THREADED, since=NOW - 16.0)
+    assert ruling({}, suspects=(0, 1)) == stalled(LaneAtDeath(0), THREADED, on_cpu=0, since=NOW - 16.0)
+
+
+# On the board
+
+
+@each(
+    "found",
+    [
+        ruling({}),
+        ruling({7: Charge.LATE, 0: Charge.STALLED}, suspects=(1, 2), innocent=(3,)),
+        *[ruling({0: charge}) for charge in Charge],
+    ],
+)
+def test_a_ruling_comes_back_from_the_board_as_it_was_made(found):
+    assert found == Culprits.of(found.numbers)
+
+
+def test_a_number_that_no_steward_writes_proves_nothing():
+    assert ruling({}, suspects=(0, 1, 2)) == Culprits.of({0: 7, 1: -1, 2: 2**40})

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from queuepool.board.board import Board, Role, Slot
+from queuepool.board.board import Board, Killed, Role, Slot
 from queuepool.board.held_jobs import Stage
-from queuepool.board.lane_layout import ON_CPU, THREAD
+from queuepool.board.lane_layout import ON_CPU, ON_CPU_SINCE, THREAD
 from queuepool.board.lane_writer import LaneJobs, LaneWriter
 from queuepool.payload.lease import Lease
 from queuepool.steward.culprits import Cause, Charge, culprits_of
@@ -42,6 +42,19 @@ def test_a_crash_while_the_alarm_wrote_the_stacks_is_the_alarms(slot):
     assert Cause.DEADLINE == within.cause
     assert ({0: Charge.LATE}, {1}) == (culprits_of(within).charged, culprits_of(within).innocent)
     assert Cause.FAULT == evidence_of(slot, -signal.SIGSEGV, status, f"{_CRASH}{_THREAD}", grace=0.5).cause
+
+
+def test_a_hang_of_the_main_thread_ended_when_the_master_killed_it_and_not_when_it_was_found(slot):
+    assert slot.lanes
+    now = time.monotonic()
+    slot.killed, slot.deadline = Killed.STALLED, now - 20.0
+    slot.lanes.reals[ON_CPU_SINCE] = now - 30.0
+
+    found = evidence_of(slot, -signal.SIGKILL, int(signal.SIGKILL), "", grace=1.0)
+
+    assert (Cause.STALL, None) == (found.cause, found.settling)
+    assert 11.0 == pytest.approx(found.at - found.since)
+    assert ({}, {0, 1}) == (culprits_of(found).charged, culprits_of(found).innocent)
 
 
 def test_how_long_a_job_may_take_to_end_is_a_matter_of_the_pools_grace(slot):

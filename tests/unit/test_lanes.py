@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from queuepool.board.board import Board, Role, Slot, next_deadline
 from queuepool.board.held_jobs import Stage
-from queuepool.board.lane_layout import INLINE, MOST_LANES, ON_CPU, LanePage, lanes_in, lanes_size
+from queuepool.board.lane_layout import INLINE, MOST_LANES, ON_CPU, RULING, LanePage, lanes_in, lanes_size
 from queuepool.board.lane_writer import LaneJobs, LaneWriter
 from queuepool.board.lanes import HeldLane, LaneOrder, Lanes
 from queuepool.board.record import Field
@@ -70,7 +70,7 @@ def test_lanes_of_another_layout_have_another_magic(board):
     layout = [(name, field.offset, field.size) for name, field in vars(LanePage).items() if isinstance(field, Field)]
     sizes = INLINE, lanes_size(1), lanes_size(1000)
 
-    assert (0x71756575_00000009, 1063106473) == (board.header.magic, zlib.crc32(repr((layout, sizes)).encode()))
+    assert (0x71756575_0000000A, 2490667032) == (board.header.magic, zlib.crc32(repr((layout, sizes)).encode()))
 
 
 def test_a_board_without_lanes_is_as_it_was(tmp_path):
@@ -348,6 +348,33 @@ def test_an_order_is_to_the_job_that_had_this_turn_alone(lanes, writer):
     assert [(2, LaneOrder.LOST)] == lanes.orders()
 
 
+# A ruling
+
+
+def test_a_ruling_is_there_once_it_is_whole_and_of_one_incarnation(slot, lanes):
+    lanes.rule(slot.incarnation, {0: 9, 2: 1})
+    other = lanes.ruling(slot.incarnation + 1)
+    lanes.rule(slot.incarnation, {1: 3})
+
+    assert (None, {1: 3}) == (other, lanes.ruling(slot.incarnation))
+
+
+def test_a_ruling_of_which_not_all_is_written_is_none(slot, lanes):
+    lanes.wholes[lanes._at(RULING, 1)] = 3
+
+    assert None is lanes.ruling(slot.incarnation)
+
+
+def test_a_new_worker_of_the_slot_has_no_ruling_on_it(slot, lanes, writer):
+    lanes.rule(slot.incarnation, {0: 9})
+    writer.settles(2)
+    settling = lanes.settling
+
+    slot.begin(Role.WORKER, 1, 1)
+
+    assert (2, None, None) == (settling, lanes.settling, lanes.ruling(slot.incarnation))
+
+
 @pytest.mark.parametrize(("word", "lane"), [(0, None), (1, 0), (3, 2), (4, 3), (5, None), (-1, None), (2**62, None)])
 def test_the_word_names_a_lane_that_there_is(lanes, word, lane):
     lanes.wholes[ON_CPU] = word
@@ -384,7 +411,8 @@ def test_whatever_lanes_hold_they_can_be_read(tmp_path_factory, raw, fill, seed)
         lanes.mark(lane, Stage.RUNNING)
 
     assert all(0 <= one.attempt < 2**48 and one.since < float("inf") for one in lanes.held())
-    assert lanes.on_cpu in (None, 0, 1, 2)
+    assert {lanes.on_cpu, lanes.settling} <= {None, 0, 1, 2}
+    assert isinstance(lanes.ruling(slot.incarnation), dict | None)
     assert next_deadline(slot, 1.0) == next_deadline(slot, 1.0)  # a number
     assert [order for _, order in lanes.orders()] == [LaneOrder(order) for _, order in lanes.orders()]
 

@@ -16,8 +16,7 @@ from queuepool.board.meters import MeterMemory, SlotMeters
 from queuepool.payload.envelope import Envelope, decode, encode
 from queuepool.payload.lease import Lease
 from queuepool.settlement.verdict import Fail, Release
-from queuepool.steward.evidence import Rulings
-from queuepool.steward.settle_dead import Death
+from queuepool.steward.death import Death
 from queuepool.worker.meter import Meter
 
 _, RAW = encode("app.ok", {}, Envelope(created_at=1000))
@@ -101,7 +100,7 @@ def bury(board, stores: int) -> bool:
     """What the steward does of a dead worker, until it is killed after so many stores; whether it came to the end."""
     slot, life = board.slots[0], itertools.count(stores, -1)
     slot.status, slot.dead = signal.SIGKILL, 1
-    held, death = slot.hand.held(), Death(board, slot, slot.incarnation, Rulings(1.0))
+    held, death = slot.hand.held(), Death(board, slot, slot.incarnation, 1.0)
     for name in ("words", "reals"):
         setattr(death._meters, name, Words(getattr(death._meters, name), life))
     try:

@@ -1,0 +1,240 @@
+"""The end of one process of a pool: what it held, why it ended, and what that means for its jobs and its meters."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from math import inf
+from typing import NamedTuple
+
+from queuepool import events
+from queuepool.board import boot_report
+from queuepool.board.board import Board, Killed, Slot
+from queuepool.board.boot_report import BootReport
+from queuepool.board.held_jobs import BEGUN, HeldJob, Stage
+from queuepool.board.lane_layout import key_of
+from queuepool.board.lanes import HeldLane
+from queuepool.board.meters import AS_LOST, DONE, GIVEN_BACK, LOST, SlotMeters
+from queuepool.board.running import NOTHING, Running
+from queuepool.errors import AttemptLost, JobTimedOut, WorkerDied
+from queuepool.log.tracebacks import imports_part
+from queuepool.payload.envelope import Payload, decode
+from queuepool.payload.lease import Lease
+from queuepool.settlement.facts import facts_of
+from queuepool.settlement.run import NOT_RUN, Run
+from queuepool.settlement.settler import Settlement
+from queuepool.settlement.verdict import Policy, Verdict
+from queuepool.steward.culprits import Charge, Culprits, culprits_of
+from queuepool.steward.evidence import evidence_of
+from queuepool.unix import proc
+from queuepool.unix.exit_codes import BOOT
+
+#: for the meters: how an attempt without a verdict ends, why it was lost, and why its worker left
+WITHOUT_A_VERDICT = AS_LOST + GIVEN_BACK
+_LOSSES = {Killed.OVERDUE: "timeout", Killed.STALLED: "timeout", Killed.LEASE: "lease", Killed.MEMORY: "memory"}
+_EXITS = {**_LOSSES, Killed.STOP: "stop", Killed.OVERWRITTEN: "crash"}
+
+
+class Death:
+    """The end of one process: what it held, why it ended, and what that means for its jobs and its meters.
+
+    What the process wrote may crash the steward, so it is read only when needed, and once.
+    """
+
+    def __init__(self, board: Board, slot: Slot, incarnation: int, grace: float) -> None:
+        """``grace``: seconds between a deadline and the alarm."""
+        self.board = board
+        self.slot = slot
+        self.incarnation = incarnation
+        self._grace = grace
+        #: the wait status; ``None`` if no master saw the death
+        self.status = proc.plausible(slot.status) if slot.dead else None
+        self.code = 0 if self.status is None else os.waitstatus_to_exitcode(self.status)
+        # On another pool's board the meters are out of reach: nothing is counted there.
+        self._meters = SlotMeters(board.meters, slot)
+        self._meters.note_death()
+
+    def __str__(self) -> str:
+        return f"{self.board.path.name} slot {self.slot.index} life {self.incarnation}"
+
+    @cached_property
+    def held(self) -> list[HeldJob] | None:
+        """All jobs that it held; ``None`` if a job has overwritten them: they are not settled, and their leases end.
+
+        Lanes are units of their own: one that is overwritten counts as free.
+        """
+        slot = self.slot
+        if slot.killed == Killed.OVERWRITTEN or not slot.is_plausible(inf, inf):
+            return None
+        try:
+            damaged = {ran.number for ran in self._shown if not _is_policy(ran.policy)}
+            held = [one for one in slot.held() if one.number not in damaged]
+        except (ValueError, OSError):
+            return None
+        if damaged and not slot.lanes:
+            return None
+        if slot.killed == Killed.STOP:  # not killed by what it read
+            return [replace(one, stage=Stage.RESERVED) if one.stage == Stage.READING else one for one in held]
+        return held
+
+    def ran(self, job: HeldJob) -> Running:
+        """What the board shows of the attempt at this held job, or else of one begun after it."""
+        return next(
+            (ran for ran in self._shown if ran.number == job.number), self._shown[-1] if self._shown else NOTHING
+        )
+
+    @cached_property
+    def _shown(self) -> list[Running]:
+        return self.slot.shown()
+
+    def attempt(self, one: HeldJob) -> OpenAttempt:
+        """The attempt at a held job that had begun; the board may know more of it than the payload does."""
+        lease, ran = one.lease, self.ran(one)
+        payload = decode(lease.receipt, lease.attempts)
+        if one.stage != Stage.RUNNING and payload.id != ran.id:
+            return OpenAttempt(lease, payload)
+        # The result was lost with the worker.
+        problem = "the worker died before the result was stored" if one.stage == Stage.DONE else ""
+        run = Run(began=ran.since or None, progress=ran.progress, note=ran.note, result_problem=problem)
+        # It may be one that the store refused to settle, with another begun after it: tracked as its payload says.
+        tracked = payload.tracked_for(ran.track) if payload.id == ran.id else payload
+        return OpenAttempt(lease, tracked, Policy.from_text(ran.policy or "{}"), run)
+
+    def settlement(self, attempt: OpenAttempt, error: AttemptLost, verdict: Verdict) -> Settlement:
+        """How to settle an attempt that the process's death interrupted."""
+        payload = attempt.payload
+        facts = facts_of(payload, attempt.lease.queue)
+        killed = events.KilledAttempt(attempt.run.began, time.time(), payload.extra)
+        cause: events.Event = events.JobLost(facts, str(error), error.trace, killed)
+        tally = "crashes"
+        if isinstance(error, JobTimedOut):  # Laravel counts a timeout as an exception
+            cause, tally = events.JobTimedOut(facts, error.trace, killed), "exceptions"
+        return Settlement(attempt.lease, payload, verdict, error, tally, cause, attempt.policy.locks, attempt.run)
+
+    def error_of(self, ran: Running) -> AttemptLost:
+        """The error of a job that the process ran."""
+        name = f"{ran.job} (attempt {ran.attempt})"
+        charge = self.culprits.charged.get(ran.number) if self.culprits else None
+        if charge == Charge.BLOCKED:
+            return WorkerDied(f"{name} blocked the event loop of its worker: {self.cause}", self._trace)
+        if charge in (Charge.CRASHED, Charge.SUSPECTED) or (self.culprits and ran.number in self.culprits.suspects):
+            return WorkerDied(f"{name}: its worker died: {self.cause}", self._trace)
+        if charge == Charge.LATE or self.code == -signal.SIGALRM or self.slot.killed == Killed.OVERDUE:
+            return JobTimedOut(f"{name} ran past its deadline: {self.cause}", self._trace)
+        if self.slot.killed == Killed.STALLED:  # the job had ended, but was not settled in time
+            return JobTimedOut(f"{name} had ended when its worker stalled: {self.cause}", self._trace)
+        return WorkerDied(f"{name}: its worker died: {self.cause}", self._trace)
+
+    @property
+    def cause(self) -> str:
+        """Why the process died, in words."""
+        if self.slot.lanes and self.slot.killed == Killed.STALLED:
+            return "killed by the master: its main thread hung"
+        if reason := Killed(self.slot.killed).reason:
+            return f"killed by the master: {reason}"
+        return "unknown, its master was gone" if self.status is None else proc.cause_of(self.status)
+
+    @property
+    def report(self) -> BootReport:
+        """Why the process did not become ready. Unlike a traceback, stacks have all frames; ours are removed here."""
+        text = self._trace if self.code == BOOT else imports_part(self._trace)
+        return boot_report.of_text(text, self.status or 0, self.slot.note)
+
+    @cached_property
+    def _trace(self) -> str:
+        return boot_report.text_in(self.board.trace(self.slot))
+
+    def rule(self) -> None:
+        """Write on the board who answers for it, unless that is there: of a settled lane nothing shows any more."""
+        lanes = self.slot.lanes
+        if lanes and lanes.ruling(self.incarnation) is None:
+            found = culprits_of(evidence_of(self.slot, self.code, self.status, self._trace, self._grace))
+            lanes.rule(self.incarnation, found.numbers)
+
+    @cached_property
+    def culprits(self) -> Culprits | None:
+        """Who answers for it, by what ``rule`` has written; ``None`` for a worker that ran one job at a time."""
+        lanes = self.slot.lanes
+        return Culprits.of(lanes.ruling(self.incarnation) or {}) if lanes else None
+
+    def ends(self, one: HeldJob, way: int) -> None:
+        """This attempt is settled: its end is this one, before the board shows it."""
+        if self.slot.lanes:
+            self._count_lane(one.number, way)
+        elif one.stage == Stage.RUNNING:
+            self._meters.intend(way, self._loss)
+
+    def _count_lane(self, lane: int, way: int) -> None:
+        assert self.slot.lanes
+        if one := self._uncounted.pop(lane, None):
+            key, names, loss = key_of(lane, one.turn), (one.lease.queue, one.job), self._loss if way >= LOST else ""
+            self._meters.count(key, names, way, loss, self._meters.run_time(one.since))
+            self.slot.lanes.mark_counted(lane)
+
+    @cached_property
+    def _uncounted(self) -> dict[int, HeldLane]:
+        """The lanes whose attempts had begun and are not counted."""
+        lanes = self.slot.lanes
+        assert lanes
+        found = {one.lane: one for one in lanes.held() if one.stage in BEGUN and not one.counted}
+        last = self._meters.counted_last()
+        for lane in [lane for lane, one in found.items() if key_of(lane, one.turn) == last]:
+            lanes.mark_counted(lane)  # whoever counted it died at that moment; once another is counted, nothing says so
+            del found[lane]
+        return found
+
+    def count(self, held: Sequence[HeldJob]) -> None:
+        """Count its exit in the meters, and the attempts that nobody has counted. May be repeated.
+
+        ``held``: what it held when it died.
+        """
+        if self._meters.is_open and not self.slot.lanes:
+            for ran in self._shown:
+                self._count_attempt(ran, held)
+        if self.slot.lanes and held:  # what the store has refused to settle
+            for lane, one in list(self._uncounted.items()):
+                self._count_lane(lane, DONE if one.stage == Stage.DONE else WITHOUT_A_VERDICT)
+        self._meters.leave(self._exit)
+
+    def _count_attempt(self, ran: Running, held: Sequence[HeldJob]) -> None:
+        meters, stage = self._meters, held[ran.number].stage if 0 <= ran.number < len(held) else None
+        if stage in (Stage.RESERVED, Stage.READING):  # it died before the attempt began on the board
+            meters.forget()
+            return
+        if stage == Stage.DONE:
+            meters.intend(DONE)
+        elif meters.intended is None:  # the store refused the verdict, or the board was overwritten
+            meters.intend(WITHOUT_A_VERDICT, self._loss)
+        meters.end(meters.run_time(ran.since))
+
+    @property
+    def _loss(self) -> str:
+        return "timeout" if self.code == -signal.SIGALRM else _LOSSES.get(Killed(self.slot.killed), "crash")
+
+    @property
+    def _exit(self) -> str:
+        if reason := _EXITS.get(Killed(self.slot.killed)):
+            return reason
+        return {-signal.SIGALRM: "timeout", -signal.SIGKILL: "killed"}.get(self.code, "crash")
+
+
+class OpenAttempt(NamedTuple):
+    """An attempt that had begun when its worker died."""
+
+    lease: Lease
+    payload: Payload
+    policy: Policy = Policy()
+    run: Run = NOT_RUN
+
+
+def _is_policy(text: str) -> bool:
+    """Whether a policy can be read from this text; a longer one than there is room for was cut."""
+    try:
+        Policy.from_text(text or "{}")
+    except (ValueError, TypeError):
+        return False
+    return True
