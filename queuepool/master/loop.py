@@ -43,6 +43,8 @@ class Master:
         self._first_boot = FirstBoot(board, self._respawn)
         self._spawner = Spawner(board, self._children, self._respawn, entry_points, preload=settings.preload)
         self._target, self._generation, self._paused = settings.workers, 1, False
+        #: whether killed masters have left boards here, of whose workers no steward of ours has counted the living yet
+        self._has_uncounted = any(path != board.path for path in runtime.board_paths())
         self._shutdown = Shutdown(settings.stop_timeout, board.header)
         self._reporter = Reporter(settings, board, runtime, self._children, self._respawn, self._shutdown, herald)
 
@@ -179,6 +181,7 @@ class Master:
         """Stop a pool that is hopeless: its first boot has failed, or no process has become ready for too long."""
         for child in self._children.newly_ready():
             self._respawn.became_ready(child)
+            self._has_uncounted &= child.role != Role.STEWARD
         now, ready = time.monotonic(), {child.role for child in self._children if child.is_ready}
         self._respawn.watch(self._children, now)
         if self._shutdown.has_begun:
@@ -197,7 +200,8 @@ class Master:
             return
         now = time.monotonic()
         awaits_orphans = self._shutdown.awaits_orphans(now) and not self._respawn.is_failing
-        needs_steward = self._shutdown.has_orphans or self._children.has_unsettled
+        # A steward that boots would end by the signal, before it has counted: a stop may come that early.
+        needs_steward = self._shutdown.has_orphans or self._children.has_unsettled or self._has_uncounted
         has_time = awaits_orphans or self._shutdown.workers_have_left(now)
         for child in self._children:
             if child.role != Role.STEWARD or not needs_steward:

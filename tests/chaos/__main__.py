@@ -70,7 +70,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--other", choices=NAMES, default="", help="what holds failed jobs and control keys [the same]")
     parser.add_argument("--hosts", type=int, choices=(1, 2), default=1, help="2: each pool in a network of its own")
     parser.add_argument(
-        "--lanes", type=int, nargs="?", const=20, default=0, metavar="N", help="one more pool, N jobs in each worker"
+        "--lanes", type=int, nargs="?", const=20, default=0, metavar="N", help="and a pool of N [20] jobs a worker"
     )
     parser.add_argument("--seconds", type=float, default=60.0, help="how long the nemesis is at work [60]")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="the order of faults [random]")

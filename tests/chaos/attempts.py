@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tests.chaos.lane_modes import IN_THREADS
+from tests.chaos.lane_modes import IN_LANES
 from tests.chaos.ledger import Event
 from tests.chaos.tables import FAILED, FINISHED, INVOKED, Jobs, Stream, is_ours
 from tests.chaos.times import Times
@@ -26,7 +26,9 @@ _FEW_JOBS, _JOBS_SHARE = 20, 0.05
 _SEEN_LATE = 100 * _MS
 _KILLED = "twice: killed between its last effect and its settlement"
 _BESIDE = "twice: done in a thread, while another job kept the loop until it ended their worker"
-_UNTOLD = {"kill_steward", "kill_master", "leave_now"}
+#: nemeses that end a steward, and nanoseconds for which one tells of nothing: until it has settled all of a worker
+_UNTOLD = {"kill_steward", "kill_master", "kill_host", "born_deaf", "leave_now"}
+_SETTLING = 1_000 * _MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class Again:
     died: int
     again: int
     by: int
+    #: whether the earlier one was a plain function in a thread, beside others
+    in_a_thread: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,7 @@ class Odd:
 class Attempts:
     """Judges repeated starts of a job once all deaths are known: other processes write those, and late."""
 
-    EVENTS = ("run", "start", "finish", "die", "ack", "release", "fail", "requeue", "stale", "undeleted")
+    EVENTS = ("run", "worker", "start", "finish", "die", "ack", "release", "fail", "requeue", "stale", "undeleted")
 
     def __init__(self, findings: Findings, jobs: Jobs, windows: Windows, times: Times) -> None:
         self._findings = findings
@@ -72,14 +76,18 @@ class Attempts:
         self._undeleted: set[tuple[str, int]] = set()
         #: the workers that died between a job's last effect and its settlement
         self._killed: set[int] = set()
-        #: jobs in threads, each with its worker; of how many in one worker the loop did not learn before that died
-        self._in_threads: set[tuple[str, int]] = set()
+        #: workers that run several jobs at once, and the jobs of their loops; all others are in threads
+        self._wide: set[int] = set()
+        self._on_loops: set[tuple[str, int]] = set()
+        #: of how many jobs in threads of one worker the loop did not learn before that died
         self._unlearned: Counter[int] = Counter()
         self._lanes = 0
 
     def read(self, event: Event) -> None:
         if event["f"] == "run":
             self._lanes = event.get("lanes", 0)
+        elif event["f"] == "worker":
+            (self._wide.add if event.get("lanes") else self._wide.discard)(event["pid"])
         elif self._is_a_job(event):
             self._read(event)
 
@@ -127,8 +135,8 @@ class Attempts:
     def _start(self, stream: Stream, number: int, event: Event) -> None:
         self._findings.count("starts")
         job, attempt, now = event["id"], event["a"], event["t"]
-        if event.get("m") in IN_THREADS:
-            self._in_threads.add((job, event["pid"]))
+        if event.get("m") in IN_LANES:
+            self._on_loops.add((job, event["pid"]))
         if not stream.has(number, INVOKED):
             self._findings.violated("I2 invented", job)
         if stream.has(number, FAILED):
@@ -145,6 +153,7 @@ class Attempts:
                     self._dying.pop(job, 0),
                     now,
                     event["pid"],
+                    stream.pid[number] in self._wide and (job, stream.pid[number]) not in self._on_loops,
                 )
             )
         if attempt != before + 1:
@@ -204,8 +213,8 @@ class Attempts:
     def _excuse(self, odd: Odd) -> str:
         if odd.attempt > odd.before:
             return self._windows.ended_lease(odd.since, odd.until)
-        excuse = self._windows.excuse(odd.since, odd.until)
-        return excuse if excuse in _UNTOLD else ""  # it was given back by a process that died before reporting it
+        # It was given back by a process that died before reporting it.
+        return self._windows.any_of(_UNTOLD, odd.since, odd.until + _SETTLING)
 
     def _twice(self, again: Again) -> None:
         """It had finished: only a death before the settlement, or a store that was away or refused, explains it."""
@@ -231,7 +240,7 @@ class Attempts:
 
     def _is_beside(self, again: Again) -> bool:
         """Whether it may be one of the neighbours, of which there are as many as lanes, of a worker's death."""
-        if (again.job, again.pid) not in self._in_threads:
+        if not again.in_a_thread:
             return False
         self._unlearned[again.pid] += 1
         return self._unlearned[again.pid] <= self._lanes

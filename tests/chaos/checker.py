@@ -22,6 +22,7 @@ from tests.chaos.outcomes import Outcomes
 from tests.chaos.outside import Outside
 from tests.chaos.pace import Pace
 from tests.chaos.soft_timeouts import SoftTimeouts
+from tests.chaos.suspects import Suspects
 from tests.chaos.tables import INVOKED, OK, Jobs
 from tests.chaos.ticks import Ticks
 from tests.chaos.times import Times
@@ -74,7 +75,7 @@ def check(history: Iterable[Event | Torn]) -> Findings:
     soft, counted = SoftTimeouts(findings, windows), Counted(findings)
     traced, alerts, pace = Traced(findings, windows), Alerts(findings, windows), Pace(findings)
     lanes, neighbours, idle = Lanes(findings, windows), Neighbours(findings, windows), IdleLanes(findings, windows)
-    beside = lanes, neighbours, idle
+    beside = lanes, neighbours, idle, Suspects(findings, windows)
     listeners: dict[str, list[Callable[[Event], None]]] = {}
     for part in (
         windows,

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tests.chaos.checker import Findings
 
 #: the pools' own default: as many deaths fail a job, however they were found out
-_MAX_CRASHES = 3
+MAX_CRASHES = 3
 
 
 class Deaths:
@@ -22,5 +22,5 @@ class Deaths:
         self._findings = findings
 
     def read(self, event: Event) -> None:
-        if event.get("e") in ("WorkerDied", "TooManyAttempts") and event["a"] < _MAX_CRASHES:
+        if event.get("e") in ("WorkerDied", "TooManyAttempts") and event["a"] < MAX_CRASHES:
             self._findings.violated("I19 failed by a death", f"{event['id']}: {event['e']} at attempt {event['a']}")

@@ -40,14 +40,11 @@ class IdleLanes:
                 self._pushed(event, now)
             case "worker" if event.get("lanes"):
                 self._lanes[pid], self._open[pid], self._since[pid] = event["lanes"], {}, now
-            case "death":
+            case "worker" | "death":  # a pid may come again
                 for facts in (self._lanes, self._open, self._since):
                     facts.pop(pid, None)
-            case "start" if pid in self._lanes and "until" in event:
-                self._started.add(event["id"])
-                self._waiting.discard(event["id"])
-                self._open[pid][event["id"]] = event["m"]
-                self._since[pid] = now
+            case "start":
+                self._start(event, pid)
             case "finish" | "die" if pid in self._lanes:
                 if not self._is_free(pid):
                     self._since[pid] = now
@@ -60,6 +57,15 @@ class IdleLanes:
             self._since = dict.fromkeys(self._since, now)
         new = {f"{STREAM}.{number}" for number in range(event["lo"], event["hi"] + 1)}
         self._waiting |= new - self._started
+
+    def _start(self, event: Event, pid: int) -> None:
+        """Any worker may take a job that waits."""
+        if event["id"].startswith(f"{STREAM}."):
+            self._started.add(event["id"])
+            self._waiting.discard(event["id"])
+        if pid in self._lanes:
+            self._open[pid][event["id"]] = event.get("m", "")
+            self._since[pid] = event["t"]
 
     def _is_free(self, pid: int) -> bool:
         """Whether it could begin a job."""

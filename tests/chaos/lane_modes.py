@@ -1,7 +1,10 @@
 """Jobs that run side by side on one worker's loop: those that harm no other one, and those that end the worker.
 
-A job misbehaves only at its first attempt. Whoever ends the worker is known from the board, so its neighbours are
-innocent: their attempt does not count.
+A job misbehaves only at its first attempt, but for one that ends each of its workers. Whoever ends the worker is known
+from the board, so its neighbours are innocent: their attempt does not count. Where that proves nothing, as after the
+kill of a worker that takes too much memory, all that ran there are suspects.
+
+Workers that run one job at a time have these jobs too.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
+import signal
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -19,6 +23,9 @@ from tests.chaos.modes import nap, over
 
 Mode = Callable[..., Awaitable[None]]
 
+#: MB at which a master kills a worker
+MEMORY_HARD = 300
+
 
 async def many_awaits(attempt: int, ledger: Ledger) -> None:
     for _ in range(100):
@@ -28,6 +35,11 @@ async def many_awaits(attempt: int, ledger: Ledger) -> None:
 async def leave_tasks(attempt: int, ledger: Ledger) -> None:
     for _ in range(10):
         await leave_a_task(attempt, ledger)
+
+
+async def lane_rest(attempt: int, ledger: Ledger) -> None:
+    """Long enough to meet several deaths of its workers."""
+    await asyncio.sleep(0.5)
 
 
 async def block_briefly(attempt: int, ledger: Ledger) -> None:
@@ -72,6 +84,21 @@ async def exit_in_await(attempt: int, ledger: Ledger) -> None:
         os._exit(0)
 
 
+async def hog_memory(attempt: int, ledger: Ledger) -> None:
+    """Its worker is killed for it, which says nothing of who it was."""
+    if attempt == 1:
+        hoard = bytearray(b"x") * (MEMORY_HARD << 20)
+        await asyncio.sleep(60)
+        hoard.clear()
+
+
+async def kill_in_await(attempt: int, ledger: Ledger) -> None:
+    """At each attempt: it must fail in the end, though nothing ever proves that it was the cause."""
+    await asyncio.sleep(0.02)
+    over(attempt, ledger)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def hang_in_thread(attempt: int, ledger: Ledger) -> None:
     """A plain function: nothing ends its thread but the end of its worker."""
     if attempt == 1:
@@ -80,23 +107,32 @@ def hang_in_thread(attempt: int, ledger: Ledger) -> None:
 
 #: who does nothing that could end a worker; but a thread may, so plain functions are not among them
 INNOCENT: dict[str, Mode] = {
-    "lane_nap": nap_async, "many_awaits": many_awaits, "leave_tasks": leave_tasks, "block_briefly": block_briefly,
-    "lane_stops_the_loop": stop_the_loop,
+    "lane_nap": nap_async, "lane_rest": lane_rest, "many_awaits": many_awaits, "leave_tasks": leave_tasks,
+    "block_briefly": block_briefly, "lane_stops_the_loop": stop_the_loop,
 }  # fmt: skip
 #: whom the loop ends at their deadlines
 _CANCELLED: dict[str, Mode] = {"overstay": overstay, "leave_a_thread": leave_a_thread}
+#: who ends the worker, and leaves no trace of having done it
+_UNPROVEN: dict[str, Mode] = {"hog_memory": hog_memory, "kill_in_await": kill_in_await}
 _DEADLY: dict[str, Mode] = {
     "block_loop": block_loop, "swallow_cancel": swallow_cancel, "segv_in_await": segv_in_await,
-    "exit_in_await": exit_in_await,
+    "exit_in_await": exit_in_await, **_UNPROVEN,
 }  # fmt: skip
 #: as many of each as stand here
 USUAL = (*["lane_nap"] * 5, "many_awaits", *INNOCENT, *_CANCELLED, "nap_in_thread", "nap_in_thread")
 IN_LANES = {**INNOCENT, **_CANCELLED, **_DEADLY}
 #: plain functions
 IN_THREADS: dict[str, Callable[..., None]] = {"nap_in_thread": nap, "hang_in_thread": hang_in_thread}
-#: whose first attempts end the worker, and are to blame
+#: whose first attempts end the worker
 DEADLY = {*_DEADLY, "hang_in_thread"}
+UNPROVEN = set(_UNPROVEN)
+#: who is to blame, as the board says
+PROVEN = DEADLY - UNPROVEN
+#: that are to fail
+FATAL = {"kill_in_await"}
 #: while one of these runs, no other job can
 BLOCKING = {"block_loop"}
 #: whose first attempts only their deadlines end
 LATE = {"overstay", "leave_a_thread", "block_loop", "swallow_cancel", "hang_in_thread"}
+#: whose workers are to be killed in so many seconds, long before the job's own deadline
+ENDED = {"hog_memory": 2.0}

@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 STREAM = "l"
 #: seconds after a deadline and the grace; wide, for the machine may be busy. And those that half of the ends must keep
 _LATEST, _USUAL, _FEW = 3.0, 0.25, 3
-LATE = "end of a lane's job after its deadline"
+LATE = "end of a job that runs beside others, after its deadline"
 _MOST = "most at once in a worker"
+_STARTS = "starts beside others"
 
 
 class Begun(NamedTuple):
-    """An attempt in a lane; times in nanoseconds."""
+    """An attempt; times in nanoseconds. ``until`` is its deadline, 0 for a job that says none."""
 
     job: str
     attempt: int
@@ -31,7 +32,10 @@ class Begun(NamedTuple):
 
 
 class Lanes:
-    """Follows each lane's attempts from their first line to their last, or to the death of their worker."""
+    """Follows attempts from their first line to their last, or to the death of their worker.
+
+    In workers that run one job at a time, those that say their deadlines.
+    """
 
     EVENTS = ("run", "worker", "start", "finish", "die", "death")
 
@@ -39,7 +43,7 @@ class Lanes:
         self._findings = findings
         self._windows = windows
         self._grace = 0.0
-        #: by worker: its lanes, and the attempts in them
+        #: by worker: how many it may run at once, and those that it runs
         self._most: dict[int, int] = {}
         self._open: dict[int, dict[str, Begun]] = {}
         #: with the moment of the end
@@ -50,23 +54,27 @@ class Lanes:
             case "run":
                 self._grace = event.get("grace", 0.0)
             case "worker":
-                if most := event.get("lanes"):
-                    self._most[event["pid"]], self._open[event["pid"]] = most, {}
+                self._most[event["pid"]], self._open[event["pid"]] = event.get("lanes") or 1, {}
             case "start":
-                if event["pid"] in self._open and "until" in event:
+                if event["pid"] in self._open and ("until" in event or self._most[event["pid"]] > 1):
                     self._start(begun(event))
             case "death":
                 for one in self._open.pop(event["pid"], {}).values():
-                    self._ended.append((one, event["t"]))
+                    self._end(one, event["t"])
             case _:
                 if one := self._open.get(event["pid"], {}).pop(event["id"], None):
-                    self._ended.append((one, event["t"]))
+                    self._end(one, event["t"])
+
+    def _end(self, one: Begun, now: int) -> None:
+        if one.until:
+            self._ended.append((one, now))
 
     def _start(self, one: Begun) -> None:
         now = self._open[one.pid]
         if one.job in now:
             self._findings.violated("I30 too many at once", f"{one.job}: twice in pid {one.pid}")
         now[one.job] = one
+        self._findings.count(_STARTS, self._most[one.pid] > 1)
         self._findings.count(_MOST, max(len(now) - self._findings.counts.get(_MOST, 0), 0))
         if len(now) > self._most[one.pid]:
             self._findings.violated("I30 too many at once", f"{one.job}: as number {len(now)} in pid {one.pid}")
@@ -89,5 +97,5 @@ class Lanes:
 
 
 def begun(event: Event) -> Begun:
-    """Of a start in a lane."""
-    return Begun(event["id"], event["a"], event["m"], event["pid"], event["t"], event["until"])
+    """Of a start."""
+    return Begun(event["id"], event["a"], event.get("m", ""), event["pid"], event["t"], event.get("until", 0))

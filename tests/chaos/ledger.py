@@ -7,7 +7,7 @@ it (``enq_inv`` before the push, ``start`` before the work, ``kill`` before the 
 enq_inv enq_ok enq_unknown p lo hi      a push of the numbers lo to hi: about to be sent, acknowledged, unanswered
 start finish die id a pid               by the job: first, last; its effect is over, its worker dies or drops it
 ack release fail requeue stale id a     by a listener: what the pool reports; stale: refused, the lease was lost
-fail e                                  the error's class
+fail e   release e                      the error's class; none: its handler asked for the release
 soft id a since after                   by the job: it got SoftTimeout, after so many seconds; since: before its start
 span killed_span id a pid               what a tracer learns: by a hook around the attempt; by a listener in the steward
 ghost id a pid                          by what an async job left behind: it went on after its job
@@ -25,7 +25,7 @@ meters board jobs   counted master jobs      what the meters say, while it runs;
 pace times                              how many times longer a little work takes than alone
 size sample idle copies stored          what was seen from outside: whole pools, resources, commands, the store
 orphan leftover secret pool_died bad_stop    what must not be seen
-run seed workers retry_after ahead grace lanes   end left      the first line and the last, without which: unknown
+run seed workers retry_after ahead grace lanes wide   end left      the first line and the last, without which: unknown
 """
 
 from __future__ import annotations

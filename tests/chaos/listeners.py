@@ -21,7 +21,7 @@ from queuepool.events import (
 from tests.chaos.own_ledger import LEDGER
 
 _WORDS = {
-    JobProcessed: "ack", JobReleased: "release", JobGivenBack: "requeue", LeaseLost: "stale",
+    JobProcessed: "ack", JobGivenBack: "requeue", LeaseLost: "stale",
     JobTimedOut: "killed_span", JobLost: "killed_span",
 }  # fmt: skip
 
@@ -34,7 +34,13 @@ def tell_why(event: JobFailed) -> None:
     LEDGER.write("fail", id=event.job.id, a=event.job.attempt, pid=os.getpid(), e=type(event.error).__name__)
 
 
-@on(JobProcessed, JobReleased, JobGivenBack, LeaseLost, JobTimedOut, JobLost)
+@on(JobReleased)
+def tell_of_a_release(event: JobReleased) -> None:
+    about = {"e": type(event.error).__name__} if event.error else {}
+    LEDGER.write("release", id=event.job.id, a=event.job.attempt, pid=os.getpid(), **about)
+
+
+@on(JobProcessed, JobGivenBack, LeaseLost, JobTimedOut, JobLost)
 def tell(event: JobEvent) -> None:
     if isinstance(event, JobTimedOut) and event.killed.is_cancelled:
         return  # as of a job that raised: its hooks have run

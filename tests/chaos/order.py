@@ -78,7 +78,8 @@ class Order:
             case "requeue" if event["id"].startswith(_STREAM):
                 self._return(event["id"], event["a"])
             case "run":
-                self._held = _HANDS * event["workers"] * (event.get("ahead", 1) or MOST)
+                beside = event.get("lanes", 0) * event.get("wide", 0)
+                self._held = _HANDS * (event["workers"] * (event.get("ahead", 1) or MOST) + beside)
             case "nemesis":
                 self._window(event["name"] == "calm" and bool(event["on"]))
                 self._hold_up(event["name"] in _HOLDING_UP and bool(event["on"]))

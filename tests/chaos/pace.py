@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 _PAUSE, _WORK, _OVER = 0.5, 0.005, 10.0
 #: as many times slower than alone; a pool's own faults and their clean-up reach about half of it on two processors
 TOO_SLOW = 12.0
-#: the rules that name seconds
+#: the rules that name seconds, or need a loop that comes to its turn before the alarm does
 _TIMED = (
     "I8 started too late", "I10 killed too late", "I11 not recovered", "I12 size", "I26 noticed twice",
-    "I29 past its deadline", "I32 a free lane beside waiting jobs",
+    "I28 a neighbour was charged", "I28 interrupted by nobody", "I29 past its deadline",
+    "I32 a free lane beside waiting jobs",
 )  # fmt: skip
 
 

@@ -84,7 +84,11 @@ class Plan:
 
 
 #: a worker on a database takes two or three times as long to become ready: killed at Redis' pace, none ever would
-_SLOWER = {"kill_every": (0.1, 0.4), "with_kills": 0.4, "naps": 4.0, "hostile": 2.0, "delayed": 3.0, "steps": 2.0}
+#: And a session of PostgreSQL tells of its commands up to a second late: in a short rest the idle seem busy.
+_SLOWER = {
+    "kill_every": (0.1, 0.4), "with_kills": 0.4, "naps": 4.0, "hostile": 2.0, "delayed": 3.0, "steps": 2.0,
+    "settle": 4.0,
+}  # fmt: skip
 
 
 def plan_for(store: str, **more: Any) -> Plan:

@@ -11,12 +11,18 @@ _LANES = replace(
     PEACE, workers=0, remote=0, preload=False, backlog=0, steps=0.0, refused=0.0, lanes=20, wide=2, beside=8.0,
     deadly=4.0, seconds=6.0, drain=10.0,
 )  # fmt: skip
+_UNPROVEN = replace(_LANES, lane_modes=("lane_nap", "kill_in_await"), deadly=1.0)
 _KILLED = replace(
     _LANES, only=("kill_workers",), kill_every=(0.2, 0.4), deadly=0.0, lane_modes=("lane_nap",), retry_after=1.5
 )
+#: such as live long enough to meet three deaths of their workers
+_SUSPECTED = replace(_KILLED, kill_every=(0.3, 0.5), beside=2.0, lane_modes=("lane_rest",), seconds=8.0)
 _PAUSE = "__import__('time').sleep(0.05)"
 _CHARGED = "I28 a neighbour was charged"
 _ARM = "            self._arm(alarm)\n"
+_WAIT_FOR_THREAD = """            with suppress(asyncio.CancelledError):
+                await asyncio.wait([future])
+"""
 
 OF_LANES = {
     "neighbours charged with the death of their worker": Plant(
@@ -116,6 +122,59 @@ OF_LANES = {
             ),
         ),
         replace(_KILLED, beside=20.0),
+    ),
+    "suspects side by side": Plant(
+        "I31 a suspect beside a suspect",
+        (
+            (
+                "worker/lane_worker.py",
+                "(self._suspects if attempt.is_suspect else attempts).append(attempt)",
+                "attempts.append(attempt)",
+            ),
+        ),
+        _SUSPECTED,
+    ),
+    "suspects that the next worker has forgotten": Plant(
+        "I31 a suspect beside a suspect",
+        (
+            (
+                "worker/lane_runner.py",
+                "        if payload.attempts > 1:\n            self._ask_for_suspicions(attempt)\n",
+                "",
+            ),
+        ),
+        _SUSPECTED,
+    ),
+    "suspicions that are not counted": Plant(
+        "I31 never charged",
+        (("steward/settle_dead.py", '._replace(tally="suspects")', '._replace(tally="")'),),
+        _UNPROVEN,
+    ),
+    "suspects charged at once": Plant(
+        "I31 charged without a proof",
+        (
+            (
+                "steward/settle_dead.py",
+                "        if culprits and one.number in culprits.suspects:\n            verdict",
+                "        if False:\n            verdict",
+            ),
+        ),
+        _UNPROVEN,
+    ),
+    "memory of a worker with lanes that nobody looks at": Plant(
+        "I29 past its deadline",
+        (("master/loop.py", "is_too_big = limit and child", "is_too_big = limit and not child.slot.lanes and child"),),
+        replace(_LANES, lane_modes=("lane_nap", "hog_memory"), deadly=0.5),
+    ),
+    "plain function that its loop lets go at its deadline": Plant(
+        "I4 overlap",
+        (("worker/lane_runner.py", _WAIT_FOR_THREAD, "            await asyncio.wait([future])\n"),),
+        replace(_LANES, lane_modes=("lane_nap", "hang_in_thread")),
+    ),
+    "tasks that outlive their job": Plant(
+        "I18 a task outlived its job",
+        (("worker/lane_runner.py", "        if tasks.left:\n            await self._clear(attempt, tasks)\n", ""),),
+        replace(_LANES, deadly=0.0, lane_modes=("leave_tasks",)),
     ),
     "job that its loop has cancelled told of as one whose worker was killed": Plant(
         "I27 more than one span",

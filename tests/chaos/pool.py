@@ -15,7 +15,7 @@ from tests.chaos.alerts import SECTION
 from tests.chaos.ledger import Ledger
 from tests.chaos.ticks import SCHEDULE
 
-_INI = """
+_POOL = """
 [pool:{name}]
 queue = {queues}
 workers = {workers}
@@ -26,11 +26,14 @@ grace = {grace}
 tries = 1
 memory = 0
 preload = {preload}
+memory_hard = {memory_hard}
 reserve_ahead = {ahead}
 concurrency = {lanes}
 log = {folder}/{name}.log
 runtime_dir = {run}
-
+"""
+#: what all pools of a file have in common
+_COMMON = """
 [connection]
 url = {url}
 prefix = {prefix}
@@ -53,13 +56,16 @@ class Pool:
         ledger: Ledger,
         env: dict[str, str],
         preface: Sequence[str] = (),
+        beside: Pool | None = None,
         **settings: object,
     ) -> None:
+        """``beside``: a pool in whose file this one is, on the same connection."""
         settings = {
             "run": folder / "run",
             "modules": "tests.chaos.app",
             "listeners": "tests.chaos.listeners",
             "lanes": 1,
+            "memory_hard": 0,
         } | settings
         settings["alerts"] = SECTION if settings.get("alerts") else ""
         settings["locks"] = settings["url"] if settings["other"] else ""  # else they would be with the control keys
@@ -71,9 +77,11 @@ class Pool:
         self.workers = int(str(settings["workers"]))
         self._ledger = ledger
         self._env = env
-        self._config = folder / f"{name}.ini"
+        self._config = beside._config if beside else folder / f"{name}.ini"
         self._output = folder / f"{name}.out"
-        self._config.write_text(_INI.format(name=name, folder=folder, schedule=SCHEDULE, **settings))
+        with self._config.open("a" if beside else "w") as config:
+            sections = _POOL if beside else _POOL + _COMMON
+            config.write(sections.format(name=name, folder=folder, schedule=SCHEDULE, **settings))
         self._config.chmod(0o600)
         self._expected = False
         #: while there is no room for it
@@ -89,7 +97,7 @@ class Pool:
         self._expected = False
         with self._output.open("ab") as output:
             self.process = subprocess.Popen(
-                [*self._preface, *self.birth, *self.command("start")],
+                [*self._preface, *self.birth, *self.command("start", "--pool", self.name)],
                 env=self._env, cwd=self._config.parent, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
             )  # fmt: skip
 

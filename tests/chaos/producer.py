@@ -1,8 +1,9 @@
 """Pushes jobs until it is stopped: ``python -m tests.chaos.producer``, a process of its own.
 
-Four streams: ``t`` tiny jobs in bulk on ``default``, as many as keep a backlog; ``h`` on ``high``: naps for a killer
+Streams: ``t`` tiny jobs in bulk on ``default``, as many as keep a backlog; ``h`` on ``high``: naps for a killer
 to hit, delayed jobs, and those that harm their worker; ``r``, on ``high`` too, jobs that fail whenever they are tried;
-``c`` on ``steps``, jobs after which Laravel is to go on. Each stream's ids count from 0.
+``c`` on ``steps``, jobs after which Laravel is to go on; ``l`` on ``wide``, those that run side by side, if any worker
+does that. Each stream's ids count from 0.
 """
 
 from __future__ import annotations
@@ -37,12 +38,14 @@ _LONG = 0.01
 _ENOUGH = 20.0
 #: likewise, for one that blocks nobody for long
 _SHORT = 0.8
+#: likewise, for one whose worker is ended sooner
+_LONG_ENOUGH = 8.0
 #: one in this many tiny jobs takes longer, if any does
 _LONGER = 20
 
 
 class Producer:
-    """One connection, four streams."""
+    """One connection, and its streams."""
 
     def __init__(self, settings: ProducerSettings) -> None:
         self._settings = settings
@@ -148,9 +151,11 @@ class Producer:
     def _deadly(self) -> None:
         if modes := [mode for mode in self._settings.lane_modes if mode in lane_modes.DEADLY]:
             mode, timeout = self._chance.choice(modes), self._settings.timeout
-            if mode in lane_modes.BLOCKING and self._chance.random() < 0.5:
+            if mode in lane_modes.UNPROVEN:
+                timeout = _LONG_ENOUGH
+            elif mode in lane_modes.BLOCKING and self._chance.random() < 0.5:
                 timeout = 2 * _SHORT  # the others' deadlines come first
-            data = {"m": mode, "timeout": timeout}
+            data = {"m": mode, "timeout": lane_modes.ENDED.get(mode, timeout)}
             self._push(lanes.STREAM, WIDE, [data], options={"timeout": timeout, "maxTries": 0})
 
     def _noted(self, stream: str, queue: str, count: int, delay: float, push: Callable[[Any], None]) -> bool:

@@ -18,12 +18,14 @@ from typing import Any
 
 from tests.chaos import disks
 from tests.chaos.counted import Sampler
+from tests.chaos.lane_modes import MEMORY_HARD
 from tests.chaos.ledger import Ledger
 from tests.chaos.plan import Plan
 from tests.chaos.pool import Pool, send
 from tests.chaos.producer_settings import ProducerSettings
+from tests.chaos.stores.base import Place
 from tests.chaos.stores.choice import store_named
-from tests.chaos.world import QUEUES, ROOT, WIDE
+from tests.chaos.world import QUEUES, ROOT, WIDE, WIDE_QUEUES
 
 #: room for the boards of two pools, and of some that were killed before
 _RUN_DIR = "256m"
@@ -72,6 +74,7 @@ class Rig:
             ahead=plan.ahead,
             grace=plan.grace,
             lanes=plan.lanes,
+            wide=plan.wide,
         )
         disks.mount(self.run_dir, _RUN_DIR)
         for store in self.stores:
@@ -87,41 +90,39 @@ class Rig:
             pool.wait_until_ready()
 
     def _pools(self) -> list[Pool]:
-        """One near the store, one that has a worse way to it."""
+        """One near the store, one that has a worse way to it; and one of lanes, in the file of the first."""
         plan = self.plan
         near, far = self.store.places()
-        places = {
-            "near": (plan.workers, *near, "no"),
-            "far": (plan.remote, *far, "yes" if plan.preload else "no"),
-        }
+        pools = [
+            *self._pool("near", plan.workers, near),
+            *self._pool("far", plan.remote, far, preload="yes" if plan.preload else "no"),
+        ]
+        if plan.lanes:
+            beside = pools[0] if plan.workers else None
+            own = {"queues": ",".join(WIDE_QUEUES), "lanes": plan.lanes, "ahead": 0}
+            pools += self._pool("wide", plan.wide, near, beside, **own)
+        return pools
+
+    def _pool(self, name: str, workers: int, place: Place, beside: Pool | None = None, **own: object) -> list[Pool]:
+        """None, if it is to have no worker."""
+        if not workers:
+            return []
+        plan, (url, preface) = self.plan, place
         settings = {
             "prefix": self.prefix,
             "other": self.other.url if self.other else "",
             "grace": plan.grace,
             "retry_after": plan.retry_after,
-            "queues": ",".join(QUEUES),
+            "queues": ",".join((*QUEUES, WIDE) if plan.lanes else QUEUES),
             "ahead": plan.ahead,
             "alerts": plan.alerts,
+            "preload": "no",
+            "memory_hard": MEMORY_HARD,
+            **own,
         }
-        own: dict[str, dict[str, Any]] = {}
-        if plan.lanes:
-            places["wide"] = (plan.wide, *near, "no")
-            own["wide"] = {"queues": WIDE, "lanes": plan.lanes, "ahead": 0, "alerts": False}
-        return [
-            Pool(
-                f"{name}{self.cookie}",
-                self.folder,
-                self.ledger,
-                {**self.env(), **({"CHAOS_LANES": str(plan.lanes)} if name in own else {})},
-                workers=workers,
-                url=url,
-                preload=preload,
-                preface=preface,
-                **{**settings, **own.get(name, {})},
-            )
-            for name, (workers, url, preface, preload) in places.items()
-            if workers
-        ]
+        env = self.env() | ({"CHAOS_LANES": str(own["lanes"])} if "lanes" in own else {})
+        full = f"{name}{self.cookie}"
+        return [Pool(full, self.folder, self.ledger, env, preface, beside, workers=workers, url=url, **settings)]
 
     @property
     def prefix(self) -> str:

@@ -178,6 +178,9 @@ def test_attempts_go_up_by_one():
     assert ["I6 attempts"] == violated(*pushed(), start(attempt=2), finish(attempt=2))
     same = [start(), kill(), start(pid=11), finish(pid=11)]
     assert ["I6 attempts"] == violated(*pushed(), *same)
+    soon, late = [calm(1), calm(0)], [calm(1), calm(0)] * 600
+    assert [] == violated(*pushed(), *same, *soon, ("nemesis", {"name": "kill_host", "on": 1}))
+    assert ["I6 attempts"] == violated(*pushed(), *same, *late, ("nemesis", {"name": "kill_host", "on": 1}))
     assert [] == violated(*pushed(), *same, said("requeue", pid=1))
 
 
@@ -513,6 +516,7 @@ def test_an_attempt_that_was_killed_has_the_span_of_the_steward():
     assert ["I27 more than one span"] == violated(*usual, OF_KILLED, OF_KILLED, *AGAIN)
     assert [] == violated(*usual, ("nemesis", {"name": "kill_steward", "on": 1}), *AGAIN)
     assert [] == violated(*usual, said("requeue"), start(pid=11), finish(pid=11), said("span", pid=11))
+    assert [] == violated(*usual, *AGAIN, said("span", attempt=2, pid=11), said("stale", pid=5))
 
 
 def test_an_attempt_whose_worker_was_killed_before_it_was_settled_may_have_both_spans():
@@ -521,6 +525,15 @@ def test_an_attempt_whose_worker_was_killed_before_it_was_settled_may_have_both_
     assert [] == violated(*raised, kill(), OF_KILLED, *AGAIN)
     assert ["I27 more than one span"] == violated(*raised, OF_KILLED, *AGAIN)
     assert ["I27 more than one span"] == violated(*raised, said("release"), kill(), OF_KILLED, *AGAIN)
+
+
+def test_nor_has_one_that_is_killed_as_soon_as_it_has_settled_shown_that_to_the_steward():
+    settled = [*pushed(), WORKER, start(), said("die"), SPAN, said("release")]
+    refused = [OF_KILLED, said("stale", pid=5)]
+
+    assert [] == violated(*settled, kill(), DEATH, *refused, *AGAIN)
+    late = [calm(1), calm(0)] * 60
+    assert ["I27 more than one span"] == violated(*settled, *late, kill(), DEATH, *refused, *AGAIN)
 
 
 # Alerts

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: nanoseconds after a death in which a steward that is harmed may lose the event
 _UNTOLD = 3_000_000_000
+#: nanoseconds after a settlement in which a death comes before the board shows it; and deaths are seen late
+_UNSHOWN = 100_000_000
 #: what a worker writes after it has left the hooks, and what once it has settled an attempt that was not done
 _LEFT, _SETTLED = ("ack", "release", "fail"), ("release", "fail", "stale")
 _Attempt = tuple[str, int]
@@ -43,7 +45,10 @@ class Traced:
         #: with the worker
         self._finished: dict[tuple[_Attempt, int], int] = {}
         self._left: set[tuple[_Attempt, int]] = set()
-        self._settled: set[tuple[_Attempt, int]] = set()
+        #: with the moment
+        self._settled: dict[tuple[_Attempt, int], int] = {}
+        #: those that another process was not let settle once more
+        self._refused: set[_Attempt] = set()
         self._returned: set[_Attempt] = set()
 
     def read(self, event: Event) -> None:
@@ -68,7 +73,10 @@ class Traced:
                 self._of_killed[attempt].append(event["t"])
             case what:
                 self._left.update([(attempt, event["pid"])] if what in _LEFT else ())
-                self._settled.update([(attempt, event["pid"])] if what in _SETTLED else ())
+                if what in _SETTLED:
+                    self._settled[attempt, event["pid"]] = event["t"]
+                if what == "stale":
+                    self._refused.add(attempt)
 
     def rule(self) -> None:
         for attempt in self._spans.keys() | self._of_killed.keys():
@@ -88,8 +96,17 @@ class Traced:
             self._findings.violated("I27 more than one span", what)
 
     def _is_unsettled(self, attempt: _Attempt, worker: int) -> bool:
-        """Whether this worker's death would make the attempt a killed one: it has not settled it, nor had it done."""
-        return (attempt, worker) not in self._settled and (attempt, worker) not in self._finished
+        """Whether this worker's death would make the attempt a killed one: it has not settled it, nor had it done.
+
+        Or it had no time to show that it has: then the store refuses the second settlement.
+        """
+        if (attempt, worker) in self._finished:
+            return False
+        settled = self._settled.get((attempt, worker))
+        if settled is None or attempt not in self._refused:
+            return settled is None
+        died = self._windows.died(worker, settled)
+        return died is not None and died - settled <= _UNSHOWN
 
     def _has_left(self, attempt: _Attempt, worker: int) -> bool:
         return any(pid == worker for pid, _ in self._spans.get(attempt, ()))
@@ -101,7 +118,9 @@ class Traced:
             is_explained = (attempt, pid) not in self._left and windows.died(pid, finished) is not None
         else:
             ended = windows.died(pid, started) or windows.killed(pid, started)
-            is_explained = not ended or attempt in self._returned or bool(windows.excuse(started, ended + _UNTOLD))
+            # One that is given back has none; so has one whose lease had ended when it was to be given back.
+            has_none = attempt in self._returned or attempt in self._refused
+            is_explained = not ended or has_none or bool(windows.excuse(started, ended + _UNTOLD))
         if not is_explained:
             self._findings.violated("I27 no span", f"{attempt[0]}: attempt {attempt[1]} in pid {pid}")
 

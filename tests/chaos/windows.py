@@ -74,6 +74,10 @@ class Windows:
         """The first nemesis, of those that harm more than workers, that was at work in this time; '' = none."""
         return next((name for name in self._at_work(since, until) if name not in harmless), "")
 
+    def any_of(self, names: Collection[str], since: int, until: int) -> str:
+        """The first of these nemeses that was at work in this time; '' = none."""
+        return next((name for name in self._at_work(since, until) if name in names), "")
+
     def _at_work(self, since: int, until: int) -> Iterator[str]:
         for begun, ended, name in [*self._over, *((begun, until, name) for name, begun in self._on.items())]:
             if begun <= until and since <= ended:
