@@ -214,20 +214,6 @@ def test_a_stop_waits_for_an_orphan_that_its_steward_has_not_counted_yet(site):
 
 
 @pytest.mark.fault("F24")
-def test_a_stop_that_comes_before_there_is_a_steward_waits_for_orphans(site, orphan):
-    with site.pool("--workers", "1", config=CONFIG, wait=False) as successor:
-        # From here on signals wait for the master, so this is the first thing that it does.
-        eventually(lambda: list(Path(successor.runtime).glob(f"*/board.{successor.pid}-*")))
-        successor.signal(signal.SIGTERM)
-        eventually(lambda: waits_for_orphans(successor))
-        assert not is_gone(orphan)
-        (site.path / "gate").touch()
-        assert 0 == successor.wait()
-
-    assert site.trail(event="end", tag="orphan")
-
-
-@pytest.mark.fault("F24")
 @pytest.mark.parametrize("stops", [False, True], ids=["", "during a stop"])
 def test_a_steward_that_alone_is_told_to_leave_ends_no_orphan(site, orphan, stops):
     with site.pool("--workers", "1", config=CONFIG) as successor:
