@@ -34,7 +34,7 @@ def main() -> None:
     flags = _flags()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that workers and servers end with us
     into = flags.into or ROOT / ("build" if QUICK or flags.only or flags.cases or flags.store else "docs")
-    into.mkdir(exist_ok=True)
+    into.mkdir(parents=True, exist_ok=True)
     cases = [case for case in _chosen(EVERY, flags.cases, lambda case: case.title) if _is_on(flags.store, case)]
     with stage(has_postgres=any(case.field == POSTGRES for case in cases)) as world, ExitStack() as stack:
         there = [stack.enter_context(elsewhere.found(name)) for name in ELSEWHERE]
