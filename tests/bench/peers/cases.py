@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
 
 import psutil
 
@@ -13,15 +14,18 @@ from tests.bench.peers.stage import Stage, family
 from tests.bench.peers.trail import rate_of
 from tests.bench.rig import until
 
+Watch = Callable[[list[psutil.Process]], object]
 #: jobs that make workers warm
 _FEW = 60
 #: the part by which memory may change within a third of a second, and count as what it is
 _STILL = 0.01
 
 
-def drained(stage: Stage, peer: Peer, jobs: int, job: str, workers: int, delay: float) -> list[float]:
-    """Jobs a second, of a queue that is full already when its workers start."""
-    _run(stage, peer, jobs, job, workers, delay)
+def drained(
+    stage: Stage, peer: Peer, jobs: int, job: str, workers: int, delay: float, watch: Watch | None = None
+) -> list[float]:
+    """Jobs a second, of a queue that is full already when its workers start; ``watch`` is given their processes."""
+    _run(stage, peer, jobs, job, workers, delay, watch)
     rate = rate_of(stage.trail.notes())
     stage.rates[peer.name, job, workers, delay].append(rate)
     return [rate]
@@ -79,7 +83,12 @@ def memory(stage: Stage, peer: Peer, jobs: int, workers: int) -> list[float]:
 
 
 def _used(started: list[psutil.Process]) -> float:
-    return sum(float(process.memory_full_info().pss) for process in family(started)) / 2**20
+    return shared_memory(family(started))
+
+
+def shared_memory(processes: list[psutil.Process]) -> float:
+    """MB, of which each of them has its part (PSS)."""
+    return sum(float(process.memory_full_info().pss) for process in processes) / 2**20
 
 
 def warm(stage: Stage, peer: Peer) -> None:
@@ -96,12 +105,16 @@ def is_done(stage: Stage, jobs: int) -> bool:
     return stage.trail.has_all(jobs)
 
 
-def _run(stage: Stage, peer: Peer, jobs: int, job: str, workers: int, delay: float) -> float:
+def _run(
+    stage: Stage, peer: Peer, jobs: int, job: str, workers: int, delay: float, watch: Watch | None = None
+) -> float:
     """Push, then start the workers; gives when."""
     stage.clear()
     peer.bulk(job, range(jobs))
     started = time.monotonic()
-    with stage.workers(peer, workers, delay):
+    with stage.workers(peer, workers, delay) as processes:
+        if watch:
+            watch(processes)
         until(lambda: is_done(stage, jobs), LONG)
     stage.asides.doubles[peer.name] += len(stage.trail) - jobs
     return started

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from tests.bench.peers.peer import CONCURRENT, batches
+from tests.bench.peers.peer import AS_USUAL, CONCURRENT, MANY, batches
 
 #: pushes under way at once
 _TOGETHER = 50
@@ -15,6 +15,7 @@ class Coroutines:
     """One loop for all pushes."""
 
     pushes = True
+    fields = AS_USUAL | {MANY}
     strengths = dict.fromkeys(("drain", "sleep"), CONCURRENT)
 
     def __init__(self) -> None:

@@ -7,6 +7,8 @@ import hashlib
 import os
 import struct
 import time
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 #: number, monotonic seconds, pid; with_laravel.php writes the same
 RECORD = struct.Struct("=qdq")
@@ -61,8 +63,18 @@ def limit(job: str, word: str, a_second: int = 1) -> dict[str, int]:
     return {word: LIMIT * a_second} if job in RUNAWAYS else {}
 
 
+def coroutine(job: str) -> Callable[[int], Coroutine[Any, Any, None]]:
+    """The same for a queue that runs coroutines, under the job's name."""
+
+    async def run(n: int) -> None:
+        await as_coroutine(job, n)
+
+    run.__name__ = run.__qualname__ = job
+    return run
+
+
 async def as_coroutine(job: str, n: int) -> None:
-    """The same for a queue that runs coroutines: others may run while this one sleeps."""
+    """Others may run while this one sleeps."""
     if job == "stuck_in_c":
         stuck_in_c(n)
     note(n)

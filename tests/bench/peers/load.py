@@ -1,7 +1,9 @@
-"""How long a push takes to its start while a queue is half as busy as it could be."""
+"""How long a push takes to its start while a queue is half as busy as it could be, or is given so many a second."""
 
 from __future__ import annotations
 
+import math
+import random
 import time
 
 from tests.bench.peers.asides import Load
@@ -13,6 +15,8 @@ from tests.bench.rig import until
 
 #: the part of what a queue drains that it is given, and of what its producer can push
 _HALF, _PUSHED = 0.5, 0.6
+#: the part of what a queue drains that it bears at a steady rate
+_BORNE = 0.8
 #: jobs that are pushed to learn how quick its producer is
 _TRIAL = 500
 
@@ -34,6 +38,28 @@ def at_half_load(stage: Stage, peer: Peer, jobs: int) -> list[float]:
         until(lambda: is_done(stage, jobs), LONG)
     stage.asides.doubles[peer.name] += len(stage.trail) - jobs
     return [1000 * (started - (began + n * pause)) for n, started in stage.trail.starts().items()]
+
+
+def at_pace(stage: Stage, peer: Peer, jobs: int, pace: int) -> list[float]:
+    """Milliseconds from before each push to its first line, on two workers; infinite: it drains too few."""
+    if pace > _BORNE * rate(stage, peer, "noop", 2, 0.0):
+        return [math.inf]
+    with stage.workers(peer, 2):
+        warm(stage, peer)
+        pushed = push_singly(peer, jobs, 1 / pace)
+        until(lambda: is_done(stage, jobs), LONG)
+    stage.asides.doubles[peer.name] += len(stage.trail) - jobs
+    return [1000 * (started - pushed[n]) for n, started in stage.trail.starts().items()]
+
+
+def push_singly(peer: Peer, jobs: int, pause: float) -> list[float]:
+    """Gives when each was pushed: at a random moment of its own part of the time, so that nothing falls into step."""
+    began, pushed = time.monotonic(), list[float]()
+    for n in range(jobs):
+        time.sleep(max(0.0, began + (n + random.random()) * pause - time.monotonic()))
+        pushed.append(time.monotonic())
+        peer.push("noop", n)
+    return pushed
 
 
 def push_on_time(peer: Peer, jobs: int, began: float, pause: float) -> None:

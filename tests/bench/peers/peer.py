@@ -15,8 +15,12 @@ _AT_ONCE = 1000
 #: of queues that run coroutines
 CONCURRENT = (
     "Its jobs are coroutines: while some sleep, others run in the same process. Here a process runs one job, so that "
-    "it can be killed whatever it does."
+    "it can be killed whatever it does, unless its pool has a `concurrency`."
 )
+#: the comparisons: the usual ones; a steady rate; many coroutines at once; the same on PostgreSQL
+USUAL, PACED, MANY, POSTGRES = "usual", "paced", "many", "postgres"
+#: of queues whose workers run what comes, as they are usually run
+AS_USUAL = frozenset({USUAL, PACED})
 
 
 class Peer(Protocol):
@@ -28,6 +32,8 @@ class Peer(Protocol):
     #: whether a job whose worker is killed is meant to run again; whether its own code pushes here
     keeps: bool
     pushes: bool
+    #: the comparisons that it takes part in
+    fields: frozenset[str]
     #: why it is ahead, by what a case is about; where it says nothing, the usual reason holds
     strengths: dict[str, str]
 
@@ -44,6 +50,11 @@ class Peer(Protocol):
 def url() -> str:
     """The server's: of the process that asks, for workers may reach it by another way."""
     return os.environ["BENCH_URL"]
+
+
+def database() -> str:
+    """The URL of PostgreSQL's, for those that keep their jobs there."""
+    return os.environ["BENCH_POSTGRES"]
 
 
 def batches(numbers: Sequence[int], size: int = _AT_ONCE) -> Iterator[Sequence[int]]:

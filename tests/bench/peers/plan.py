@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from tests.bench.peers import cases, deaths, load, sizing
-from tests.bench.peers.peer import Peer
+from tests.bench.peers import cases, deaths, load, many, sizing
+from tests.bench.peers.peer import MANY, PACED, POSTGRES, USUAL, Peer
 from tests.bench.peers.stage import Stage
 from tests.bench.words import QUICK, say
 
@@ -20,6 +20,10 @@ _ROUNDS, _FEW_ROUNDS = (2, 1) if QUICK else (3, 3)
 _MORE_ROUNDS = 3 * _ROUNDS
 #: of one drain, of one half load, and of one comparison that would take longer
 _SECONDS, _LOADED, _AFFORDED = (0.7, 1.0, 3.0) if QUICK else (1.2, 2.0, 3.0)
+#: of one drain of many coroutines, whose processors' time is read from a clock that counts hundredths of a second
+_MANY_SECONDS = 1.5 if QUICK else 3.0
+#: jobs a second
+_PACES = [50, 300, 700, 1000]
 #: of the comparison that is most often quoted
 _PUBLIC_JOBS, _PUBLIC_WORKERS = 2000 if QUICK else 20_000, 10
 
@@ -30,7 +34,8 @@ Results = dict[str, dict[str, list[float]]]
 class Case(NamedTuple):
     """``jobs`` gives with how many; of several values of one round (latencies) all count.
 
-    ``about``: what a queue must be good at to be ahead here; its reasons go by this.
+    ``about``: what a queue must be good at to be ahead here; its reasons go by this. ``field``: which queues take part;
+    ``ours``: which of this one's ways stands beside them.
     """
 
     title: str
@@ -39,12 +44,20 @@ class Case(NamedTuple):
     measure: Callable[[Stage, Peer, int], list[float]]
     jobs: Callable[[Stage, Peer], int]
     rounds: int = _ROUNDS
+    field: str = USUAL
+    ours: str = "queuepool"
 
 
 def _drain(title: str, job: str, workers: int, delay: float = 0.0, rounds: int = _ROUNDS) -> Case:
     kind = {"job": job, "workers": workers, "delay": delay}
     measure, jobs = partial(cases.drained, **kind), partial(sizing.fitting, seconds=_SECONDS, **kind)
     return Case(title, "jobs/s", "drain" if job == "noop" else "sleep", measure, jobs, rounds)
+
+
+def _of_many(title: str, job: str, unit: str, field: str, ours: str, what: str = "") -> Case:
+    measure = partial(many.spent, what=what, job=job) if what else partial(many.drained, job=job)
+    jobs = partial(sizing.fitting, job=job, workers=many.PROCESSES, delay=0.0, seconds=_MANY_SECONDS)
+    return Case(title, unit, what or "many", measure, jobs, _ROUNDS, field, ours)
 
 
 def _always(jobs: int) -> Callable[[Stage, Peer], int]:
@@ -67,6 +80,30 @@ LATENCIES = [
     Case("push to start, 2 idle workers", "ms", "latency", cases.latencies, _always(40 if QUICK else 100)),
     Case("push to start, half load", "ms", "latency", load.at_half_load, partial(load.half, seconds=_LOADED)),
 ]
+_OURS_OF_MANY, _OURS_ON_POSTGRES = "queuepool, 100 at once", "queuepool on PostgreSQL"
+COROUTINES = [
+    _of_many("10 ms coroutines", "nap10", "jobs/s", MANY, _OURS_OF_MANY),
+    _of_many("1 ms coroutines", "nap1", "jobs/s", MANY, _OURS_OF_MANY),
+    _of_many("a processor's time for a 10 ms coroutine", "nap10", "µs", MANY, _OURS_OF_MANY, "processor"),
+    _of_many("a processor's time for a 1 ms coroutine", "nap1", "µs", MANY, _OURS_OF_MANY, "processor"),
+    _of_many("memory while 10 ms coroutines run", "nap10", "MB", MANY, _OURS_OF_MANY, "memory"),
+]
+ON_POSTGRES = [
+    _of_many("10 ms coroutines, PostgreSQL", "nap10", "jobs/s", POSTGRES, _OURS_ON_POSTGRES),
+    _of_many("a processor's time for each, PostgreSQL", "nap10", "µs", POSTGRES, _OURS_ON_POSTGRES, "processor"),
+    _of_many("memory meanwhile, PostgreSQL", "nap10", "MB", POSTGRES, _OURS_ON_POSTGRES, "memory"),
+]
+PACED_LATENCIES = [
+    Case(
+        f"push to start, {pace:,} jobs a second",
+        "ms",
+        "latency",
+        partial(load.at_pace, pace=pace),
+        _always(int(_LOADED * pace)),
+        field=PACED,
+    )
+    for pace in _PACES
+]
 MEMORIES = [
     Case(f"memory, {count} idle workers", "MB", "memory", partial(cases.memory, workers=count), _always(0), _FEW_ROUNDS)
     for count in (2, 8)
@@ -84,7 +121,7 @@ PUBLIC = Case(
     partial(sizing.affordable, wanted=_PUBLIC_JOBS, seconds=_AFFORDED),
     _FEW_ROUNDS,
 )
-EVERY = [*DRAINS, *PUSHES, *LATENCIES, *MEMORIES, *DEATHS, PUBLIC]
+EVERY = [*DRAINS, *PUSHES, *LATENCIES, *MEMORIES, *DEATHS, PUBLIC, *COROUTINES, *ON_POSTGRES, *PACED_LATENCIES]
 #: what the picture shows
 CHARTED = [DRAINS[1], DRAINS[3], DRAINS[5]]
 
@@ -92,7 +129,7 @@ CHARTED = [DRAINS[1], DRAINS[3], DRAINS[5]]
 def interleaved(stage: Stage, peers: list[Peer], case: Case) -> dict[str, list[float]]:
     """All values, by queue. Round by round, in a new order each time: what the machine does beside this hits all."""
     began = time.monotonic()
-    concerned = [peer for peer in peers if peer.pushes or case not in PUSHES]
+    concerned = [peer for peer in peers if case.field in peer.fields and (peer.pushes or case not in PUSHES)]
     jobs = {peer.name: case.jobs(stage, peer) for peer in concerned}
     taken: dict[str, list[float]] = {peer.name: [] for peer in concerned}
     for _ in range(case.rounds):

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Sequence
 
-from tests.bench.peers.aims import OURS, in_words, ratio, reached
+from tests.bench.peers.aims import in_words, is_ours, ratio, reached
 from tests.bench.peers.asides import Asides
 from tests.bench.peers.deaths import PATIENCE
 from tests.bench.peers.jobs import LIMIT
 from tests.bench.peers.peer import Peer
-from tests.bench.peers.plan import DEATHS, DRAINS, EVERY, LATENCIES, MEMORIES, PUBLIC, PUSHES, Case, Results
+from tests.bench.peers.plan import (
+    COROUTINES,
+    DEATHS,
+    DRAINS,
+    EVERY,
+    LATENCIES,
+    MEMORIES,
+    ON_POSTGRES,
+    PACED_LATENCIES,
+    PUBLIC,
+    PUSHES,
+    Case,
+    Results,
+)
 from tests.bench.rig import percentile
 
 #: a ratio that counts
@@ -27,25 +41,26 @@ def written(results: Results, peers: list[Peer], about: Sequence[str], asides: A
             parts += [f"## {title}", *text, _table(results, peers, shown, cell)]
         if shown and columns is LATENCIES:
             parts += loads_said(asides)
-        if shown and columns is DRAINS:
-            parts += ["queuepool is so many times as quick, round by round:", _ratios(results, peers, shown)]
+        rates = [case for case in shown if case.unit == "jobs/s" and columns is not PUSHES]
+        if rates:
+            parts += [f"{rates[0].ours} is so many times as quick, round by round:", _ratios(results, peers, rates)]
     aims = reached(results)
     parts += ["## Aims", _AIMS, in_words(aims, _grid)] if aims else []
     parts += ["## Where another queue is ahead", _listed(_better(results, peers)) or "Nowhere.", "## Configurations"]
-    parts += [_listed([_configured(peer) for peer in peers]), *said(asides)]
+    measured = [peer for peer in peers if any(peer.name in values for values in results.values())]
+    parts += [_listed([_configured(peer) for peer in measured]), *said(asides)]
     return "\n\n".join(parts) + "\n"
 
 
 def _table(results: Results, peers: list[Peer], shown: list[Case], cell: Cell) -> str:
     head = ["", *(f"{case.title} ({case.unit})" for case in shown)]
-    return _grid(
-        head, [[peer.name, *(_cell(results[case.title], peer.name, cell) for case in shown)] for peer in peers]
-    )
+    names = [peer.name for peer in peers if any(peer.name in results[case.title] for case in shown)]
+    return _grid(head, [[name, *(_cell(results[case.title], name, cell) for case in shown)] for name in names])
 
 
 def _ratios(results: Results, peers: list[Peer], shown: list[Case]) -> str:
-    others = [peer.name for peer in peers if peer.name != OURS]
-    rows = [[name, *(f"{ratio(results[case.title], name):.1f}" for case in shown)] for name in others]
+    others = [peer.name for peer in peers if not is_ours(peer.name) and peer.name in results[shown[0].title]]
+    rows = [[name, *(f"{ratio(results[case.title], name, case.ours):.1f}" for case in shown)] for name in others]
     return _grid(["", *(case.title for case in shown)], rows)
 
 
@@ -65,6 +80,8 @@ def _median_and_range(values: list[float]) -> str:
 
 
 def _percentiles(values: list[float]) -> str:
+    if math.inf in values:
+        return "too many"
     return f"{percentile(values, 0.5):.2f} / {percentile(values, 0.99):.2f}"
 
 
@@ -73,7 +90,7 @@ def _number(value: float) -> str:
 
 
 def _better(results: Results, peers: list[Peer]) -> list[str]:
-    lines = [(peer, _ahead(results, peer.name)) for peer in peers if peer.name != OURS]
+    lines = [(peer, _ahead(results, peer.name)) for peer in peers if not is_ours(peer.name)]
     return [f"**{peer.name}**: {'; '.join(where.values())}. {_why(peer, where)}" for peer, where in lines if where]
 
 
@@ -87,7 +104,7 @@ def _ahead(results: Results, name: str) -> dict[Case, str]:
     found = {}
     for case in EVERY:
         if name in results.get(case.title, ()):
-            ours, theirs = (statistics.median(results[case.title][who]) for who in (OURS, name))
+            ours, theirs = (statistics.median(results[case.title][who]) for who in (case.ours, name))
             if (theirs / ours if case.unit == "jobs/s" else ours / theirs) > _NOISE:
                 found[case] = f"{case.title} {_number(theirs)} beside {_number(ours)} {case.unit}"
     return found
@@ -133,6 +150,16 @@ _LATENCIES = """\
 Half load is half of what the queue drained with two workers in this run. Each job has its time, and its latency counts
 from that time and not from its push: a push that is late because the one before took long is late for all to see. What
 is due is pushed in bulk, by one process beside the workers."""
+_PACED = """\
+Each is pushed by itself at a random moment of its part of the second, by one process beside the two workers; from
+before its push to its first line. A queue that drains less than a quarter more than it would be given here has too
+many."""
+_COROUTINES = """\
+Jobs that await a sleep, in two processes that run many of them at once. The processors' time is that of all processes
+of a queue, by the kernel's account, between the begin of the first 15 % and of the first 85 % of the jobs; the memory
+is their proportional share (PSS) then, with as many jobs running as may."""
+_ON_POSTGRES = """\
+PostgreSQL as it comes, on a unix socket, with every commit on the disk; 100 jobs at once in each of two processes."""
 _MEMORY = """\
 The proportional share (PSS) of all processes, master and helpers included: of queuepool two more than its workers,
 master and steward, which watch them and settle what a dead one held."""
@@ -149,6 +176,8 @@ _AIMS = "Set before any of this was measured; each ratio is the median of what i
 #: why a queue is ahead, where it has no reason of its own
 _REASONS = {
     "drain": "It writes less: nothing says what a worker holds, should it die.",
+    "many": "For each job there is less to do: no lease, no deadline of its own, no word of whose code runs.",
+    "processor": "For each job there is less to do: no lease, no deadline of its own, no word of whose code runs.",
     "sleep": "Between two jobs that sleep there is less to do: nothing is written of who runs what.",
     "push": "Its envelope is smaller than Laravel's.",
     "latency": "It reads and writes less between a push and its start.",
@@ -159,6 +188,9 @@ _SECTIONS: list[tuple[str, list[str], list[Case], Cell]] = [
     ("Drained jobs a second", [_DRAINS], DRAINS, _median_and_range),
     ("Pushed jobs a second", [], PUSHES, _median_and_range),
     ("Push to start, p50 / p99", [_LATENCIES], LATENCIES, _percentiles),
+    ("Push to start at a steady rate, p50 / p99", [_PACED], PACED_LATENCIES, _percentiles),
+    ("Many coroutines at once", [_COROUTINES], COROUTINES, _median_and_range),
+    ("Many coroutines at once, on PostgreSQL", [_ON_POSTGRES], ON_POSTGRES, _median_and_range),
     ("Memory", [_MEMORY], MEMORIES, _median_and_range),
     ("Deaths", [_DEATHS], DEATHS, _median_and_range),
     ("The usual comparison", [_PUBLIC], [PUBLIC], _median_and_range),

@@ -1,4 +1,4 @@
-"""One server, and on it the workers of whatever queue is measured."""
+"""The servers, and on them the workers of whatever queue is measured."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -23,6 +23,7 @@ from tests.bench.peers.asides import Asides
 from tests.bench.peers.peer import Peer
 from tests.bench.peers.trail import Trail
 from tests.bench.rig import ROOT, redis_server, until
+from tests.support.databases import DatabaseServer, Postgres, running
 
 #: seconds that killed processes take to be gone
 _GRACE = 5.0
@@ -30,6 +31,14 @@ _GRACE = 5.0
 
 #: a queue's name, its job, its workers, the seconds to the server
 About = tuple[str, str, int, float]
+#: of PostgreSQL: where each queue there keeps its jobs
+_TABLES = ["jobs", "procrastinate_jobs", "oban_jobs"]
+_EMPTIED = f"""
+    DO $$ DECLARE name text; BEGIN
+        FOR name IN SELECT tablename FROM pg_tables WHERE tablename = ANY(ARRAY{_TABLES}) LOOP
+            EXECUTE format('TRUNCATE %I CASCADE', name);
+        END LOOP;
+    END $$"""
 
 
 class Way(NamedTuple):
@@ -46,18 +55,23 @@ class Way(NamedTuple):
 class Stage:
     """For one queue at a time."""
 
-    def __init__(self, path: Path, near: Way) -> None:
+    def __init__(self, path: Path, near: Way, database: DatabaseServer | None = None) -> None:
         self.path = path
         self.near = near
+        self.database = database
         self.trail = Trail(path / "trail")
         self.asides = Asides()
         #: jobs a second that were drained
         self.rates: defaultdict[About, list[float]] = defaultdict(list)
+        #: by queue, job and what: what drains took whose rate alone has been told
+        self.spent: defaultdict[tuple[str, str, str], deque[float]] = defaultdict(deque)
         self.server = redis.Redis.from_url(near.url)
 
     def clear(self) -> None:
         """Nothing is left of the run before, whose workers were killed."""
         self.server.flushall()
+        if self.database:
+            self.database.execute(self.database.url, _EMPTIED)
         self.trail.forget()
         shutil.rmtree(self.path / "run", ignore_errors=True)
 
@@ -99,13 +113,16 @@ class Stage:
 
 
 @contextmanager
-def stage() -> Iterator[Stage]:
+def stage(*, has_postgres: bool = False) -> Iterator[Stage]:
     """With the environment that the queues' modules are imported in."""
-    with tempfile.TemporaryDirectory(prefix="queuepool-peers-") as folder:
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="queuepool-peers-"))
         way = Way(free_port(), f"{folder}/redis.sock")
         os.environ |= environment(way, Path(folder))
-        with redis_server(Path(folder), way.port):
-            yield Stage(Path(folder), way)
+        stack.enter_context(redis_server(Path(folder), way.port))
+        database = stack.enter_context(running(Postgres, durable=True)) if has_postgres else None
+        os.environ["BENCH_POSTGRES"] = database.url if database else ""
+        yield Stage(Path(folder), way, database)
 
 
 def environment(way: Way, path: Path) -> dict[str, str]:

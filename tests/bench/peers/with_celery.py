@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from celery import Celery as App
 
 from tests.bench.peers.jobs import EVERY, limit
-from tests.bench.peers.peer import BIN, url
+from tests.bench.peers.peer import AS_USUAL, BIN, url
 
 _PREFETCH = 64
 
@@ -31,6 +31,7 @@ early, late = _app(late=False), _app(late=True)
 
 class Celery:
     pushes = True
+    fields = AS_USUAL
     strengths = {"memory": "Its children share what the parent has imported."}
 
     def __init__(self, name: str, app: App, settings: str, *, keeps: bool) -> None:

@@ -8,7 +8,7 @@ import dramatiq
 from dramatiq.brokers.redis import RedisBroker
 
 from tests.bench.peers.jobs import EVERY, limit
-from tests.bench.peers.peer import BIN, url
+from tests.bench.peers.peer import AS_USUAL, BIN, url
 
 dramatiq.set_broker(RedisBroker(url=url()))
 ACTORS = {
@@ -20,6 +20,7 @@ ACTORS = {
 class Dramatiq:
     keeps = True
     pushes = True
+    fields = AS_USUAL
     strengths = {
         "drain": "A thread of its own takes many messages at once and acknowledges them, beside the one for jobs.",
     }

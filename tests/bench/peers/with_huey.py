@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from huey import RedisHuey
 
 from tests.bench.peers.jobs import EVERY, limit
-from tests.bench.peers.peer import BIN, url
+from tests.bench.peers.peer import AS_USUAL, BIN, url
 
 huey = RedisHuey("bench", url=url(), results=False)
 TASKS = {name: huey.task(name=name, **limit(name, "timeout"))(function) for name, function in EVERY.items()}
@@ -18,6 +18,7 @@ class Huey:
     settings = "`-k process`, blocking, no results, no periodic tasks"
     keeps = False
     pushes = True
+    fields = AS_USUAL
     strengths = {
         **dict.fromkeys(
             ("drain", "sleep", "latency"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
 from tests.bench.peers.jobs import limit
-from tests.bench.peers.peer import url
+from tests.bench.peers.peer import AS_USUAL, url
 from tests.support.laravel_peer import SCRIPT, is_installed
 
 _JOBS = Path(__file__).with_suffix(".php")
@@ -19,6 +19,7 @@ class Laravel:
     settings = "`queue:work`, phpredis, `--sleep=0.05`; pushed by queuepool"
     keeps = True
     pushes = False
+    fields = AS_USUAL
     strengths = {
         "drain": "PHP starts a job that does nothing in less time than Python.",
         "memory": "A worker is one PHP process, with no master and no steward beside it.",

@@ -8,7 +8,7 @@ from redis import Redis
 from rq import Queue, Retry
 
 from tests.bench.peers.jobs import EVERY, limit
-from tests.bench.peers.peer import BIN, batches, url
+from tests.bench.peers.peer import AS_USUAL, BIN, batches, url
 
 #: a job whose worker dies has failed, unless it may be tried again
 _RETRIES = {"hang": Retry(max=3)}
@@ -17,6 +17,7 @@ _RETRIES = {"hang": Retry(max=3)}
 class Rq:
     keeps = True
     pushes = True
+    fields = AS_USUAL
     strengths = {"push": "Its pipeline stores many jobs at once."}
 
     def __init__(self, name: str, worker: str, settings: str) -> None:

@@ -9,21 +9,14 @@ from taskiq import AsyncBroker
 from taskiq_redis import ListQueueBroker, RedisStreamBroker
 
 from tests.bench.peers.coroutines import Coroutines
-from tests.bench.peers.jobs import EVERY, as_coroutine, limit
+from tests.bench.peers.jobs import EVERY, coroutine, limit
 from tests.bench.peers.peer import BIN, url
 
 
 def _filled(broker: AsyncBroker) -> AsyncBroker:
     for name in EVERY:
-        broker.register_task(_named(name), task_name=name, **limit(name, "timeout"))
+        broker.register_task(coroutine(name), task_name=name, **limit(name, "timeout"))
     return broker
-
-
-def _named(job: str) -> object:
-    async def run(n: int) -> None:
-        await as_coroutine(job, n)
-
-    return run
 
 
 # redis-py gives up after some seconds without an answer, and so do workers that wait for a job.
