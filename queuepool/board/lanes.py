@@ -162,6 +162,11 @@ class Lanes:
         return lane if 0 <= lane < self.count else None
 
     @property
+    def are_tracked(self) -> bool:
+        """Whether a job is tracked that is in a lane, or was the last one there."""
+        return any(self.reals[self._at(TRACK, lane)] for lane in range(self.count))
+
+    @property
     def is_empty(self) -> bool:
         """Whether no lane holds a job."""
         return HELD.isdisjoint(self._column(STAGE))

@@ -99,6 +99,11 @@ class Slot(Record):
         seen = self.copy()
         return _shown_by(seen) if seen.state == State.BUSY and not seen.dead else []
 
+    @property
+    def may_be_tracked(self) -> bool:
+        """Whether a job that its process began last is tracked; of one that runs jobs side by side: one of the last."""
+        return bool(self.track or (self.lanes and self.lanes.are_tracked))
+
     def shown(self) -> list[Running]:
         """The attempts that its process began last, running or not."""
         if self.lanes:

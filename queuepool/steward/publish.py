@@ -96,7 +96,7 @@ class ReportRunning:
 
     def run(self, now: float) -> float:
         # One look tells of most workers that they run no tracked job.
-        slots = [slot for board in self._orphaned_boards.all() for slot in board.of(Role.WORKER) if slot.track]
+        slots = [slot for board in self._orphaned_boards.all() for slot in board.of(Role.WORKER) if slot.may_be_tracked]
         tracked = [(slot, one) for slot in slots for one in slot.running() if one.track]
         # A state does not say the deadline, so another one is no news.
         found = {(slot, one.number): one._replace(deadline=0.0) for slot, one in tracked}
@@ -115,21 +115,29 @@ class ReportRunning:
 
     def _report(self, new: dict[_Held, Running]) -> None:
         until = self._store.now() + STALE
-        written = [one for (slot, _), seen in new.items() if (one := self._written(slot, seen, until))]
+        held = {slot: _held_by(slot) for slot in {slot for slot, _ in new}}
+        attempts = [(slot, held[slot].get(number), seen) for (slot, number), seen in new.items()]
+        written = [one for slot, lease, seen in attempts if lease and (one := self._written(slot, lease, seen, until))]
         if written:
             self._store.show([lease for lease, _ in written], [state for _, state in written])
 
-    def _written(self, slot: Slot, seen: Running, until: float) -> tuple[Lease, StateRecord] | None:
+    def _written(self, slot: Slot, lease: Lease, seen: Running, until: float) -> tuple[Lease, StateRecord] | None:
         """A job that the slot's worker runs, and its state; ``None`` if it has ended meanwhile."""
         try:
-            one = slot.hand.held()[seen.number]
-            lease = one.lease
-            payload = decode(lease.receipt, lease.attempts) if one.stage == Stage.RUNNING else None
-        except (ValueError, OSError, IndexError, BadPayload):
+            payload = decode(lease.receipt, lease.attempts)
+        except BadPayload:
             return None  # its worker is writing it right now
-        if payload is None or (payload.id, payload.attempts) != (seen.id, seen.attempt):
+        if (payload.id, payload.attempts) != (seen.id, seen.attempt):
             return None
         run = Run(began=seen.since, progress=seen.progress, note=seen.note)
         payload = payload.tracked_for(seen.track)
         state = self._records.running(payload, lease.queue, run, until=until, worker=slot.number, pid=slot.pid)
         return (lease, state) if state else None
+
+
+def _held_by(slot: Slot) -> dict[int, Lease]:
+    """The leases of the jobs that its worker runs, by their numbers."""
+    try:
+        return {one.number: one.lease for one in slot.held() if one.stage == Stage.RUNNING}
+    except (ValueError, OSError):
+        return {}  # its worker is writing them right now

@@ -331,6 +331,7 @@ def test_those_who_follow_a_job_see_its_progress_and_its_result(site):
     with site.pool(*BESIDE) as pool:
         eventually(lambda: "half" in asked(site, pool, "status", "--json"))
         assert "1 of 1 workers busy" in asked(site, pool, "top", "--once")
+        eventually(lambda: b"half" in (site.queue.stores.values.state(job_id) or b""))  # for other hosts
         (site.path / "gate").touch()
         eventually(lambda: "42" in site.run("job", *site.where, job_id, check=False).stdout)
 
