@@ -60,7 +60,7 @@ OF_LANES = {
     ),
     "blame by a grace that is not the pool's": Plant(
         _CHARGED,
-        (("pool/steward_process.py", "                settings.grace,\n", ""),),
+        (("pool/steward_process.py", "                settings.grace,\n", "                1.0,\n"),),
         replace(_LANES, lane_modes=("lane_nap", "swallow_cancel")),
     ),
     "alarm left at the time of a job that has ended": Plant(
