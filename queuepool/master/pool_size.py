@@ -117,7 +117,7 @@ class PoolSize:
         if (found := memory()) is None:
             return self._most
         free = found.available - self._settings.memory_reserve.megabytes(found.total)
-        ready = [child.pid for child in self._children.workers() if child.is_ready]
+        ready = [child.pid for child in self._children.workers() if child.is_ready and not child.is_leaving]
         size = max(map(proc.resident_mb, ready[:_MEASURED]), default=0.0)
         return len(ready) + int(max(free, 0.0) / max(size, BASELINE_MB))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from queuepool.board.board import RUNS_JOBS, Board, Role, State
+from queuepool.board.board import RUNS_JOBS, Board, Role, Slot, State
 from queuepool.board.counts import PoolCounts, counts_of
 from queuepool.board.record import as_count
 from queuepool.config.settings import PoolSettings
@@ -50,9 +50,9 @@ class WishForWorkers:
 
     def _wish(self, now: float, counts: PoolCounts) -> Wish:
         header, target = self._board.header, as_count(self._board.header.target)
-        if State(header.state) is State.PAUSED or (header.down and not self._settings.force):
-            return Wish(target, "paused", target)  # nothing that waits says anything
         workers = [slot for slot in self._board.of(Role.WORKER) if slot.pid and not slot.dead]
+        if self._is_paused(workers):
+            return Wish(target, "paused", target)  # what waits says nothing
         ready = len({slot.number for slot in workers if slot.state != State.STARTING and slot.number <= target})
         at_work = [slot for slot in workers if slot.lanes or slot.state in RUNS_JOBS]
         running = Counter(one.queue for slot in at_work for one in slot.running())
@@ -60,6 +60,13 @@ class WishForWorkers:
         aims = Aims(fewest, max(as_count(header.most), fewest), self._settings.target_wait)
         totals = _totals(counts, running)
         return self._scaler.look(now, totals, target, max(target - ready, 0), aims)
+
+    def _is_paused(self, workers: Sequence[Slot]) -> bool:
+        """Whether no worker takes jobs since somebody wants that: a signal, maintenance mode, or a listener."""
+        header = self._board.header
+        if State(header.state) is State.PAUSED or (header.down and not self._settings.force):
+            return True
+        return {slot.state for slot in workers} == {State.PAUSED}
 
     def _tell(self) -> None:
         """Tell the listeners what the master has made of it; its own line is in the log."""

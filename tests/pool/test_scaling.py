@@ -87,6 +87,18 @@ def test_a_burst_makes_a_pool_grow_and_idleness_shrinks_it_and_no_job_is_interru
     assert all(line["why"] for line in site.trail(event="scaled"))
 
 
+def test_a_worker_that_runs_five_jobs_at_once_counts_as_five(site):
+    with site.pool(*between(1, 8, "--concurrency", "5")) as pool:
+        held(site, 20)
+        eventually(lambda: 20 == len(site.trail(event="start")), within=60.0)
+        shown = status(site, pool)["workers"]
+        let_go(site)
+        eventually(lambda: 20 == len(site.trail(event="end")))
+        log = pool.log()
+
+    assert (4, 4) == (shown, max(after for _, after in sizes(log)))
+
+
 def test_a_pool_without_bounds_stays_as_it_is(site):
     held(site, 6)
     with site.pool("--workers", "2", *SOON) as pool:

@@ -65,13 +65,15 @@ def test_a_paused_queue_calls_for_none(board):
     assert (2, "fewer have not been enough for long") == wish(board)
 
 
-@pytest.mark.parametrize("how", ["signal", "maintenance"])
+@pytest.mark.parametrize("how", ["signal", "maintenance", "listener"])
 def test_a_pool_that_is_paused_stays_as_it_is(board, how):
     measured(board, 9)
     if how == "signal":
         board.header.state = State.PAUSED
-    else:
+    elif how == "maintenance":
         board.header.down = 1
+    else:
+        board.slots[1].state = board.slots[2].state = State.PAUSED
 
     assert (2, "paused") == wish(board)
 
