@@ -17,6 +17,8 @@ _MARGIN = 1.15
 _STEP = 4
 #: of the present number, what is added when jobs wait for too long although the means say that it is enough
 _PART = 4
+#: of the present number, the part by which it shrinks at least: else a pool that falls idle has one fewer each second
+_WORTH = 8
 #: of a result just above a whole number
 _ROUNDING = 1e-6
 
@@ -88,12 +90,17 @@ def wish_for(load: PoolLoad, aims: Aims, recent: float) -> Wish:
     wanted = min(wanted, ceil(max(keeps_up, jobs) - _ROUNDING))
     wanted = min(wanted, max(2 * load.workers, load.workers + _STEP))
     if wanted < load.workers:
-        kept = ceil(max(recent, need) * _MARGIN - _ROUNDING) if isfinite(recent) else load.workers
-        wanted = min(max(wanted, kept), load.workers)
-        why = "fewer are enough" if wanted < load.workers else "fewer have not been enough for long"
+        wanted = _fewer(load.workers, max(wanted, need * _MARGIN, recent * _MARGIN))
+        why = "fewer are enough" if wanted < load.workers else "fewer may not be enough"
     elif wanted == load.workers:
         why = "enough"
     return _within(Wish(wanted, why, need), aims)
+
+
+def _fewer(workers: int, enough: float) -> int:
+    """How many of the workers stay where ``enough`` of them are; all, before that is worth a change."""
+    kept = ceil(enough - _ROUNDING) if isfinite(enough) else workers
+    return kept if workers - kept >= max(1, workers // _WORTH) else workers
 
 
 def _within(wish: Wish, aims: Aims) -> Wish:

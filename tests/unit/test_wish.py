@@ -132,6 +132,11 @@ def test_there_are_fewer_only_where_clearly_fewer_are_enough(need, workers):
     assert workers == wish_for(PoolLoad((queue,), 8), AIMS, need).workers
 
 
+@each(("need", "workers"), [(18.0, 21), (19.0, 24), (20.0, 24)])
+def test_of_many_workers_an_eighth_at_least_goes_at_once(need, workers):
+    assert workers == wish_for(PoolLoad((QueueLoad(),), 24), Aims(1, 50, 10.0), need).workers
+
+
 def test_the_highest_need_of_late_is_forgotten_after_its_time():
     needs = RecentNeeds(10.0)
     assert inf == needs.highest(0.0)
