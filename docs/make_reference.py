@@ -39,6 +39,8 @@ _VALUES: Mapping[object, str] = {
     values.count: "a whole number",
     values.kept: "a time from `1h` to `35d`, or 0",
     values.workers: f"a whole number from 1 to {values.MAX_WORKERS}, or `auto`",
+    values.bound: f"a whole number from 1 to {values.MAX_WORKERS}, or empty",
+    values.memory_reserve: "MB: `512`, `512M`, `1G`; or with a `%`: `10%`",
     values.concurrency: f"a whole number from 1 to {values.MAX_CONCURRENCY}",
     values.ahead: f"a whole number from 1 to {values.MAX_AHEAD}, or `auto`",
     values.boolean: "yes or no",

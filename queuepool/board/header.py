@@ -51,7 +51,7 @@ class Header(Record):
     # What the steward is doing, and what crashed those before it; see board/blame.py.
     doing = Text(100)
     died_of = Text(440)
-    # Written by `queuepool scale`, taken by the master.
+    # Written by `queuepool scale`, taken by the master: an order as of ``requests.word_of``.
     scale = Whole()
     # Written by the first worker of a generation, or its template: the generation whose jobs the log lists.
     announced = Whole()
@@ -78,6 +78,19 @@ class Header(Record):
     stop_asked = Whole()
     #: whether the last signal paused it, whatever its state: `State.PAUSED` or `State.RUNNING`; 0 = no signal yet
     signalled = Whole()
+    # Written by the steward of a pool that scales.
+    #: how many workers its jobs need, 0 = unknown; when that was found (monotonic), and why
+    wish = Whole()
+    wish_at = Seconds()
+    wish_why = Text(62)
+    # Written by the master. Without bounds, of a pool that does not scale, both are 0.
+    fewest = Whole()
+    most = Whole()
+    #: whether an operator has ordered the number of workers, until when (monotonic; 0.0 = until another order)
+    pinned = Whole()
+    pinned_until = Seconds()
+    #: why it does not follow the wish: a value of `Hold`
+    held = Whole()
 
     @property
     def facts(self) -> HeaderFacts:

@@ -102,6 +102,30 @@ class PauseRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingRow:
+    """What the number of workers follows, if not the configuration alone."""
+
+    #: the bounds; both are 0 if the pool does not scale by itself
+    fewest: int = 0
+    most: int = 0
+    #: how many workers the steward wishes for; ``None`` = it is not known
+    wish: int | None = None
+    #: whether an operator has ordered the number, and until when, in ISO 8601; ``None`` = until another order
+    pinned: bool = False
+    until: str | None = None
+    #: why there are so many, in a few words
+    why: str = ""
+
+    @property
+    def words(self) -> str:
+        """All of it, in a line."""
+        mode = f"pinned{f' until {self.until}' if self.until else ''}" if self.pinned else "auto"
+        bounds = f" between {self.fewest} and {self.most}" if self.most else ""
+        wish = "" if self.wish is None else f", wish {self.wish}"
+        return f"{mode}{bounds}{wish}{f': {self.why}' if self.why else ''}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolOverview:
     """A pool at one moment; times are in ISO 8601 in UTC, durations in seconds.
 
@@ -135,6 +159,8 @@ class PoolOverview:
     control_store_lost: str | None = None
     unrecorded: int = 0
     alerts: Sequence[AlertRow] = ()
+    #: ``None`` of a pool with the number of workers of its configuration, or of the last order
+    scaling: ScalingRow | None = None
     processes: Sequence[ProcessRow]
 
     @classmethod
@@ -145,6 +171,7 @@ class PoolOverview:
             paused=texts_in(facts.get("paused", [])),
             pauses=[PauseRow(**_values(PauseRow, one)) for one in facts.get("pauses", ())],
             alerts=[AlertRow(**_values(AlertRow, one)) for one in facts.get("alerts", ())],
+            scaling=ScalingRow(**_values(ScalingRow, facts["scaling"])) if "scaling" in facts else None,
             processes=processes_in(facts),
         )
         if found.store_lost:
@@ -152,9 +179,10 @@ class PoolOverview:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        return _facts(self) | {
+        return _facts(self, optional=("scaling",)) | {
             "pauses": [_facts(one) for one in self.pauses],
             "alerts": [_facts(one) for one in self.alerts],
+            **({"scaling": _facts(self.scaling)} if self.scaling else {}),
             "processes": [process.to_json() for process in self.processes],
         }
 
@@ -214,7 +242,7 @@ def _value(value: Any, kind: str, or_none: bool) -> Any:
 
 
 def _facts(
-    row: JobRow | ProcessRow | AlertRow | PauseRow | PoolOverview, optional: Collection[str] = ()
+    row: JobRow | ProcessRow | AlertRow | PauseRow | ScalingRow | PoolOverview, optional: Collection[str] = ()
 ) -> dict[str, Any]:
     """The attributes of a row, ready for JSON, without those of ``optional`` that are ``None``."""
     values = ((name, getattr(row, name)) for name in row.__slots__)

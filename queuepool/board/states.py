@@ -68,6 +68,29 @@ class Killed(IntEnum):
         return cls.NOT
 
 
+class Hold(IntEnum):
+    """Why a pool that scales does not get the workers that its steward wishes for."""
+
+    NOT = 0
+    BOOT = 1
+    MEMORY = 2
+    SILENCE = 3
+
+    @property
+    def reason(self) -> str:
+        """The reason in words."""
+        return _HOLDS.get(self, "")
+
+    @classmethod
+    def _missing_(cls, value: object) -> Hold:
+        return cls.NOT
+
+
+_HOLDS = {
+    Hold.BOOT: "no more before a worker has booted",
+    Hold.MEMORY: "no more, or memory_reserve would not be left",
+    Hold.SILENCE: "what waits is not known",
+}
 _REASONS = {
     Killed.OVERDUE: "past its deadline, and the alarm did not end it",
     Killed.LEASE: "its lease could not be renewed",

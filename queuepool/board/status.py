@@ -14,10 +14,13 @@ from queuepool.board.about import About
 from queuepool.board.board import HELPERS, RUNS_JOBS, Board, Header, Role, Slot, State
 from queuepool.board.facts import Totals
 from queuepool.board.health import STUCK, health_of
-from queuepool.board.overview import AlertRow, JobRow, PauseRow, PoolOverview, ProcessRow
+from queuepool.board.overview import AlertRow, JobRow, PauseRow, PoolOverview, ProcessRow, ScalingRow
 from queuepool.board.paused_queues import paused_in
+from queuepool.board.record import as_count
+from queuepool.board.requests import WISH_LASTS
 from queuepool.board.running import Running
 from queuepool.board.runtime_dir import RuntimeDir
+from queuepool.board.states import Hold
 from queuepool.unix import proc
 
 
@@ -85,6 +88,7 @@ def _overview(name: str, board: Board) -> PoolOverview:
         control_store_lost=_iso_or_none(header.control_store_lost),
         unrecorded=header.unrecorded,
         alerts=[_alert(one) for one in open_alerts.read(board)],
+        scaling=_scaling(header),
         processes=processes,
     )
 
@@ -138,6 +142,23 @@ def _alert(alert: open_alerts.OpenAlert) -> AlertRow:
         limit=alert.limit,
         since=iso(alert.since),
         text=open_alerts.words_of(alert),
+    )
+
+
+def _scaling(header: Header) -> ScalingRow | None:
+    """What the number of workers follows; ``None`` if that is an order without an end, or the configuration."""
+    scales, until = as_count(header.most) > 0, header.pinned_until
+    if not (scales or (header.pinned and until)):
+        return None
+    is_known = scales and header.wish > 0 and header.wish_at > time.monotonic() - WISH_LASTS
+    why = "by order" if header.pinned else Hold(header.held).reason or header.wish_why
+    return ScalingRow(
+        fewest=as_count(header.fewest),
+        most=as_count(header.most),
+        wish=as_count(header.wish) if is_known else None,
+        pinned=bool(header.pinned),
+        until=iso(time.time() + until - time.monotonic()) if until else None,
+        why=why,
     )
 
 

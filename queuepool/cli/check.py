@@ -144,7 +144,7 @@ def _inspector(where: Where, connection: ConnectionSettings) -> Inspector:
         return inspect_server
     from queuepool.stores.sql.check import inspect_database
 
-    return partial(inspect_database, crews=[pool.workers for pool in _pools(where, connection)])
+    return partial(inspect_database, crews=[pool.bounds[1] for pool in _pools(where, connection)])
 
 
 def _queues(where: Where, connection: ConnectionSettings) -> list[str]:

@@ -1,4 +1,4 @@
-"""The local pools: start, stop, scale."""
+"""The local pools: start, stop."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from functools import partial
 
 import click
 
-from queuepool.board.board import Board
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
 from queuepool.cli.error_report import code_of
 from queuepool.cli.local import of_running, signal_master
 from queuepool.cli.options import PLACE, POOL, Where, located, option, parsed
-from queuepool.config.values import count, seconds
+from queuepool.config.values import seconds
 from queuepool.errors import NotRunning, QueuepoolError
 
-#: seconds in which the master must do what the board requests, and between checks
-_TIMEOUT, _POLL = 5.0, 0.02
+#: seconds between checks
+_POLL = 0.02
 
 
 @click.command()
@@ -56,28 +55,6 @@ def stop(where: Where, now: bool, wait: float) -> None:
             output.say(f"pool {runtime.name}: stopped")
         else:
             raise QueuepoolError(f"pool {runtime.name!r} (pid {pid}) still runs after {wait:g} s")
-
-
-@click.command()
-@located(*PLACE)
-@click.argument("workers", metavar="N", type=parsed(count))
-def scale(where: Where, workers: int) -> None:
-    """Scale each local pool to N workers"""
-    boards = of_running(where, lambda runtime: (runtime, runtime.board(write=True)))
-    for runtime, board in boards:
-        if workers > board.max_workers:
-            room = f"pool {runtime.name} was started with room for {board.max_workers} workers"
-            raise click.BadParameter(room, param_hint="N")
-    for _, board in boards:
-        board.header.scale = workers + 1
-    for runtime, board in boards:
-        if not within(_TIMEOUT, partial(_has, board, workers)):
-            raise QueuepoolError(f"the master of pool {runtime.name!r} (pid {board.name.pid}) does not answer")
-        output.say(f"pool {runtime.name} has {output.counted(workers, 'worker')}")
-
-
-def _has(board: Board, workers: int) -> bool:
-    return board.header.target == workers
 
 
 def _is_over(runtime: RuntimeDir, pid: int) -> bool:

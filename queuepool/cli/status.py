@@ -181,6 +181,8 @@ def _lines(pool: PoolOverview, health: Health, host: str, age: str, origin: str)
     )
     if origin:
         yield origin
+    if pool.scaling:
+        yield f"workers: {pool.scaling.words}"
     yield from (trouble.text for trouble in health.troubles)
 
 

@@ -23,7 +23,7 @@ VERBS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "stop": ("pools.stop", "Stop the local pools after their running jobs"),
     "pause": ("control.pause", "Pause the local pools, or queues on all hosts"),
     "continue": ("control.resume", "Continue after a pause"),
-    "scale": ("pools.scale", "Scale each local pool to N workers"),
+    "scale": ("scale.scale", "Scale each local pool to N workers"),
     "restart": ("control.restart", "Replace the workers of all hosts, each after its job"),
     "reload": ("control.reload", "Replace the workers of the local pools, each after its job"),
     "status": ("status.status", "Show the local pools: processes, jobs, counters"),

@@ -39,6 +39,8 @@ _ONE_BY_ONE = {
     "reserve_ahead": "every reserved job starts at once",
     "rest": "there is no moment between two jobs",
 }
+#: keys of pools that scale by themselves
+_BOUNDS = ("min_workers", "max_workers")
 #: keys that the defaults of schedules cannot hold
 _SCHEDULES_OWN = ("cron", "every", "job", "object", "data")
 
@@ -168,6 +170,7 @@ def _pool_problems(pool: PoolSettings, part: Part, links: Mapping[str, Part]) ->
         why = f"{pool.connection.outcomes} is the queue of `outcomes`, which a Laravel worker must serve"
         yield Problem(part.place_of("queue"), why)
     yield from _concurrency_problems(pool, part)
+    yield from _scaling_problems(pool, part)
     if link and part.is_sound("timeout", "grace") and link.is_sound("renew", "retry_after"):
         yield from _lease_problems(pool, part.place_of("timeout"))
 
@@ -183,6 +186,25 @@ def _concurrency_problems(pool: PoolSettings, part: Part) -> Iterator[Problem]:
     for key, why in _ONE_BY_ONE.items():
         if getattr(pool, key):
             yield Problem(part.place_of(key), f"contradicts concurrency ({pool.concurrency}): {why}")
+
+
+def _scaling_problems(pool: PoolSettings, part: Part) -> Iterator[Problem]:
+    """What does not go with a number of workers that changes by itself."""
+    given = [key for key in _BOUNDS if getattr(pool, key)]
+    if not given or not part.is_sound("workers", "metrics", *_BOUNDS):
+        return
+    if "workers" in part.settings and part.settings["workers"].entry.value == "auto":
+        yield Problem(part.place_of(given[0]), "contradicts workers = auto: say with how many workers the pool begins")
+        return
+    fewest, most = pool.bounds
+    if pool.min_workers and pool.max_workers and fewest > most:
+        yield Problem(part.place_of("min_workers"), f"{fewest} is above max_workers ({most})")
+    elif fewest > pool.workers:
+        yield Problem(part.place_of("min_workers"), f"{fewest} is above workers ({pool.workers}): it begins with these")
+    elif most < pool.workers:
+        yield Problem(part.place_of("max_workers"), f"{most} is below workers ({pool.workers}): it begins with these")
+    if not pool.metrics:
+        yield Problem(part.place_of(given[0]), "needs metrics = yes: else nobody measures what waits")
 
 
 def _schedule_problems(part: Part, link: str, links: Collection[str], used: Collection[str]) -> Iterator[Problem]:

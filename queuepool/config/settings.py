@@ -10,7 +10,7 @@ from types import MappingProxyType
 from queuepool.config import secrets, timetable, values
 from queuepool.config.alerts import AlertSettings
 from queuepool.config.setting import Setting, linked, setting, settings_of
-from queuepool.config.values import MemoryLimit, one_of, optional
+from queuepool.config.values import MemoryLimit, MemoryReserve, one_of, optional
 
 #: of a store that may be elsewhere
 _other_url = optional(secrets.url)
@@ -186,6 +186,32 @@ class PoolSettings:
     )
     #: Worker processes, 1 to 1024, or auto = one per CPU.
     workers: int = setting(4, values.workers, "COUNT", "Number of workers; auto = one per CPU", is_masters=True)
+    #: Fewest and most workers, 1 to 1024; empty = as many as `workers`. With one of them the pool scales by itself
+    #: between the two: it begins with `workers`, and then has as many as its jobs need (docs/operations.md).
+    min_workers: int = setting(
+        0, values.bound, "COUNT", "Fewest workers of a pool that scales by itself", written="", is_masters=True
+    )
+    #: See min_workers.
+    max_workers: int = setting(
+        0, values.bound, "COUNT", "Most workers of a pool that scales by itself", written="", is_masters=True
+    )
+    #: Seconds in which it is to work off what waits; jobs that take longer than this get a worker each.
+    target_wait: float = setting(
+        10.0, values.some_seconds, "SECONDS", "Time in which a pool that scales works off what waits", is_masters=True
+    )
+    #: Seconds for which fewer workers must have been enough before it has fewer.
+    scale_down_after: float = setting(
+        60.0, values.some_seconds, "SECONDS", "Time for which fewer workers must have been enough", is_masters=True
+    )
+    #: Memory that it leaves free when it adds workers, in MB or as a share of the memory of the host, or of the control
+    #: group that limits it; 0 = none.
+    memory_reserve: MemoryReserve = setting(
+        MemoryReserve(10.0, is_share=True),
+        values.memory_reserve,
+        "MB",
+        "Memory to leave free when workers are added, in MB or as a share: 512, 1G, 10%",
+        is_masters=True,
+    )
     #: Jobs that each worker runs at once, 1 to 1000: coroutines on its event loop.
     concurrency: int = setting(
         1, values.concurrency, "COUNT", "Number of jobs that each worker runs at once", is_masters=True
@@ -338,6 +364,16 @@ class PoolSettings:
     runtime_dir: Path | None = setting(
         None, values.path, "DIR", "Directory in which the pool makes its own directory", is_masters=True
     )
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The fewest and the most workers that it may have by itself; both are ``workers`` if it does not scale."""
+        return self.min_workers or self.workers, self.max_workers or self.workers
+
+    @property
+    def scales(self) -> bool:
+        """Whether it has as many workers as its jobs need."""
+        return self.bounds[0] < self.bounds[1]
 
 
 #: what becomes of each kind of section

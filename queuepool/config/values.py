@@ -52,6 +52,21 @@ class MemoryLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryReserve:
+    """Memory that stays free: in MB, or a share of all in percent."""
+
+    amount: float
+    is_share: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.amount:.10g}{'%' * self.is_share}"
+
+    def megabytes(self, total: float) -> float:
+        """In MB, where there are ``total`` MB."""
+        return total * self.amount / 100 if self.is_share else self.amount
+
+
+@dataclass(frozen=True, slots=True)
 class Address:
     """``path`` of a Unix socket, or else ``host`` and ``port``."""
 
@@ -84,6 +99,13 @@ def workers(raw: str) -> int:
     if not re.fullmatch(r"[0-9]{1,9}", raw) or not 1 <= int(raw) <= MAX_WORKERS:
         raise ValueError(f"{shown(raw)} is neither a number from 1 to {MAX_WORKERS} nor `auto` (one per CPU)")
     return int(raw)
+
+
+def bound(raw: str) -> int:
+    """The fewest or the most workers; 0 = as many as ``workers``, for the empty text."""
+    if raw and (not re.fullmatch(r"[0-9]{1,9}", raw) or not 1 <= int(raw) <= MAX_WORKERS):
+        raise ValueError(f"{shown(raw)} is not a number from 1 to {MAX_WORKERS}")
+    return int(raw or 0)
 
 
 def concurrency(raw: str) -> int:
@@ -154,6 +176,16 @@ def memory_limit(raw: str) -> MemoryLimit:
     if not 0 < value <= MAX_MB:
         raise ValueError(f"{shown(raw)} is not above +0 and at most +1024G; 0 = no limit")
     return MemoryLimit(value, is_above_boot=True)
+
+
+def memory_reserve(raw: str) -> MemoryReserve:
+    """Memory that stays free, in MB or, with a ``%``, as a share."""
+    if not raw.endswith("%"):
+        return MemoryReserve(_size(raw))
+    share = re.fullmatch(DECIMAL + "%", raw)
+    if not share or float(share[1]) >= 100.0:
+        raise ValueError(f"{shown(raw)} is not a share of the memory: write one from 0% to 99%")
+    return MemoryReserve(float(share[1]), is_share=True)
 
 
 def _size(raw: str) -> float:

@@ -18,7 +18,7 @@ VERBS: Mapping[str, str] = MappingProxyType({
     "beat": "schedule", "queues": "size", "stats": "size", "count": "size", "enqueue": "push",
     "dispatch": "push", "call": "push", "requeue": "retry", "rerun": "retry", "delete": "forget",
     "result": "job", "events": "top", "flower": "top", "prune": "prune-failed", "graceful": "stop",
-    "rescale": "scale",
+    "rescale": "scale", "autoscale": "scale",
 })  # fmt: skip
 #: options of a job
 OPTIONS: Mapping[str, str] = MappingProxyType({
@@ -34,7 +34,7 @@ KEYS: Mapping[str, str] = MappingProxyType({
     "processes": "workers", "max_tasks_per_child": "max_jobs", "max_memory_per_child": "memory",
     "time_limit": "timeout", "soft_time_limit": "soft_timeout", "loglevel": "log_level", "logfile": "log",
     "countdown": "delay", "eta": "delay", "imports": "modules", "burst": "stop_when_empty", "max_tries": "tries",
-    "retries": "tries",
+    "retries": "tries", "autoscale": "max_workers", "max_processes": "max_workers", "min_processes": "min_workers",
 })  # fmt: skip
 #: keywords of a push
 _KEYWORDS = {

@@ -112,6 +112,21 @@ class PoolRestarting(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class PoolScaled(Event):
+    """A pool that scales by itself is to have ``after`` workers instead of ``before``; ``why`` in a few words.
+
+    The master logs each change; of several within a second, this is the sum.
+    """
+
+    words: ClassVar[str] = "pool scaled"
+    level: ClassVar[int] = logging.DEBUG
+
+    before: int
+    after: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class PoolPaused(Event):
     """These queues are paused for all hosts."""
 

@@ -188,7 +188,7 @@ class Children:
         for number in range(1, target + 1):
             group = by_number[number]
             is_full = any(child.is_draining for child in group[1:])
-            if not group or (group[0].is_draining and len(group) == 1):
+            if not group or (group[0].is_leaving and len(group) == 1):
                 spawn.append(number)
             elif group[0].generation < generation and not (replacing or is_full):
                 spawn.append(number)
@@ -246,6 +246,11 @@ class Child:
     def is_draining(self) -> bool:
         """Whether it takes no more jobs, and leaves when those that it runs have ended."""
         return self.slot.state == State.DRAINING
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it drains, or was told to leave: one that runs a job at a time does not show that it drains."""
+        return self.stop_sent or self.is_draining
 
     @property
     def was_killed(self) -> bool:

@@ -16,6 +16,7 @@ from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.master.children import Child, Children
 from queuepool.master.place import PoolPlace
+from queuepool.master.pool_size import PoolSize
 from queuepool.master.reporter import Reporter
 from queuepool.master.respawn import FirstBoot, Respawn
 from queuepool.master.service_manager import Herald
@@ -42,10 +43,10 @@ class Master:
         self._respawn = Respawn(settings.give_up)
         self._first_boot = FirstBoot(board, self._respawn)
         self._spawner = Spawner(board, self._children, self._respawn, entry_points, preload=settings.preload)
-        self._target, self._generation, self._paused = settings.workers, 1, False
-        #: whether killed masters have left boards here, of whose workers no steward of ours has counted the living yet
-        self._has_uncounted = any(path != board.path for path in runtime.board_paths())
+        self._size = PoolSize(settings, board, self._children, self._respawn)
+        self._generation, self._paused = 1, False
         self._shutdown = Shutdown(settings.stop_timeout, board.header)
+        self._shutdown.has_uncounted = any(path != board.path for path in runtime.board_paths())
         self._reporter = Reporter(settings, board, runtime, self._children, self._respawn, self._shutdown, herald)
 
     def run(self) -> int:
@@ -64,7 +65,8 @@ class Master:
             if self._shutdown.has_begun and not self._children:
                 self._place.leave()
                 return self._shutdown.code
-            self._reporter.show(self._target, self._generation, paused=self._paused)
+            self._size.show()
+            self._reporter.show(self._size.target, self._generation, paused=self._paused)
             signum = self._mailbox.next(self._sleep_time())
 
     def _reap(self) -> None:
@@ -100,7 +102,7 @@ class Master:
                 self._paused = signum == signal.SIGUSR2
                 self._signal_workers(signal.Signals(signum))
             case signal.SIGTTIN | signal.SIGTTOU:
-                self._scale(self._target + (1 if signum == signal.SIGTTIN else -1))
+                self._size.add(1 if signum == signal.SIGTTIN else -1, time.monotonic())
         # CHLD and USR1 only wake.
 
     def _check_place(self) -> None:
@@ -112,8 +114,11 @@ class Master:
 
     def _apply_requests(self) -> None:
         """Carry out what the steward and the command line have requested on the board."""
-        if (workers := self._requests.workers()) is not None:
-            self._scale(workers)
+        now = time.monotonic()
+        if order := self._requests.order():
+            self._size.obey(order, now)
+        if not self._shutdown.has_begun:
+            self._size.follow(now)
         if self._requests.restart():
             self._restart()
         if self._requests.have_news():
@@ -134,10 +139,6 @@ class Master:
     def _signal_workers(self, signum: signal.Signals) -> None:
         for child in self._children.workers():
             fork.send_signal(child.pid, signum)
-
-    def _scale(self, target: int) -> None:
-        if 0 <= target <= self._board.max_workers:
-            self._target = target
 
     def _retire(self, child: Child) -> None:
         was_sent, child.stop_sent = child.stop_sent, True
@@ -174,14 +175,14 @@ class Master:
             self._stop()
             self._stop_helpers()
             return
-        for child in self._spawner.fill(self._target, self._generation, paused=self._paused):
+        for child in self._spawner.fill(self._size.target, self._generation, paused=self._paused):
             self._retire(child)
 
     def _give_up_if_hopeless(self) -> None:
         """Stop a pool that is hopeless: its first boot has failed, or no process has become ready for too long."""
         for child in self._children.newly_ready():
             self._respawn.became_ready(child)
-            self._has_uncounted &= child.role != Role.STEWARD
+            self._shutdown.has_uncounted &= child.role != Role.STEWARD
         now, ready = time.monotonic(), {child.role for child in self._children if child.is_ready}
         self._respawn.watch(self._children, now)
         if self._shutdown.has_begun:
@@ -200,8 +201,7 @@ class Master:
             return
         now = time.monotonic()
         awaits_orphans = self._shutdown.awaits_orphans(now) and not self._respawn.is_failing
-        # A steward that boots would end by the signal, before it has counted: a stop may come that early.
-        needs_steward = self._shutdown.has_orphans or self._children.has_unsettled or self._has_uncounted
+        needs_steward = self._shutdown.needs_steward or self._children.has_unsettled
         has_time = awaits_orphans or self._shutdown.workers_have_left(now)
         for child in self._children:
             if child.role != Role.STEWARD or not needs_steward:

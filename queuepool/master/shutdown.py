@@ -26,6 +26,8 @@ class Shutdown:
         self._end_orphans_at = float("inf")
         self._awaits_orphans = False
         self.has_begun = False
+        #: whether killed masters have left boards here, of whose workers no steward of ours has counted the living yet
+        self.has_uncounted = False
         #: whether a signal has asked for it, at the beginning or later
         self.is_asked = False
         self.kill_at = float("inf")
@@ -70,6 +72,11 @@ class Shutdown:
     def has_orphans(self) -> bool:
         """Whether the steward last counted workers of killed masters: only a steward ends and settles them."""
         return self._header.orphans > 0
+
+    @property
+    def needs_steward(self) -> bool:
+        """Whether there are orphans, or may be: a steward that boots would end by the signal, before it has counted."""
+        return self.has_orphans or self.has_uncounted
 
     def awaits_orphans(self, now: float) -> bool:
         """Whether it waits for workers of killed masters, which the steward counts: they may run as long as our own."""

@@ -22,12 +22,13 @@ _MAX = 100
 _log = logging.getLogger("queuepool")
 
 
-def beginning(version: str, pool: PoolSettings, *, workers: int, directory: Path | None) -> None:
+def beginning(version: str, pool: PoolSettings, *, workers: int, directory: Path | None, bounds: str = "") -> None:
     """Log where and how the pool starts, before any import: it explains an import that fails."""
     facts = {
         "store": masked(pool.connection.url),
         "queues": ",".join(pool.queues),
         "workers": workers,
+        **({"bounds": bounds} if bounds else {}),
         "modules": ",".join(pool.modules) or "none",
         "configuration": absolute(pool.config) or application.source().name or "none",
         "working_directory": absolute(Path()),

@@ -69,7 +69,8 @@ def start(settings: PoolSettings, served: Collection[str] = ()) -> int:
     roles = Processes(settings, board, runtime, served)
     if not proc.adopt_orphans() and settings.preload:
         raise ConfigError("preload", "this system cannot reparent orphans (Linux can): say no")
-    announce.beginning(__version__, settings, workers=settings.workers, directory=runtime.path)
+    bounds = "{}..{}".format(*settings.bounds) if settings.scales else ""
+    announce.beginning(__version__, settings, workers=settings.workers, bounds=bounds, directory=runtime.path)
     announce.made(made)
     if settings.connection.embedded:
         _log.info("no url names a server: the queue is %s", database_of(settings.connection.url))
@@ -119,18 +120,20 @@ def _start_or_report(pool: PoolSettings, report: Callable[[QueuepoolError, str],
 
 def _new_board(runtime: RuntimeDir, settings: PoolSettings) -> Board:
     """Two slots per worker, since a rolling restart may run two; disk space is allocated for the usual processes."""
-    workers = settings.workers
+    workers = settings.bounds[1]
     lanes = 2 * settings.concurrency if settings.concurrency > 1 else 0
     sweep(runtime.path)
     try:
         refuse_unbindable(settings)  # not before the claim: the address may be taken by this very pool
-        board = runtime.new_board(max(64, 2 * workers + _SPARE_SLOTS), room_for=workers + _HELPERS, lanes=lanes)
+        board = runtime.new_board(
+            max(64, 2 * workers + _SPARE_SLOTS), room_for=settings.workers + _HELPERS, lanes=lanes
+        )
     except QueuepoolError:
         runtime.release()
         raise
     queues = len(settings.queues) if settings.metrics else 0  # by queue only if anybody may read it
     board.meters = MeterMemory.new(len(board.slots), queues, is_published=settings.metrics)
-    board.header.facts = board.header.facts._replace(since=time.time(), target=workers)
+    board.header.facts = board.header.facts._replace(since=time.time(), target=settings.workers)
     board.header.beat = time.monotonic()
     return board
 
@@ -152,6 +155,8 @@ def load_all(settings: PoolSettings) -> None:
 def _of_settings(settings: PoolSettings) -> Iterator[str]:
     if settings.alerts:
         yield "alerts.watch"
+    if settings.scales:
+        yield "steward.scale"
     if settings.listen:
         yield "pool.web_process"
     if settings.has_neighbours:

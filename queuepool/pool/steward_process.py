@@ -138,7 +138,7 @@ class StewardProcess:
         return [*renew, GiveBack(self._orphaned_boards, self._settler, self._lost_replies())]
 
     def _measure(self) -> list[Chore]:
-        """The chore that measures, where metrics are published."""
+        """The chore that measures, where metrics are published, and the one that scales by that."""
         if self._meters is None:
             return []
         meters, stores, header = PoolMeters(self._meters, self._settings.queues), self._stores, self._board.header
@@ -149,7 +149,13 @@ class StewardProcess:
 
         LISTENERS.add(StoreLost, note_outage)
         is_elsewhere = self._settings.connection.failed_url  # whose silence must not stop this process
-        return [Measure(meters, stores.queue, stores.failed.count if not is_elsewhere else lambda: 0)]
+        count = stores.failed.count if not is_elsewhere else lambda: 0
+        if not self._settings.scales:
+            return [Measure(meters, stores.queue, count)]
+        from queuepool.steward import scale  # imported here: few pools scale by themselves
+
+        measure = Measure(meters, stores.queue, count, period=scale.PERIOD)
+        return [measure, scale.WishForWorkers(self._settings, self._board, LISTENERS)]
 
     def _report_running(self) -> Chore:
         return ReportRunning(self._orphaned_boards, self._stores.queue, self._stores.values, self._settler.states)

@@ -33,16 +33,23 @@ _log = logging.getLogger("queuepool")
 class Measure:
     """Measures the queues in rounds. What cannot be measured stays as it was, with the time of its last measurement.
 
-    ``count_failed`` returns how many records of failed jobs are kept. A round is split into turns of ``turn`` seconds.
+    ``count_failed`` returns how many records of failed jobs are kept. A round begins every ``period`` seconds, and is
+    split into turns of ``turn`` seconds.
     """
 
     def __init__(
-        self, meters: PoolMeters, store: QueueStore, count_failed: Callable[[], int], turn: float = _TURN
+        self,
+        meters: PoolMeters,
+        store: QueueStore,
+        count_failed: Callable[[], int],
+        turn: float = _TURN,
+        period: float = _PERIOD,
     ) -> None:
         self._meters = meters
         self._store = store
         self._count_failed = count_failed
         self._length = turn
+        self._period = period
         #: the queue with which the next turn begins
         self._first = 0
 
@@ -54,7 +61,7 @@ class Measure:
             self._meters.note_failed_jobs(self._count_failed())
         if refused:
             raise refused
-        return max(_PERIOD if is_round_over else 0.0, _SHARE * (time.monotonic() - began))
+        return max(self._period if is_round_over else 0.0, _SHARE * (time.monotonic() - began))
 
     def _turn(self, until: float) -> StoreError | None:
         """Measure the next queues, at least one; returns the last refusal, if any."""

@@ -122,7 +122,7 @@ def test_each_form_is_as_the_page_says(site):
     site.queue.push("once", queue="other", unique_id="all")
     site.queue.push("fails", queue="low")
     [idle] = said("status", place=place)
-    with site.pool("--workers", "2", "--modules", "forms", "--queue", "default,low") as pool:
+    with site.pool("--workers", "2", "--max-workers", "3", "--modules", "forms", "--queue", "default,low") as pool:
         eventually(lambda: (job := site.queue.job(tracked)) and job.progress)
         eventually(lambda: site.queue.stores.failed.get(failed))
         site.run("pause", *site.where, "low")

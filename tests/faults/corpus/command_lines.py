@@ -34,7 +34,7 @@ REFUSED: dict[str, tuple[Words, str]] = {
     "B089 option like none": (["work", "--grace", "3"], "queuepool work: there is no '--grace'; see queuepool work"),
     "B089 option like three": (
         ["start", "--max", "3"],
-        "there is no '--max'; did you mean '--max-crashes' or '--max-jobs' or '--max-time'? See",
+        "there is no '--max'; did you mean '--max-workers' or '--max-crashes' or '--max-jobs'? See",
     ),
     "B090 without a value": (
         ["stop", "--wait"],
@@ -72,6 +72,14 @@ REFUSED: dict[str, tuple[Words, str]] = {
     "B101 configuration from a url": (["start", "-c", f"redis://:{SECRET}@h"], "'--config': must be a file"),
     "B074 url": (["start", "--url", f"redis://:{SECRET}@@h"], "'--url': has one @ too many"),
     "B066 workers": (["scale", "many"], "'many' is not a whole number"),
+    "B172 bounds of nothing": (["scale", "0..4"], "'0..4' are no bounds"),
+    "B172 bounds the wrong way": (["scale", "16..2"], "'16..2' are no bounds"),
+    "B172 half of the bounds": (["scale", "2.."], "'2..' is not a whole number"),
+    "B172 bounds for a time": (["scale", "2..16", "--for", "1h"], "--for goes with a number of workers"),
+    "B172 for no time": (["scale", "2", "--for", "0"], "'--for': must be above 0 seconds"),
+    "B172 two numbers": (["scale", "-2", "-4"], "unexpected extra argument"),
+    "B172 of a lone worker": (["work", "--max-workers", "4"], "--max-workers"),
+    "B172 of a development run": (["listen", "--min-workers", "4"], "--min-workers"),
     "peek at too many": (
         ["check", "--peek", "10001"],
         "'--peek': '10001' is more than 10000, the most that can be read",

@@ -1,0 +1,126 @@
+"""What comes and how long it takes, from totals that only grow; and the wish that follows from that.
+
+No process, store or clock: the steward passes in what it has measured, and a simulation what it has made up.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import exp, inf, sqrt
+
+from queuepool.steward.wish import Aims, PoolLoad, QueueLoad, Wish, wish_for
+
+#: seconds over which arrivals are averaged, and those in which a sudden change shows
+_SLOW, _QUICK = 30.0, 3.0
+#: standard deviations of chance arrivals beyond which the change is believed at once
+_CERTAIN = 4.0
+#: jobs over which run times are averaged
+_JOBS = 200.0
+#: seconds without a look after which what was needed before says nothing any more
+_LONGEST_GAP = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class QueueTotals:
+    """A queue at one moment: jobs ready and reserved there, ``running`` here, and the age of the next one in seconds.
+
+    ``ended`` attempts of this pool, and the seconds ``run`` that they took, since any moment in the past.
+    """
+
+    ready: int
+    reserved: int
+    running: int
+    oldest: float
+    ended: int
+    run: float
+
+
+class Scaler:
+    """One pool's wishes. ``scale_down_after``: seconds for which fewer workers must have been enough."""
+
+    def __init__(self, scale_down_after: float, lanes: int = 1) -> None:
+        self._lanes = lanes
+        self._queues: dict[str, _Stream] = {}
+        self._needs = RecentNeeds(scale_down_after)
+
+    def look(self, now: float, queues: Mapping[str, QueueTotals], workers: int, starting: int, aims: Aims) -> Wish:
+        """The wish at ``now`` (monotonic) of a pool that is to have ``workers``, of which some are ``starting``."""
+        loads = [self._queues.setdefault(name, _Stream()).load(now, found) for name, found in queues.items()]
+        load = PoolLoad(tuple(loads), workers, starting, self._lanes)
+        wish = wish_for(load, aims, self._needs.highest(now))
+        self._needs.note(now, wish.need)
+        return wish
+
+
+class RecentNeeds:
+    """What was needed in the last ``seconds``."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._since = self._last = -inf
+        #: times with their needs, each of which is higher than all later ones
+        self._peaks = deque[tuple[float, float]]()
+
+    def note(self, now: float, need: float) -> None:
+        """So many workers are needed at ``now``."""
+        if now > self._last + _LONGEST_GAP:
+            self._since = now
+            self._peaks.clear()
+        while self._peaks and self._peaks[-1][1] <= need:
+            self._peaks.pop()
+        self._peaks.append((now, need))
+        self._last = now
+
+    def highest(self, now: float) -> float:
+        """The highest of these needs; infinity while they do not go back as far as that."""
+        while self._peaks and self._peaks[0][0] < now - self._seconds:
+            self._peaks.popleft()
+        if now - self._since < self._seconds or now > self._last + _LONGEST_GAP:
+            return inf
+        return self._peaks[0][1] if self._peaks else 0.0
+
+
+class _Stream:
+    """One queue over time: arrivals in two averages, and a mean run time."""
+
+    def __init__(self) -> None:
+        self._at = 0.0
+        self._before: QueueTotals | None = None
+        self._slow = self._quick = 0.0
+        #: how much of the two averages rests on what was seen, rather than on nothing
+        self._slow_weight = self._quick_weight = 0.0
+        self._run_time: float | None = None
+
+    def load(self, now: float, found: QueueTotals) -> QueueLoad:
+        """The queue's load, from these totals and those before."""
+        before, passed = self._before, now - self._at
+        if before is None:
+            self._run_time = found.run / found.ended if found.ended > 0 else None
+        if before is not None and passed > 0.0:
+            self._note(found, before, passed)
+        if before is None or passed > 0.0:
+            self._before, self._at = found, now
+        return QueueLoad(found.ready, found.running, found.oldest, self._arrivals(), self._run_time)
+
+    def _note(self, found: QueueTotals, before: QueueTotals, passed: float) -> None:
+        ended = max(found.ended - before.ended, 0)
+        # What others take from the queue counts as never come: they keep up with their share, and we with ours.
+        came = found.ready + found.reserved - before.ready - before.reserved + ended
+        for_slow, for_quick = exp(-passed / _SLOW), exp(-passed / _QUICK)
+        self._slow = for_slow * self._slow + (1 - for_slow) * came / passed
+        self._quick = for_quick * self._quick + (1 - for_quick) * came / passed
+        self._slow_weight = for_slow * self._slow_weight + 1 - for_slow
+        self._quick_weight = for_quick * self._quick_weight + 1 - for_quick
+        if ended:
+            mean, weight = max(found.run - before.run, 0.0) / ended, 1 - exp(-ended / _JOBS)
+            self._run_time = mean if self._run_time is None else self._run_time + weight * (mean - self._run_time)
+
+    def _arrivals(self) -> float:
+        """Jobs a second: the slow average, or the quick one if that is clearly above what chance would make of it."""
+        if not self._slow_weight:
+            return 0.0
+        slow, quick = max(self._slow / self._slow_weight, 0.0), self._quick / self._quick_weight
+        chance = _CERTAIN * sqrt(max(slow, 1 / _QUICK) / (2 * _QUICK))
+        return quick if quick > slow + chance else slow

@@ -1,0 +1,138 @@
+"""How many workers a pool should have: a function of what waits, what comes and how long it takes.
+
+Enough to keep up with what comes, and enough more to work off in time what waits. More at once, fewer late: what was
+needed a while ago is soon needed again, and a change of direction costs processes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, isfinite
+
+#: the share of its time that a worker is to be busy: at all of it, what waits would never become less
+_BUSY = 0.8
+#: how far below the present number the need must be before there are fewer workers
+_MARGIN = 1.15
+#: in one step, the number of workers may double, or grow by so many
+_STEP = 4
+#: of the present number, what is added when jobs wait for too long although the means say that it is enough
+_PART = 4
+#: of the present number, the part by which it shrinks at least: else a pool that falls idle has one fewer each second
+_WORTH = 8
+#: of a result just above a whole number
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLoad:
+    """One queue. Times in seconds; ``run_time``: of its jobs on average, ``None`` = none has ended yet."""
+
+    waiting: int = 0
+    running: int = 0
+    #: for how long the next job has been ready
+    oldest: float = 0.0
+    #: jobs a second
+    arrivals: float = 0.0
+    run_time: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLoad:
+    """A pool at one moment. ``lanes``: jobs that a worker runs at once."""
+
+    queues: tuple[QueueLoad, ...]
+    #: workers that it is to have, and those of them that are not ready yet
+    workers: int
+    starting: int = 0
+    lanes: int = 1
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that wait, in all queues."""
+        return sum(queue.waiting for queue in self.queues)
+
+    @property
+    def running(self) -> int:
+        """Jobs that run."""
+        return sum(queue.running for queue in self.queues)
+
+
+@dataclass(frozen=True, slots=True)
+class Aims:
+    """What an operator wants: the bounds, and in how many seconds what waits is to be worked off."""
+
+    fewest: int
+    most: int
+    target_wait: float
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """So many ``workers``, and why in a few words. ``need``: how many would be busy enough, unrounded."""
+
+    workers: int
+    why: str
+    need: float
+
+
+def wish_for(load: PoolLoad, aims: Aims, recent: float) -> Wish:
+    """The wish. ``recent``: the highest need of late, infinity while not known: then there are no fewer workers.
+
+    It never leaves the bounds, and is never less if more jobs wait, or have waited for longer.
+    """
+    keeps_up, need, why = _need(load, aims)
+    waited = max((queue.oldest for queue in load.queues if queue.waiting), default=0.0)
+    wanted = ceil(need - _ROUNDING)
+    if waited > aims.target_wait and not load.starting:
+        wanted, why = max(wanted, load.workers + max(1, load.workers // _PART)), f"a job has waited for {waited:.0f} s"
+    # Each of more workers than there are jobs would be idle.
+    jobs = (load.running + load.waiting) / load.lanes
+    wanted = min(wanted, ceil(max(keeps_up, jobs) - _ROUNDING))
+    wanted = min(wanted, max(2 * load.workers, load.workers + _STEP))
+    if wanted < load.workers:
+        wanted = _fewer(load.workers, max(wanted, need * _MARGIN, recent * _MARGIN))
+        why = "fewer are enough" if wanted < load.workers else "fewer may not be enough"
+    elif wanted == load.workers:
+        why = "enough"
+    return _within(Wish(wanted, why, need), aims)
+
+
+def _fewer(workers: int, enough: float) -> int:
+    """How many of the workers stay where ``enough`` of them are; all, before that is worth a change."""
+    kept = ceil(enough - _ROUNDING) if isfinite(enough) else workers
+    return kept if workers - kept >= max(1, workers // _WORTH) else workers
+
+
+def _within(wish: Wish, aims: Aims) -> Wish:
+    if wish.workers > aims.most:
+        return Wish(aims.most, f"{wish.why}; max_workers", wish.need)
+    return wish if wish.workers >= aims.fewest else Wish(aims.fewest, f"{wish.why}; min_workers", wish.need)
+
+
+def _need(load: PoolLoad, aims: Aims) -> tuple[float, float, str]:
+    """The workers that keep up with what comes; those that also work off what waits; and which of these weigh more."""
+    short = [queue for queue in load.queues if queue.run_time is not None and queue.run_time < aims.target_wait]
+    comes = sum(queue.arrivals * (queue.run_time or 0.0) for queue in short)
+    waits = sum(min(queue.waiting, queue.waiting * (queue.run_time or 0.0) / aims.target_wait) for queue in short)
+    # How many long jobs come is noise: each that waits needs a worker of its own. Of jobs that nobody has seen end yet,
+    # as many at once as there are workers.
+    seen = max(load.workers, 1) * load.lanes
+    for queue in load.queues:
+        if queue.run_time is None:
+            waits += queue.running + min(queue.waiting, seen)
+        elif queue not in short:
+            waits += queue.running + queue.waiting
+    # A little that waits is worked off in the time that is to be free, or chance would change the number all the time.
+    relaxed, urgent = comes / _BUSY, comes + waits
+    why = _jobs(load) if urgent > relaxed else f"{_rate(short)} jobs a second come"
+    return relaxed / load.lanes, max(relaxed, urgent) / load.lanes, why
+
+
+def _jobs(load: PoolLoad) -> str:
+    number, verb = (load.waiting, "wait") if load.waiting else (load.running, "run")
+    return f"1 job {verb}s" if number == 1 else f"{number} jobs {verb}"
+
+
+def _rate(queues: list[QueueLoad]) -> str:
+    rate = sum(queue.arrivals for queue in queues)
+    return f"{rate:.0f}" if rate >= 10 else f"{rate:.1f}"

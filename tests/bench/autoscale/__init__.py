@@ -1,0 +1,1 @@
+"""How a pool scales by itself, simulated beside Horizon's way: ``scripts/bench --autoscale``."""

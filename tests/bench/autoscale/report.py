@@ -1,0 +1,57 @@
+"""The simulations, and the table in docs/autoscaling.md."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tests.bench.autoscale.loads import LOADS, WHOLE, Load
+from tests.bench.autoscale.supervisors import Horizon, Ours
+from tests.bench.autoscale.world import Supervisor, World
+
+FEWEST, MOST = 1, 50
+SEEDS = (1, 2, 3)
+MARKER = "<!-- Written by scripts/bench --autoscale from here on. -->"
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of one load: waits in seconds, seconds of all workers together, and changes of direction; medians."""
+
+    half: float
+    late: float
+    worker_seconds: float
+    turns: float
+
+
+def figures(load: Load, made: Callable[[int, int], Supervisor], seeds: Sequence[int] = SEEDS) -> Figures:
+    """Of one way to scale, over some seeds."""
+    found = [_once(load, made(FEWEST, MOST), seed) for seed in seeds]
+    columns = zip(*((one.half, one.late, one.worker_seconds, one.turns) for one in found), strict=True)
+    return Figures(*map(statistics.median, columns))
+
+
+def _once(load: Load, supervisor: Supervisor, seed: int) -> Figures:
+    arrivals = load.made(random.Random(seed))
+    outcome = World(arrivals, supervisor, begins_with=FEWEST, boot=load.boot).run(WHOLE)
+    waits = [outcome.wait(share, load.since, load.until) for share in (0.5, 0.95)]
+    return Figures(*waits, outcome.worker_seconds, outcome.turns)
+
+
+def table(seeds: Sequence[int] = SEEDS) -> list[str]:
+    """In Markdown."""
+    columns = ["p50, s", "p95, s", "workers, s", "changes"]
+    head = " | ".join(["load", *columns, *(f"Horizon: {column}" for column in columns)])
+    return [f"| {head} |", "| --- |" + " ---: |" * 8, *_rows(seeds)]
+
+
+def _rows(seeds: Sequence[int]) -> Iterator[str]:
+    for load in LOADS:
+        cells = [cell for made in (Ours, Horizon) for cell in _cells(figures(load, made, seeds))]
+        yield f"| {load.words} | {' | '.join(cells)} |"
+
+
+def _cells(found: Figures) -> list[str]:
+    return [f"{found.half:.1f}", f"{found.late:.1f}", f"{found.worker_seconds:,.0f}", f"{found.turns:.0f}"]

@@ -1,0 +1,100 @@
+"""The steward's chore that wishes for workers: what it makes of the board and the meters, and when it says nothing."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from queuepool.board.board import Board, Role, State
+from queuepool.board.counts import QueueFacts
+from queuepool.board.meters import MeterMemory
+from queuepool.config.settings import PoolSettings
+from queuepool.events import PoolScaled
+from queuepool.events.listeners import Listeners
+from queuepool.steward.measure import PoolMeters
+from queuepool.steward.scale import WishForWorkers
+from tests.support.boards import busy, process
+
+SETTINGS = PoolSettings(workers=2, max_workers=8, queues=("high", "low"))
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Board:
+    """Of a pool with two workers, the first of which runs a job of the queue ``high``."""
+    board = Board.create(tmp_path / "board.1-1", 8)
+    board.meters = MeterMemory.new(8, 2)
+    board.header.facts = board.header.facts._replace(state=State.RUNNING, target=2)
+    board.header.fewest, board.header.most = 2, 8
+    for number in (1, 2):
+        slot = process(board, number, Role.WORKER, number, State.IDLE)
+        if number == 1:
+            busy(slot, "do", queue="high")
+    return board
+
+
+def measured(board: Board, ready: int, *, queue: int = 0, ago: float = 0.0) -> None:
+    assert board.meters
+    PoolMeters(board.meters, SETTINGS.queues).note(queue, QueueFacts(ready=ready, measured_at=time.time() - ago))
+
+
+def wish(board: Board) -> tuple[int, str]:
+    WishForWorkers(SETTINGS, board, Listeners()).run(1000.0)
+    return board.header.wish, board.header.wish_why
+
+
+def test_nothing_is_wished_for_before_the_queues_are_measured_or_when_that_was_long_ago(board):
+    assert (0, "") == wish(board)
+    measured(board, 9, ago=60.0)
+
+    assert (0, "", 0.0) == (*wish(board), board.header.wish_at)
+
+
+def test_jobs_that_wait_call_for_workers(board):
+    measured(board, 9)
+
+    # One is busy, and of a kind that nobody has seen end, two may try the others.
+    assert ((3, "9 jobs wait"), 1000.0) == (wish(board), board.header.wish_at)
+
+
+def test_a_paused_queue_calls_for_none(board):
+    measured(board, 9)
+    board.header.paused = "high"
+
+    assert (2, "fewer may not be enough") == wish(board)
+
+
+@pytest.mark.parametrize("how", ["signal", "maintenance", "listener"])
+def test_a_pool_that_is_paused_stays_as_it_is(board, how):
+    measured(board, 9)
+    if how == "signal":
+        board.header.state = State.PAUSED
+    elif how == "maintenance":
+        board.header.down = 1
+    else:
+        board.slots[1].state = board.slots[2].state = State.PAUSED
+
+    assert (2, "paused") == wish(board)
+
+
+def test_listeners_are_told_of_each_change_once(board):
+    told, listeners = [], Listeners()
+    listeners.add(PoolScaled, told.append)
+    chore = WishForWorkers(SETTINGS, board, listeners)
+    measured(board, 9)
+    chore.run(1000.0)
+    for target in (3, 3, 5):
+        board.header.target = target
+        chore.run(1001.0)
+
+    assert [(2, 3), (3, 5)] == [(one.before, one.after) for one in told]
+    assert "9 jobs wait" == told[0].why
+
+
+def test_nonsense_on_the_board_leads_to_some_wish(board):
+    measured(board, 9)
+    header = board.header
+    header.fewest, header.most, header.target, board.slots[1].state = -7, 2**60, -1, 99
+
+    assert 1 <= wish(board)[0]
