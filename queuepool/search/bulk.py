@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,8 +21,8 @@ from queuepool.stores.factory import Stores
 from queuepool.stores.records import FailedJob, Retrying, Returned
 from queuepool.unix.signals import interrupts_held_back
 
-#: jobs of one batch
-BATCH = 500
+#: jobs of one batch, and seconds after which a smaller one is carried out: in Redis jobs move on in their list
+BATCH, _LONGEST = 500, 1.0
 #: what is done with a batch: the result for each job
 Act = Callable[[Sequence[FoundJob]], Sequence[Returned]]
 
@@ -58,9 +59,15 @@ class Bulk:
 
     def run(self, pages: Iterable[Sequence[FoundJob]], act: Act) -> None:
         """Act on all of them. Raises ``StoreError``, and ``KeyboardInterrupt`` between two batches."""
+        found, since = list[FoundJob](), 0.0
         for page in pages:
-            for first in range(0, len(page), BATCH):
-                self._batch(page[first : first + BATCH], act)
+            since = since if found else time.monotonic()
+            found += page
+            while len(found) >= BATCH or (found and time.monotonic() - since > _LONGEST):
+                self._batch(found[:BATCH], act)
+                del found[:BATCH]
+        if found:
+            self._batch(found, act)
 
     def _batch(self, jobs: Sequence[FoundJob], act: Act) -> None:
         with interrupts_held_back():

@@ -108,7 +108,7 @@ class QueueLook:
                 known = dict(islice(known.items(), _REMEMBERED, None))
 
     def taken(self, jobs: Iterable[ShelfJob]) -> None:
-        """These of the last page are gone: the caller has taken them out."""
+        """These are gone: the caller has taken them out."""
         self._walk.taken(list(jobs))
 
     def cursor_after(self, job: FoundJob) -> str:

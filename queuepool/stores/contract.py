@@ -175,7 +175,7 @@ class QueueWalk(Protocol):
         """Read these, the last ones of the last page, again."""
 
     def taken(self, jobs: Sequence[ShelfJob]) -> None:
-        """These of the last page are gone: the caller has taken them out."""
+        """These, which it has read, are gone: the caller has taken them out."""
 
     def cursor(self) -> str:
         """Where it stands, for ``QueueStore.walk``."""

@@ -6,7 +6,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -40,7 +40,7 @@ _CLOCK_LASTS = 10.0
 #: the most that one step of a clear reads: jobs, and bytes (a page more), so that no other client waits for long
 _CLEARED, _CLEARED_BYTES = 1000, 1_000_000
 #: jobs that one step takes out of the middle of a queue: the deeper they lie, the longer it takes
-_TAKEN = 100
+_TAKEN = 50
 #: the numbers of the keys in ``drop_held.lua`` and ``move.lua``
 _NUMBERS: Mapping[Shelf, int] = {"ready": 1, "delayed": 2, "reserved": 3}
 #: most bytes read of the next job's payload when measuring, as the steward does so again and again
@@ -268,8 +268,7 @@ class RedisQueue:
             args = [min(_CLEARED, most - dropped), _CLEARED_BYTES, *finder.marks]
             there, free, *held = self.client.script_in_time("clear", names, args)
             most = there if not dropped else most
-            jobs = list(zip(held[::2], held[1::2], strict=True))
-            dropped += int(free) + sum(self._drop(names, jobs, [0, _CLEARED], finder))
+            dropped += int(free) + sum(self._drop(names, _in_their_places(held), finder))
             if dropped >= most or not (free or held):
                 return dropped
 
@@ -278,31 +277,26 @@ class RedisQueue:
 
     def drop(self, queue: str, jobs: Sequence[ShelfJob], finder: Finder = NO_LOCKS) -> list[bool]:
         names = [key(queue) for key in (self.keys.ready, self.keys.delayed, self.keys.reserved, self.keys.notify)]
-        answers = list[int]()
-        for part in _parts(jobs):
-            these = [(_NUMBERS[job.shelf], job.payload) for job in part]
-            answers += self._drop(names, these, _places(part), finder)
-        return [answer == 1 for answer in answers]
+        these = [(_NUMBERS[job.shelf], job.payload, job.place) for job in jobs]
+        return [answer == 1 for part in _parts(these) for answer in self._drop(names, part, finder)]
 
     def move(self, queue: str, jobs: Sequence[MovedJob], target: str) -> list[bool]:
         makers = (self.keys.ready, self.keys.delayed, self.keys.notify)
         names = [key(name) for name in (queue, target) for key in makers]
         answers = list[int]()
         for part in _parts(jobs):
-            words = [word for one in part for word in (_NUMBERS[one.job.shelf], one.job.payload, one.payload)]
-            args = [*_places([one.job for one in part]), self.keys.channel(target), *words]
+            words = [(_NUMBERS[job.shelf], job.payload, job.place, there) for job, there in part]
+            args = [self.keys.channel(target), *chain.from_iterable(words)]
             answers += self.client.script_in_time("move", names, args)
         return [answer == 1 for answer in answers]
 
-    def _drop(
-        self, names: Sequence[str], jobs: Sequence[tuple[int, bytes]], places: Sequence[int], finder: Finder
-    ) -> list[int]:
-        """Drop these jobs together with their locks; each is the number of its key and its bytes."""
-        locks, args = list[str](), list[Any](places)
-        for number, job in jobs:
+    def _drop(self, names: Sequence[str], jobs: Sequence[tuple[int, bytes, int]], finder: Finder) -> list[int]:
+        """Drop these jobs together with their locks; each is the number of its key, its bytes and its place."""
+        locks, args = list[str](), list[Any]()
+        for number, job, place in jobs:
             unlocks = self.locks_of.here(finder.locks_of(job)) if finder.may_hold(job) else ()
             locks += [self.keys.lock(lock.name) for lock in unlocks]
-            args += [number, job, len(unlocks), *(lock.owner for lock in unlocks)]
+            args += [number, job, place, len(unlocks), *(lock.owner for lock in unlocks)]
         return list(self.client.script_in_time("drop_held", [*names, *locks], args)) if jobs else []
 
     def now(self) -> float:
@@ -339,7 +333,7 @@ def _parts(jobs: Sequence[T]) -> Iterator[Sequence[T]]:
     return (jobs[first : first + _TAKEN] for first in range(0, len(jobs), _TAKEN))
 
 
-def _places(jobs: Sequence[ShelfJob]) -> list[int]:
-    """Where the first of the ready jobs was when it was read, and within how many places all of them were."""
-    places = [job.place for job in jobs if job.shelf == "ready"] or [0]
-    return [min(places), max(places) - min(places) + 1]
+def _in_their_places(held: Sequence[Any]) -> list[tuple[int, bytes, int]]:
+    """What ``clear.lua`` has left; the ready ones now lie at the head."""
+    jobs = list(zip(held[::2], held[1::2], strict=True))
+    return [(number, job, place - sum(one != 1 for one, _ in jobs)) for place, (number, job) in enumerate(jobs)]

@@ -120,9 +120,9 @@ class _ListReader:
 
     def taken(self, jobs: Iterable[ShelfJob]) -> None:
         for job in jobs:
+            self._index -= job.shelf == "ready"  # all that were read are before it
             if job.payload in self._tail:
                 self._tail.remove(job.payload)
-                self._index -= 1
 
     def state(self) -> list[Any]:
         return [self._index, self._left or 0, self._marks()]

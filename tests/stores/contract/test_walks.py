@@ -141,6 +141,20 @@ def test_jobs_are_dropped_unless_a_worker_has_them_meanwhile(store):
     assert [*map(str, range(10, 40, 2))] == left[-15:]
 
 
+def test_none_is_skipped_where_all_that_was_read_is_dropped_some_pages_later(store):
+    numbered(store, 0, 60)
+    walk, read, waiting = store.walk("default", ("ready",)), list[str](), list[ShelfJob]()
+    while page := walk.page(7):
+        read += ids(page)
+        waiting += page
+        if len(waiting) > 12:
+            assert all(store.drop("default", waiting))
+            walk.taken(waiting)
+            waiting = []
+
+    assert [*map(str, range(60))] == read
+
+
 def test_equal_payloads_are_dropped_as_often_as_it_is_said(store):
     store.push("default", new_jobs(*[payload("same")] * 5))
     page = store.walk("default", ("ready",)).page(5)

@@ -1,43 +1,45 @@
 -- Take jobs out of the middle of a list: each is replaced by a mark, then all marks are removed with one LREM. One LREM
 -- for each job would compare it with every job before it.
--- `jobs`: their bytes; `about`: where the first of them was when it was read, `span`: within how many places all were.
--- Others have taken from the head meanwhile, or put back there: look there first, then further towards the head, then
--- towards the tail.
--- Returns how many of each were taken.
+-- `places`: where each was when it was read. Others have taken from the head meanwhile, or given back to it, so all places
+-- have moved alike. A job that is not where it should be is looked for nearby, first towards the head.
+-- Returns for each whether it was taken.
 local MARK = '\0queuepool:taken'
-local PICK_PAGE, TOWARDS_HEAD, TOWARDS_TAIL = 50, 10000, 500
+local PICK_PAGE, TOWARDS_HEAD, TOWARDS_TAIL, MOST_LOOKS = 50, 10000, 1000, 20000
 
-local function pick(list, jobs, about, span)
-  local wanted, taken, left = {}, {}, #jobs
-  for _, job in ipairs(jobs) do wanted[job] = (wanted[job] or 0) + 1 end
+local function pick(list, jobs, places)
+  local taken, marks, shift, looks = {}, 0, 0, 0
 
-  local function mark(first, last)
-    while left > 0 and first <= last do
-      for i, job in ipairs(redis.call('lrange', list, first, math.min(first + PICK_PAGE - 1, last))) do
-        if (wanted[job] or 0) > 0 then
-          redis.call('lset', list, first + i - 1, MARK)
-          wanted[job], taken[job], left = wanted[job] - 1, (taken[job] or 0) + 1, left - 1
-        end
-      end
-      first = first + PICK_PAGE
+  local function place_in(job, first, last)
+    looks = looks + last - first + 1
+    for i, other in ipairs(redis.call('lrange', list, first, last)) do
+      if other == job then return first + i - 1 end
     end
   end
 
-  mark(about, about + span - 1)
-  local nearest = about
-  while left > 0 and nearest > 0 and nearest > about - TOWARDS_HEAD do
-    mark(math.max(nearest - PICK_PAGE, 0), nearest - 1)
-    nearest = nearest - PICK_PAGE
+  local function near(job, at)
+    local place, first = nil, at
+    while not place and first > 0 and first > at - TOWARDS_HEAD and looks < MOST_LOOKS do
+      place = place_in(job, math.max(first - PICK_PAGE, 0), first - 1)
+      first = first - PICK_PAGE
+    end
+    first = math.max(at, 0)
+    while not place and first < at + TOWARDS_TAIL and looks < MOST_LOOKS do
+      place = place_in(job, first, first + PICK_PAGE - 1)
+      first = first + PICK_PAGE
+    end
+    return place
   end
-  mark(about + span, about + span + TOWARDS_TAIL)
-  local marks, is_behind = #jobs - left, about > redis.call('llen', list) / 2
+
+  for n, job in ipairs(jobs) do
+    local at = places[n] + shift
+    if at < 0 or redis.call('lindex', list, at) ~= job then at = near(job, at) end
+    taken[n] = at ~= nil
+    if at then
+      redis.call('lset', list, at, MARK)
+      shift, marks = at - places[n], marks + 1
+    end
+  end
+  local is_behind = #jobs > 0 and places[1] > redis.call('llen', list) / 2
   if marks > 0 then redis.call('lrem', list, is_behind and -marks or marks, MARK) end
   return taken
-end
-
--- Whether this job is one of those that were taken; each counts once.
-local function is_taken(taken, job)
-  if (taken[job] or 0) == 0 then return false end
-  taken[job] = taken[job] - 1
-  return true
 end
