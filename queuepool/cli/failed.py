@@ -28,6 +28,7 @@ from queuepool.search.bulk import Act, OfFailedJobs
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob
 from queuepool.search.look import Look
+from queuepool.search.pace import StorePace
 from queuepool.stores.records import FailedJob, RecordKey, Returned
 from queuepool.unix.exit_codes import FAILED
 
@@ -218,8 +219,8 @@ class _Many:
 
     def _in(self, scope: Scope, began: float, act_of: Callable[[OfFailedJobs], Act], done: str) -> int:
         look = Look(scope.queue.stores, self._wanted)
-        act = act_of(OfFailedJobs(scope.queue.stores, scope.locks))
-        return carry_out(look.pace, [(scope.pages(look, began), act)], done, f" on connection {scope.name}")
+        act = act_of(OfFailedJobs(scope.queue.stores, scope.locks, look.pace))
+        return carry_out([(scope.pages(look, began), act)], done, f" on connection {scope.name}")
 
 
 def _is_declined(verb: str, scopes: Sequence[Scope], otherwise: str, hours: int = 0) -> bool:
@@ -270,13 +271,14 @@ def _forget_some(scopes: Sequence[Scope], wanted: dict[str, None], force: bool) 
 
 def _retry_some(scopes: Sequence[Scope], ids: Sequence[str], target: str | None) -> int:
     wanted = dict.fromkeys(ids)
-    found = [_retry(scope, record, target) for scope, record in _several(scopes, wanted)]
+    pace = StorePace()
+    found = [_retry(scope, record, target, pace) for scope, record in _several(scopes, wanted)]
     output.say(f"{output.counted(sum(found), 'job')} put back")
     return 0 if sum(found) == len(wanted) else FAILED
 
 
-def _retry(scope: Scope, record: FailedJob, target: str | None) -> bool:
-    match OfFailedJobs(scope.queue.stores, scope.locks).put_back([record], target)[0]:
+def _retry(scope: Scope, record: FailedJob, target: str | None, pace: StorePace) -> bool:
+    match OfFailedJobs(scope.queue.stores, scope.locks, pace).put_back([record], target)[0]:
         case Returned.DONE:
             return True
         case Returned.HELD:

@@ -20,7 +20,6 @@ from queuepool.search.bulk import Act, Bulk, Done
 from queuepool.search.filters import Condition, Filter, checked_path, moment, short
 from queuepool.search.found import FoundJob
 from queuepool.search.look import Look
-from queuepool.search.pace import StorePace
 from queuepool.stores.records import Returned
 from queuepool.unix.exit_codes import FAILED, OK
 
@@ -157,12 +156,12 @@ def refusal(verb: str, jobs: str) -> str:
 Errand = tuple[Iterable[Sequence[FoundJob]], Act]
 
 
-def carry_out(pace: StorePace, errands: Iterable[Errand], done: str, place: str) -> int:
+def carry_out(errands: Iterable[Errand], done: str, place: str) -> int:
     """Do it, and report with how many jobs it was done, also if it is interrupted.
 
     ``done``: as in "put back". Returns the exit code. Raises what ended it early.
     """
-    bulk = Bulk(pace, lambda so_far: output.progress(f"{counted(so_far.count, 'job')} {done}"))
+    bulk = Bulk(lambda so_far: output.progress(f"{counted(so_far.count, 'job')} {done}"))
     try:
         for pages, act in errands:
             bulk.run(pages, act)

@@ -115,14 +115,14 @@ class Step(NamedTuple):
 def _waiting(look: Look, queue: str, shelves: Sequence[Shelf], act_of: Callable[[OfWaitingJobs], Act]) -> Step:
     def errand() -> Errand:
         found = look.waiting(queue, shelves)
-        return found.pages(), act_of(OfWaitingJobs(look.stores, HeldLocks(look.stores.settings), queue, found))
+        return found.pages(), act_of(OfWaitingJobs(look, HeldLocks(look.stores.settings), queue, found))
 
     return Step(lambda: look.waiting(queue, shelves).pages(), errand)
 
 
 def _failed(look: Look, scope: Scope, target: str) -> Step:
     began = scope.store.now()
-    act = partial(OfFailedJobs(scope.queue.stores, scope.locks).retry_on, target)
+    act = partial(OfFailedJobs(scope.queue.stores, scope.locks, look.pace).retry_on, target)
     return Step(lambda: scope.pages(look, began), lambda: (scope.pages(look, began), act))
 
 
@@ -134,7 +134,7 @@ def _all_of(verb: str, done: str, place: str, look: Look, steps: Sequence[Step],
         if question.is_declined():
             return FAILED
         note_closed(look)
-    return carry_out(look.pace, (step.errand() for step in steps), done, place)
+    return carry_out((step.errand() for step in steps), done, place)
 
 
 def _common(where: Where, queue: str, target: str) -> ConnectionSettings:

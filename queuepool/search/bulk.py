@@ -6,13 +6,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from queuepool.payload.ending import Lock
 from queuepool.payload.signing import signer_of
 from queuepool.payload.uncounted import wanted_again
 from queuepool.search.found import FoundJob
-from queuepool.search.look import QueueLook
+from queuepool.search.look import Look, QueueLook
 from queuepool.search.pace import StorePace
 from queuepool.settlement.held_locks import HeldLocks
 from queuepool.settlement.states import retried
@@ -52,8 +51,7 @@ class Bulk:
     A store that goes away leaves the batch under way unknown: each of its jobs is in one place all the same.
     """
 
-    def __init__(self, pace: StorePace, tell: Callable[[Done], object]) -> None:
-        self._pace = pace
+    def __init__(self, tell: Callable[[Done], object]) -> None:
         self._tell = tell
         self.done = Done()
 
@@ -71,16 +69,17 @@ class Bulk:
 
     def _batch(self, jobs: Sequence[FoundJob], act: Act) -> None:
         with interrupts_held_back():
-            self.done.add(jobs, self._pace(partial(act, jobs)))
+            self.done.add(jobs, act(jobs))
         self._tell(self.done)
 
 
 class OfFailedJobs:
-    """What can be done with failed jobs."""
+    """What can be done with failed jobs; ``pace`` is asked before each request of a batch."""
 
-    def __init__(self, stores: Stores, locks: HeldLocks) -> None:
+    def __init__(self, stores: Stores, locks: HeldLocks, pace: StorePace) -> None:
         self._stores = stores
         self._locks = locks
+        self._pace = pace
         self._signer = signer_of(stores.settings.signing, stores.settings.signing_keys)
 
     def retry(self, jobs: Sequence[FoundJob]) -> list[Returned]:
@@ -93,21 +92,26 @@ class OfFailedJobs:
 
     def forget(self, jobs: Sequence[FoundJob]) -> list[Returned]:
         """Drop them, with the unique locks that they still hold."""
-        dropped = self._stores.failed.drop([_record(job).key for job in jobs], self._locks.set_aside)
+        keys = [_record(job).key for job in jobs]
+        dropped = self._pace(lambda: self._stores.failed.drop(keys, self._locks.set_aside))
         return [Returned.DONE] * dropped + [Returned.GONE] * (len(jobs) - dropped)
 
     def put_back(self, records: Sequence[FailedJob], queue: str | None = None) -> list[Returned]:
         """As ``retry``, or on this queue: those that may have a unique lock one by one, the others in few steps."""
         states = retried(records, self._stores.values.tracked, queue)
-        again = [replace(one, payload=wanted_again(self._payload_on(queue, one))) for one in records]
+        again = [self._again(one, queue) for one in records]
         jobs = [Retrying(record, state) for record, state in zip(again, states, strict=True)]
         free = [number for number, record in enumerate(again) if not self._may_be_locked(record)]
-        results = self._stores.failed.retry_all([jobs[number] for number in free], queue)
+        results = self._pace(lambda: self._stores.failed.retry_all([jobs[number] for number in free], queue))
         answers = dict(zip(free, results, strict=True))
         return [
             answers[number] if number in answers else self._under_its_lock(job, queue)
             for number, job in enumerate(jobs)
         ]
+
+    def _again(self, record: FailedJob, queue: str | None) -> FailedJob:
+        payload = wanted_again(self._payload_on(queue, record))
+        return record if payload is record.payload else replace(record, payload=payload)
 
     def _payload_on(self, queue: str | None, record: FailedJob) -> str:
         if queue is None or self._signer is None:
@@ -121,35 +125,37 @@ class OfFailedJobs:
         def back(lock: Lock | None) -> Returned:
             return self._stores.failed.retry(job.failed, queue, job.state, lock)
 
-        return self._locks.put_back(self._stores, job.failed.payload.encode(), back, ended=True)
+        return self._pace(lambda: self._locks.put_back(self._stores, job.failed.payload.encode(), back, ended=True))
 
 
 class OfWaitingJobs:
-    """What can be done with the ready and delayed jobs of one queue; ``look`` has found them."""
+    """What can be done with the ready and delayed jobs of one queue, which ``found`` has found."""
 
-    def __init__(self, stores: Stores, locks: HeldLocks, queue: str, look: QueueLook) -> None:
-        self._stores = stores
+    def __init__(self, look: Look, locks: HeldLocks, queue: str, found: QueueLook) -> None:
+        stores = self._stores = look.stores
+        self._pace = look.pace
         self._locks = locks
         self._queue = queue
-        self._look = look
+        self._found = found
         self._signer = signer_of(stores.settings.signing, stores.settings.signing_keys)
 
     def drop(self, jobs: Sequence[FoundJob]) -> list[Returned]:
         """Drop them, with their unique locks."""
         these = [*map(_shelf_job, jobs)]
-        return self._taken(these, self._stores.queue.drop(self._queue, these, self._locks.waiting))
+        return self._taken(these, lambda: self._stores.queue.drop(self._queue, these, self._locks.waiting))
 
     def move_to(self, target: str, jobs: Sequence[FoundJob]) -> list[Returned]:
         """Move them to another queue of the connection, where they keep their locks, attempts and due times."""
         these = [*map(_shelf_job, jobs)]
         moved = [MovedJob(job, self._payload_on(target, job.payload)) for job in these]
-        return self._taken(these, self._stores.queue.move(self._queue, moved, target))
+        return self._taken(these, lambda: self._stores.queue.move(self._queue, moved, target))
 
     def _payload_on(self, queue: str, payload: bytes) -> bytes:
         return self._signer.moved(payload, self._queue, queue) if self._signer else payload
 
-    def _taken(self, jobs: Sequence[ShelfJob], answers: Sequence[bool]) -> list[Returned]:
-        self._look.taken(job for job, is_gone in zip(jobs, answers, strict=True) if is_gone)
+    def _taken(self, jobs: Sequence[ShelfJob], take: Callable[[], Sequence[bool]]) -> list[Returned]:
+        answers = self._pace(take)
+        self._found.taken(job for job, is_gone in zip(jobs, answers, strict=True) if is_gone)
         return [Returned(int(answer)) for answer in answers]
 
 
