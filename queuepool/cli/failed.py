@@ -91,7 +91,10 @@ def retry(where: Where, ids: Sequence[str], queue: str | None, wanted: Filter, t
         many = _Many(scopes, wanted)
         if not force and many.is_declined("Put back", "nothing was put back"):
             return FAILED
-        return many.carry_out(lambda acts: partial(acts.retry_on, target) if target else acts.retry, "put back")
+        code = many.carry_out(lambda acts: partial(acts.retry_on, target) if target else acts.retry, "put back")
+    if target and (note := where.note_on(target)):
+        output.complain(note)
+    return code
 
 
 @click.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -137,6 +138,8 @@ def plain(value: Any, depth: int = 0) -> Any:
         value = value.properties
     if isinstance(value, PhpEnum):
         return value.case
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no word for it
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, (list, tuple, Mapping)) and depth > _DEEPEST:

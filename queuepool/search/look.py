@@ -84,6 +84,7 @@ class QueueLook:
     def __init__(self, look: Look, queue: str, shelves: Collection[Shelf], cursor: str) -> None:
         self._look = look
         self._queue = queue
+        self._shelves = shelves
         self._walk = look.stores.queue.walk(queue, shelves, cursor)
         self._page: list[ShelfJob] = []
 
@@ -93,7 +94,8 @@ class QueueLook:
         while page := self._next(size.jobs):
             self._page = page
             size.fit(len(job.payload) for job in page)
-            jobs = (FoundJob.waiting(job, self._queue, self._look.commands) for job in page)
+            wanted = (job for job in page if job.shelf in self._shelves)
+            jobs = (FoundJob.waiting(job, self._queue, self._look.commands) for job in wanted)
             yield list(self._look.fitting(jobs))
 
     def jobs(self) -> Iterator[FoundJob]:

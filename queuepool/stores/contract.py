@@ -332,7 +332,10 @@ class QueueStore(PushStore, Protocol):
         """
 
     def walk(self, queue: str, shelves: Collection[Shelf], cursor: str = "") -> QueueWalk:
-        """Read the jobs on these shelves in pages; ``cursor``: from there on. Raises ``ValueError`` for a wrong one."""
+        """Read at least the jobs on these shelves in pages; ``cursor``: from there on.
+
+        A database returns all jobs of the queue. Raises ``ValueError`` for a wrong cursor.
+        """
 
     def drop(self, queue: str, jobs: Sequence[ShelfJob], finder: Finder = NO_LOCKS) -> list[bool]:
         """Drop these ready and delayed jobs, each with the unique locks that ``finder`` finds.

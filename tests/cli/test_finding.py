@@ -58,6 +58,7 @@ def test_jobs_are_found_by_their_arguments_in_all_queues_and_states(at):
     assert [php] == [row["id"] for row in found(at, "--name", "App*")]
     assert [of_him[1]] == [row["id"] for row in found(at, "other", "--where", "order.customer=4711")]
     assert 1 == len(found(at, "--limit", "1"))
+    assert [of_him[2]] == [row["id"] for row in found(at, "--state", "delayed")]
     assert "these are the first 1: " in ran(at, "jobs", "--limit", "1").stderr
     text = ran(at, "jobs", "php").stdout
     assert php in text

@@ -129,6 +129,12 @@ def test_hostile_arguments_cost_no_more_than_they_are_long():
     assert closed.is_closed
 
 
+def test_arguments_are_shown_as_json_can_hold_them():
+    job = php_job(rate=float("inf"), state=PhpEnum("App\\State", "Paid"), items={1: "a", 5: PhpObject("X", {"b": "é"})})
+
+    assert {"rate": "inf", "state": "Paid", "items": {"1": "a", "5": {"b": "é"}}} == plain(job.arguments)
+
+
 def test_an_encrypted_job_is_not_left_out_for_its_bytes():
     sealed = found(payload("a", data={"qp_encrypted": "eyJpdiI6Ii4uLiJ9"}))
 

@@ -265,7 +265,7 @@ class SqlQueue:
         return self.client.ask(partial(self._table.first, queue=queue, most=most, state=state))
 
     def walk(self, queue: str, shelves: Collection[Shelf], cursor: str = "") -> QueueWalk:
-        return SqlWalk(self.client, self._table, queue, shelves, cursor)
+        return SqlWalk(self.client, self._table, queue, cursor)
 
     def drop(self, queue: str, jobs: Sequence[ShelfJob], finder: Finder = NO_LOCKS) -> list[bool]:
         finder = self._values.usable(finder)

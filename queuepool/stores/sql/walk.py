@@ -6,12 +6,12 @@ A job that is pushed or retried gets a number above all others, so none that com
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, select
 
-from queuepool.stores.contract import QueueWalk, Shelf, ShelfJob
+from queuepool.stores.contract import QueueWalk, ShelfJob
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
@@ -20,26 +20,24 @@ from queuepool.stores.sql.statements import tag_in
 
 
 class SqlWalk(QueueWalk):
-    """The rows of one queue, on whatever shelf they are when they are read."""
+    """The rows of one queue, on whatever shelf they are when they are read.
 
-    def __init__(
-        self, client: SqlClient, table: JobsTable, queue: str, shelves: Collection[Shelf], cursor: str = ""
-    ) -> None:
+    All of them: no index leads to those of one shelf, and a statement that looked for the next of them could take long.
+    """
+
+    def __init__(self, client: SqlClient, table: JobsTable, queue: str, cursor: str = "") -> None:
         self._client = client
         self._table = table
         self._queue = queue
-        self._shelves = shelves
         self._after, self._last = _parsed(cursor) if cursor else (0, None)
         #: the numbers of the last page's rows, and the one before them
         self._numbers: list[int] = []
 
     def page(self, most: int) -> list[ShelfJob]:
-        while rows := self._client.ask(lambda connection: self._rows(connection, most)):
-            self._numbers = [self._after, *(row.id for row in rows)]
-            self._after = rows[-1].id
-            if found := [job for row in rows if (job := self._job(row)).shelf in self._shelves]:
-                return found
-        return []
+        rows = self._client.ask(lambda connection: self._rows(connection, most))
+        if rows:
+            self._numbers, self._after = [self._after, *(row.id for row in rows)], rows[-1].id
+        return [self._job(row) for row in rows]
 
     def unread(self, jobs: Sequence[ShelfJob]) -> None:
         if jobs:
