@@ -122,7 +122,9 @@ class _Search:
         for name in self._queues:
             if name in self._empty - self._held:
                 note = self._where.note_on(name)
-                output.complain(f"{note}, and it holds no jobs" if note else f"note: queue {name} holds no such jobs")
+                output.complain(
+                    f"{note}, and it holds no such jobs" if note else f"note: queue {name} holds no such jobs"
+                )
                 code = FAILED if note else code
         return code
 

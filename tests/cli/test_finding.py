@@ -173,7 +173,7 @@ def file(site: Site) -> list[str]:
         (["jobs", "--since", "yesterday"], 2, "is not a time"),
         (["jobs", "--limit", "-1"], 2, "not a whole number"),
         (["jobs", "--search", "x" * 201], 2, "is longer than 200 characters"),
-        (["jobs", "nope"], 1, "no pool of pool.ini serves queue nope, and it holds no jobs"),
+        (["jobs", "nope"], 1, "no pool of pool.ini serves queue nope, and it holds no such jobs"),
         (["failed", "--since", "2026-13-01"], 2, "is not a time"),
         (["retry", "some-id", "--name", "x"], 2, "name failed jobs by ID, or give all"),
         (["forget"], 2, "name failed jobs by ID, or give --queue or filters"),
