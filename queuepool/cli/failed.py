@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import click
 
 from queuepool.board.status import iso
 from queuepool.cli import output
+from queuepool.cli.finding import BY, COUNT, Facets, Question, carry_out, filtered, limited, note_closed
 from queuepool.cli.options import CONNECTION, JSON, TEXT, Where, located, option, parsed
 from queuepool.cli.output import FORCE, has_terminal, is_declined
 from queuepool.cli.queues import one_queue
@@ -23,21 +24,33 @@ from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
 from queuepool.log.tracebacks import headline
-from queuepool.payload.uncounted import wanted_again
-from queuepool.settlement.states import retried
+from queuepool.search.bulk import Act, OfFailedJobs
+from queuepool.search.filters import Filter
+from queuepool.search.found import FoundJob
+from queuepool.search.look import Look
+from queuepool.search.pace import StorePace
 from queuepool.stores.records import FailedJob, RecordKey, Returned
 from queuepool.unix.exit_codes import FAILED
 
 _HOUR = 3600.0
-_IDS = click.argument("ids", metavar="ID...", nargs=-1, required=True, type=TEXT)
+_SOME_IDS = click.argument("ids", metavar="[ID]...", nargs=-1, type=TEXT)
 _NOTHING_DROPPED = "nothing was dropped"
+_QUEUE = option("--queue", metavar="QUEUE", type=parsed(one_queue), help="Only those that failed on this queue")
 
 
 @click.command()
 @located(*CONNECTION)
 @click.argument("job_id", metavar="[ID]", required=False, type=TEXT)
+@_QUEUE
+@filtered
+@limited(0)
+@COUNT
+@BY
 @JSON
-def failed(where: Where, job_id: str | None, as_json: bool) -> int:
+def failed(
+    where: Where, job_id: str | None, queue: str | None, wanted: Filter, limit: int, is_count: bool, by: str | None,
+    as_json: bool,
+) -> int:  # fmt: skip
     """List failed jobs, or show the one with this ID
 
     Covers all connections of the configuration; with --pool, only that pool's queues.
@@ -45,51 +58,65 @@ def failed(where: Where, job_id: str | None, as_json: bool) -> int:
     if job_id is not None:
         return _show_one(where, job_id, as_json)
     reading = Reading(where.connections())
-    _list(map(_json_row if as_json else _row, reading.each(partial(_all, where))), as_json)
+    found = reading.each(partial(_all, where, queue, wanted))
+    if is_count or by:
+        facets = Facets(by or "")
+        for job in found:
+            facets.add(job)
+        facets.show(limit, as_json)
+        return reading.code
+    _list((_json_row(job) if as_json else _row(job) for job in islice(found, limit or None)), as_json)
     return reading.code
 
 
 @click.command()
 @located(*CONNECTION)
 @click.argument("ids", metavar="[ID... | all]", nargs=-1, type=TEXT)
-@option("--queue", metavar="QUEUE", type=parsed(one_queue), help="Retry all jobs that failed on this queue")
+@_QUEUE
+@filtered
+@option("--to", "target", metavar="QUEUE", type=parsed(one_queue), help="Put them on this queue, not on their own")
 @FORCE
-def retry(where: Where, ids: Sequence[str], queue: str | None, force: bool) -> int:
+def retry(where: Where, ids: Sequence[str], queue: str | None, wanted: Filter, target: str | None, force: bool) -> int:
     """Put failed jobs back on their queues, with all their tries
 
-    Covers all connections of the configuration; with --pool, only that pool's queues. Before it retries all of them, it
-    asks at a terminal.
+    Covers all connections of the configuration; with --pool, only that pool's queues. Before it retries all of them, or
+    all that fit, it asks at a terminal. What fails again meanwhile is not retried again.
     """
-    everything = ids == ("all",) or (queue is not None and not ids)
-    if not (ids or everything) or (queue is not None and not everything):
-        raise click.UsageError("name failed jobs by ID, or give all or --queue")
+    is_all = ids == ("all",) or not ids
+    if (is_all and not (ids or queue or not wanted.is_empty)) or (not is_all and (queue or not wanted.is_empty)):
+        raise click.UsageError("name failed jobs by ID, or give all or --queue or filters")
     with _scopes(where, queue) as scopes:
-        if not everything:
-            return _retry_some(scopes, ids)
-        if not force and _is_declined("Put back", scopes, "nothing was put back"):
+        if not is_all:
+            return _retry_some(scopes, ids, target)
+        many = _Many(scopes, wanted)
+        if not force and many.is_declined("Put back", "nothing was put back"):
             return FAILED
-        return max([_retry_all(scope) for scope in scopes])
+        code = many.carry_out(lambda acts: partial(acts.retry_on, target) if target else acts.retry, "put back")
+    if target and (note := where.note_on(target)):
+        output.complain(note)
+    return code
 
 
 @click.command()
 @located(*CONNECTION)
-@_IDS
+@_SOME_IDS
+@_QUEUE
+@filtered
 @FORCE
-def forget(where: Where, ids: Sequence[str], force: bool) -> int:
-    """Drop failed jobs by ID
+def forget(where: Where, ids: Sequence[str], queue: str | None, wanted: Filter, force: bool) -> int:
+    """Drop failed jobs by ID, or all that fit
 
     With --pool, only those of that pool's queues. Before it drops several, it asks at a terminal.
     """
-    with _scopes(where) as scopes:
-        wanted = dict.fromkeys(ids)
-        found = [(scope, record.key, record.queue) for scope, record in _several(scopes, wanted)]
-        if len(found) > 1 and not force and has_terminal():
-            jobs = f"{output.counted(len(found), 'failed job')}{by_queue(Counter(queue for _, _, queue in found))}"
-            if is_declined(f"Drop {jobs}?", _NOTHING_DROPPED):
-                return FAILED
-        dropped = sum(_drop(scope, [key for other, key, _ in found if other is scope]) for scope in scopes)
-    output.say(f"dropped {output.counted(dropped, 'failed job')}")
-    return 0 if dropped == len(wanted) else FAILED
+    if bool(ids) == (queue is not None or not wanted.is_empty):
+        raise click.UsageError("name failed jobs by ID, or give --queue or filters; flush drops all")
+    with _scopes(where, queue) as scopes:
+        if ids:
+            return _forget_some(scopes, dict.fromkeys(ids), force)
+        many = _Many(scopes, wanted)
+        if not force and many.is_declined("Drop", _NOTHING_DROPPED, must_ask=True):
+            return FAILED
+        return many.carry_out(lambda acts: acts.forget, "dropped")
 
 
 @click.command()
@@ -145,9 +172,11 @@ def _list(rows: Iterator[dict[str, Any]], as_json: bool) -> None:
         output.complain("no failed jobs")
 
 
-def _all(where: Where, connection: ConnectionSettings) -> Iterator[FailedJob]:
-    with scope_of(where, connection) as scope:
-        yield from scope.records()
+def _all(where: Where, queue: str | None, wanted: Filter, connection: ConnectionSettings) -> Iterator[FoundJob]:
+    with scope_of(where, connection, queue=queue) as scope:
+        look = Look(scope.queue.stores, wanted)
+        yield from chain.from_iterable(scope.pages(look))
+        note_closed(look)
         _note_pending(scope.queue)
 
 
@@ -166,6 +195,35 @@ def _scopes(where: Where, queue: str | None = None) -> Iterator[list[Scope]]:
     refuse_a_bare_name(where)
     with ExitStack() as stack:
         yield [stack.enter_context(scope_of(where, one, queue=queue)) for one in where.connections()]
+
+
+class _Many:
+    """The failed jobs that fit, as they were at the beginning: workers may fail jobs faster than they are retried."""
+
+    def __init__(self, scopes: Sequence[Scope], wanted: Filter) -> None:
+        self._wanted = wanted
+        self._began = [(scope, scope.store.now()) for scope in scopes]
+
+    def is_declined(self, verb: str, otherwise: str, *, must_ask: bool = False) -> bool:
+        """Whether the person at the terminal says no, once told how many jobs of which queues are meant.
+
+        Without filters it asks nobody where there is no terminal, unless it ``must_ask``.
+        """
+        if self._wanted.is_empty and not must_ask:
+            return _is_declined(verb, [scope for scope, _ in self._began], otherwise)
+        question = Question(verb, "failed job", otherwise)
+        for scope, began in self._began:
+            question.count(scope.place, scope.pages(Look(scope.queue.stores, self._wanted), began))
+        return question.is_declined()
+
+    def carry_out(self, act_of: Callable[[OfFailedJobs], Act], done: str) -> int:
+        """Do it; returns the exit code."""
+        return max([self._in(scope, began, act_of, done) for scope, began in self._began])
+
+    def _in(self, scope: Scope, began: float, act_of: Callable[[OfFailedJobs], Act], done: str) -> int:
+        look = Look(scope.queue.stores, self._wanted)
+        act = act_of(OfFailedJobs(scope.queue.stores, scope.locks, look.pace))
+        return carry_out([(scope.pages(look, began), act)], done, f" on connection {scope.name}")
 
 
 def _is_declined(verb: str, scopes: Sequence[Scope], otherwise: str, hours: int = 0) -> bool:
@@ -187,11 +245,14 @@ def _prune(where: Where, hours: int, force: bool) -> int:
 
 
 def _drop_older(scope: Scope, before: float) -> int:
-    keys, kept = scope.older_than(before, 0)
     dropped = 0
-    while keys:
-        dropped += _drop(scope, keys)
-        keys, kept = scope.older_than(before, kept)
+    if scope.is_whole:
+        while keys := scope.store.older_than(before, BATCH):
+            dropped += _drop(scope, keys)
+        return dropped
+    for page in scope.pages(Look(scope.queue.stores, Filter())):
+        old = [job.where for job in page if isinstance(job.where, FailedJob) and job.where.failed_at < before]
+        dropped += _drop(scope, [record.key for record in old])
     return dropped
 
 
@@ -200,34 +261,27 @@ def _drop(scope: Scope, keys: Sequence[RecordKey]) -> int:
     return sum(scope.store.drop(batch, scope.locks.set_aside) for batch in batches)
 
 
-def _retry_all(scope: Scope) -> int:
-    """Retry only what had failed at the start: workers may fail jobs again faster than this loop runs.
-
-    Returns the exit code.
-    """
-    began, found, queues = scope.store.now(), Counter[Returned](), Counter[str]()
-    while page := scope.store.page(found.total() - found[Returned.DONE], BATCH):
-        for record in page:
-            is_meant = record.failed_at <= began and scope.has(record)
-            result = _put_back(scope, record) if is_meant else Returned.GONE
-            found[result] += 1
-            queues[record.queue] += bool(result)
-    if held := found[Returned.HELD]:
-        output.complain(f"{output.counted(held, 'failed job')} left: other jobs hold their unique locks")
-    words = f"{output.counted(found[Returned.DONE], 'job')} put back on connection {scope.name}"
-    output.say(f"{words}{by_queue(queues)}")
-    return FAILED if held else 0
+def _forget_some(scopes: Sequence[Scope], wanted: dict[str, None], force: bool) -> int:
+    found = [(scope, record.key, record.queue) for scope, record in _several(scopes, wanted)]
+    if len(found) > 1 and not force and has_terminal():
+        jobs = f"{output.counted(len(found), 'failed job')}{by_queue(Counter(queue for _, _, queue in found))}"
+        if is_declined(f"Drop {jobs}?", _NOTHING_DROPPED):
+            return FAILED
+    dropped = sum(_drop(scope, [key for other, key, _ in found if other is scope]) for scope in scopes)
+    output.say(f"dropped {output.counted(dropped, 'failed job')}")
+    return 0 if dropped == len(wanted) else FAILED
 
 
-def _retry_some(scopes: Sequence[Scope], ids: Sequence[str]) -> int:
+def _retry_some(scopes: Sequence[Scope], ids: Sequence[str], target: str | None) -> int:
     wanted = dict.fromkeys(ids)
-    found = [_retry(scope, record) for scope, record in _several(scopes, wanted)]
+    pace = StorePace()
+    found = [_retry(scope, record, target, pace) for scope, record in _several(scopes, wanted)]
     output.say(f"{output.counted(sum(found), 'job')} put back")
     return 0 if sum(found) == len(wanted) else FAILED
 
 
-def _retry(scope: Scope, record: FailedJob) -> bool:
-    match _put_back(scope, record):
+def _retry(scope: Scope, record: FailedJob, target: str | None, pace: StorePace) -> bool:
+    match OfFailedJobs(scope.queue.stores, scope.locks, pace).put_back([record], target)[0]:
         case Returned.DONE:
             return True
         case Returned.HELD:
@@ -248,19 +302,15 @@ def _several(scopes: Sequence[Scope], ids: Iterable[str]) -> Iterator[tuple[Scop
             _not_found(job_id)
 
 
-def _put_back(scope: Scope, record: FailedJob) -> Returned:
-    stores, record = scope.queue.stores, replace(record, payload=wanted_again(record.payload))
-    back = partial(stores.failed.retry, record, None, retried(record, stores.values.state))
-    return scope.locks.put_back(stores, record.payload.encode(), back, ended=True)
-
-
 def _not_found(job_id: str) -> int:
     output.complain(f"failed job {job_id} not found")
     return FAILED
 
 
-def _row(record: FailedJob) -> dict[str, Any]:
+def _row(job: FoundJob) -> dict[str, Any]:
     """Source: Illuminate/Queue/Console/ListFailedCommand.php (13.x) for the names."""
+    record = job.where
+    assert isinstance(record, FailedJob)
     return {
         "id": record.id,
         "connection": record.connection,
@@ -272,9 +322,10 @@ def _row(record: FailedJob) -> dict[str, Any]:
     }
 
 
-def _json_row(record: FailedJob) -> dict[str, Any]:
+def _json_row(job: FoundJob) -> dict[str, Any]:
     """The same, also with our word for what artisan calls the class."""
-    return _row(record) | {"name": record.name}
+    row = _row(job)
+    return row | {"name": row["class"]}
 
 
 def _show(record: FailedJob, as_json: bool) -> None:

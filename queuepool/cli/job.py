@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -14,29 +12,31 @@ from typing import Any
 
 import click
 
-from queuepool.board.overview import JobRow, ProcessRow, processes_in
-from queuepool.board.record import DAMAGED
-from queuepool.board.status import board_of, iso, overview
+from queuepool.board.runtime_dir import RuntimeDir
+from queuepool.board.status import iso
 from queuepool.cli import output
 from queuepool.cli.local import runtime_of
 from queuepool.cli.options import JSON, PLACE, TEXT, Where, located, option, parsed
 from queuepool.cli.reading import Reading
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
-from queuepool.errors import BadPayload, ConfigError, NotRunning, NotTracked, StoreDenied, StoreDown, StoreError
+from queuepool.errors import NotTracked, StoreDenied, StoreDown, StoreError
 from queuepool.jobs.client import Queue
 from queuepool.jobs.following import JobState
 from queuepool.log.tracebacks import headline
-from queuepool.payload.envelope import Payload, decode
-from queuepool.stores.contract import Shelf
+from queuepool.search.filters import Filter
+from queuepool.search.found import FoundJob
+from queuepool.search.look import Look
+from queuepool.search.running import RunningJob, ShownPool, holder_of, pools_of, running_jobs
+from queuepool.stores.contract import Shelf, ShelfJob
 from queuepool.unix.escape import first_of
 from queuepool.unix.exit_codes import FAILED, OK
 
-#: jobs of each kind that are read from a queue, queues that are searched, and names of queues that are listed
-_MOST, _MOST_QUEUES, _MOST_NAMES = 1000, 200, 10
-#: an id that JSON leaves as it is, so that a search of the bytes finds it
-_PLAIN = re.compile(r"[\w.-]+", re.ASCII)
+#: entries of a quarantine that are read, and names of queues that are listed
+_MOST, _MOST_NAMES = 1000, 10
 _SHELVES: Mapping[Shelf, str] = {"ready": "queued", "delayed": "delayed", "reserved": "reserved"}
+#: where a job runs, beyond what its state says
+_NOWHERE: Mapping[str, Any] = {"pool": "", "running": None, "time_left": None}
 #: what is known of a job, with ``found``: where
 Facts = dict[str, Any]
 
@@ -50,8 +50,8 @@ Facts = dict[str, Any]
 def job(where: Where, job_id: str, wait: bool, timeout: float | None, as_json: bool) -> int:
     """Show where a job is, and the state of a tracked one; or wait until that is over
 
-    A job that is not tracked is looked for in the pools of all hosts, at the head of each queue (1,000 ready, delayed
-    and reserved jobs), among the failed jobs and in quarantine; once it is done, nothing is left of it. Exits with 1 if
+    A job that is not tracked is looked for in the pools of all hosts, in each queue, among the failed jobs and in
+    quarantine; once it is done, nothing is left of it. Exits with 1 if
     the job is not found; with --wait, also if it does not end well or in time, or is not tracked.
     """
     if timeout is not None and not wait:
@@ -87,11 +87,11 @@ class _Look:
     def on(self, connection: ConnectionSettings) -> Iterator[Facts]:
         """What is known of it there, if anything. Raises ``TimeoutError`` if it waits."""
         with closing(Queue(connection, by_hand=True)) as queue:
+            search = JobSearch(self._where, queue)
             if state := self._state(queue):
                 self.is_tracked = True
-                yield {**asdict(state), "found": "its state"}
+                yield {**asdict(state), **search.place_of(state), "found": "its state"}
                 return
-            search = JobSearch(self._where, queue)
             if found := search.find(self._job_id):
                 yield found
             else:
@@ -105,7 +105,7 @@ class _Look:
 
 
 def _show(state: Facts, as_json: bool) -> None:
-    facts = {key: _plain(value) for key, value in state.items()}
+    facts = {key: _plain(value) for key, value in {**_NOWHERE, **state}.items()}
     if as_json:
         output.document(output.versioned(facts))
         return
@@ -155,78 +155,74 @@ class JobSearch:
                 self._refused[what] = str(error)
         return None
 
+    def place_of(self, state: JobState) -> Facts:
+        """Of a tracked job that runs, what its state does not say of it; empty if its pool is not known."""
+        with suppress(StoreError):
+            found = self._running(state.id) if state.state == "running" else None
+            return {key: found[key] for key in _NOWHERE} if found else {}
+        return {}
+
     @property
     def looked_at(self) -> str:
         """What the last search covered, in words."""
         runs = f"it runs in no pool known here ({', '.join(sorted(self._pools)) or 'none'})"
         names = first_of(self._queues, _MOST_NAMES)
-        rows = f"among the first {_MOST} ready, delayed and reserved jobs of queues {names}"
         refused = "".join(f"; not searched: {what} ({why})" for what, why in self._refused.items())
-        return f"{runs}, it is not among the failed jobs, in quarantine or {rows}{refused}"
+        return f"{runs}, it is not among the failed jobs, in quarantine or in queues {names}{refused}"
 
     def _known_queues(self) -> list[str]:
         """The pools' queues and those that are not empty."""
         found = dict.fromkeys(self._where.queues(self._connection))
         with suppress(StoreDenied):  # a Redis user without +scan
             found |= dict.fromkeys(self._stores.queue.queues())
-        return [*found][:_MOST_QUEUES]
+        return [*found]
 
     def _running(self, job_id: str) -> Facts | None:
         """In a worker: of this host, by its board; of any other, by its pool's last notice."""
-        for place, host, processes in self._all_pools():
-            running = [(process, job) for process in processes for job in process.jobs]
-            for process, job in running:
-                if job.id == job_id:
+        for shown in self._all_pools():
+            self._pools.add(shown.name)
+            for one in running_jobs([shown]).values():
+                if one.job.id == job_id:
                     with suppress(ValueError):  # a damaged notice's time
-                        return {**_run(process, job, host), "found": place}
+                        return _run(one)
         return None
 
-    def _all_pools(self) -> Iterator[tuple[str, str, Sequence[ProcessRow]]]:
-        """Those of this host by their boards, which are never behind; all others by their notices, with their host."""
-        here = set()
-        for pool in (one for one in self._where.pools() if one.connection == self._connection):
-            with suppress(NotRunning, ConfigError, OSError):
-                runtime = runtime_of(self._where, pool)
-                shown = overview(pool.name, board_of(runtime))
-                self._pools.add(pool.name)
-                yield f"the board of pool {pool.name}", "", shown.processes
-                here.add((socket.gethostname(), str(runtime.path)))
-        for notice in self._stores.control.pools():
-            if (notice["host"], str(notice.get("runtime_directory"))) not in here:
-                name = f"{notice['pool']} on {notice['host']}"
-                self._pools.add(name)
-                with suppress(*DAMAGED):
-                    yield f"the last notice of pool {name}", notice["host"], processes_in(notice)
+    def _all_pools(self) -> Iterator[ShownPool]:
+        return pools_of(self._runtimes(), self._stores)
+
+    def _runtimes(self) -> list[RuntimeDir]:
+        pools = (pool for pool in self._where.pools() if pool.connection == self._connection)
+        return [runtime_of(self._where, pool) for pool in pools]
 
     def _waiting(self, job_id: str) -> Facts | None:
+        look = Look(self._stores, Filter(id=job_id))
         for queue in self._queues:
-            for shelf, state in _SHELVES.items():
-                if payload := self._first(queue, shelf, job_id):
-                    # A database counts attempts in a separate column.
-                    attempts = payload.attempts if "attempts" in payload.fields and payload.attempts else None
-                    about: Facts = {"name": payload.name, "queue": queue, "pushed": _moment(payload.pushed_at)}
-                    known = asdict(JobState(id=job_id, state=state, **about))
-                    return {**known, "attempts": attempts, "found": f"the {shelf} jobs of queue {queue}"}
+            try:
+                found = next(look.waiting(queue, tuple(_SHELVES)).jobs(), None)
+            except StoreDown:
+                raise
+            except StoreDenied as error:
+                self._refused[f"queue {queue}"] = str(error)
+            except StoreError:  # a key of the wrong type
+                continue
+            else:
+                if found:
+                    return self._shelved(found)
         return None
 
-    def _first(self, queue: str, shelf: Shelf, job_id: str) -> Payload | None:
-        """The job with this id, if it is one of the first there."""
-        mark = job_id.encode("utf-8", "replace") if _PLAIN.fullmatch(job_id) else b""
-        try:
-            rows = self._stores.queue.first(queue, _MOST, shelf)
-        except StoreDenied as error:
-            self._refused[f"{shelf} jobs"] = str(error)
-            return None
-        except StoreDown:
-            raise
-        except StoreError:  # a key of the wrong type
-            return None
-        for raw in rows:
-            if mark in raw:
-                with suppress(BadPayload):
-                    if (payload := decode(raw)).id == job_id:
-                        return payload
-        return None
+    def _shelved(self, job: FoundJob) -> Facts:
+        shelf, found = job.where, f"the {job.state} jobs of queue {job.queue}"
+        assert isinstance(shelf, ShelfJob)
+        known = JobState(
+            id=job.id, state=_SHELVES[shelf.shelf], name=job.name, queue=job.queue, pushed=_moment(job.pushed),
+            due=_moment(shelf.at),
+        )  # fmt: skip
+        holder = holder_of(self._runtimes(), shelf) if shelf.shelf == "reserved" else None
+        place = holder._asdict() if holder else {}
+        if shelf.shelf == "reserved" and not shelf.tag:
+            found += ", with a worker of Laravel"
+        # A database counts attempts in a column of their own; 0 is what was never begun.
+        return {**asdict(known), **place, "attempts": job.attempts or None, "found": found}
 
     def _failed(self, job_id: str) -> Facts | None:
         record = self._stores.failed.get(job_id)
@@ -248,8 +244,9 @@ class JobSearch:
         return None
 
 
-def _run(process: ProcessRow, job: JobRow, host: str) -> Facts:
+def _run(one: RunningJob) -> Facts:
     """A job that a worker runs. Raises ``ValueError`` if its start is not a time."""
+    process, job = one.process, one.job
     began = datetime.fromisoformat(job.since)
     state = JobState(
         id=job.id,
@@ -259,13 +256,14 @@ def _run(process: ProcessRow, job: JobRow, host: str) -> Facts:
         attempts=job.attempt,
         since=began,
         began=began,
-        host=host,
+        host=one.shown.host,
         worker=process.number,
         pid=process.pid,
         progress=job.progress,
         note=job.note or "",
     )
-    return asdict(state)
+    place = {"pool": one.shown.pool, "running": job.running, "time_left": job.time_left}
+    return {**asdict(state), **place, "found": one.shown.found}
 
 
 def _moment(seconds: float | None) -> datetime | None:

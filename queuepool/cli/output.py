@@ -34,7 +34,7 @@ _SHORT = {
 _GAP = "  "
 #: the least width of a text while columns can still be left out, and when none can
 _LEAST, _FEWEST = 12, 5
-FORCE = click.option("--force", is_flag=True, help="Do not ask for confirmation")
+FORCE = click.option("--force", "--yes", "force", is_flag=True, help="Do not ask for confirmation")
 
 
 def open_streams() -> None:
@@ -145,6 +145,14 @@ def table(
         words = f"note: no room for {', '.join(shown.left_out)}: a pipe (| cat) and --json show all columns"
         for part in _folded(words):
             complain(part)
+
+
+def progress(words: str) -> None:
+    """How far a long command is, on one line of a terminal that the next call replaces; an empty text removes it."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        with suppress(OSError):
+            sys.stderr.write(f"\r{escaped(words)}\x1b[K")
+            sys.stderr.flush()
 
 
 def fold(line: str) -> None:

@@ -15,6 +15,7 @@ import click
 
 from queuepool.board.status import iso
 from queuepool.cli import output
+from queuepool.cli.finding import filtered, refusal
 from queuepool.cli.group import Verbs
 from queuepool.cli.options import CONNECTION, JSON, TEXT, Where, located, parsed
 from queuepool.cli.output import FORCE, has_terminal, is_declined
@@ -23,6 +24,8 @@ from queuepool.cli.reading import Reading
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import masked
 from queuepool.jobs.client import Queue
+from queuepool.search.filters import Filter
+from queuepool.search.look import Look
 from queuepool.settlement.held_locks import HeldLocks
 from queuepool.stores.records import Quarantined, Returned
 from queuepool.unix.exit_codes import FAILED
@@ -89,13 +92,14 @@ def show(where: Where, queue: str, entry_id: str, as_bytes: bool) -> int:
 @_SOME_QUEUE
 @_SOME_ID
 @click.option("--all", "everything", is_flag=True, help="Put back all payloads of the queue, or of the pools' queues")
+@filtered
 @FORCE
-def retry(where: Where, queue: str | None, entry_id: str | None, everything: bool, force: bool) -> int:
-    """Put payloads back on their queue unchanged: one, or all
+def retry(where: Where, queue: str | None, entry_id: str | None, everything: bool, wanted: Filter, force: bool) -> int:
+    """Put payloads back on their queue unchanged: one, or all, or all that fit
 
-    With --all, it asks first at a terminal.
+    Unless it is one, it asks first at a terminal.
     """
-    return _each(where, queue, entry_id, everything, _Way("Put back", "put back", _put_back, asks=not force))
+    return _each(where, queue, entry_id, everything, wanted, _Way("Put back", "put back", _put_back, asks=not force))
 
 
 @quarantine.command()
@@ -103,13 +107,14 @@ def retry(where: Where, queue: str | None, entry_id: str | None, everything: boo
 @_SOME_QUEUE
 @_SOME_ID
 @click.option("--all", "everything", is_flag=True, help="Drop all payloads of the queue, or of the pools' queues")
+@filtered
 @FORCE
-def drop(where: Where, queue: str | None, entry_id: str | None, everything: bool, force: bool) -> int:
-    """Drop payloads: one, or all
+def drop(where: Where, queue: str | None, entry_id: str | None, everything: bool, wanted: Filter, force: bool) -> int:
+    """Drop payloads: one, or all, or all that fit
 
-    With --all, it asks first at a terminal.
+    Unless it is one, it asks first at a terminal.
     """
-    return _each(where, queue, entry_id, everything, _Way("Drop", "dropped", _drop, asks=not force))
+    return _each(where, queue, entry_id, everything, wanted, _Way("Drop", "dropped", _drop, asks=not force))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +127,9 @@ class _Way:
     asks: bool
 
 
-def _each(where: Where, queue: str | None, entry_id: str | None, everything: bool, way: _Way) -> int:
-    if everything == (entry_id is not None):
-        raise click.UsageError("name one payload by ID, or give --all")
+def _each(where: Where, queue: str | None, entry_id: str | None, everything: bool, wanted: Filter, way: _Way) -> int:
+    if (everything or not wanted.is_empty) == (entry_id is not None):
+        raise click.UsageError("name one payload by ID, or give --all or filters")
     if queue and entry_id:
         with closing(Queue(where.connection_of(queue), by_hand=True)) as opened:
             return _one(opened, queue, entry_id, way)
@@ -132,10 +137,12 @@ def _each(where: Where, queue: str | None, entry_id: str | None, everything: boo
     meant = by_connection(where, [queue] if queue else [])
     with ExitStack() as stack:
         several = [(stack.enter_context(closing(Queue(one, by_hand=True))), queues) for one, queues in meant.items()]
-        found = [_Ids(opened, queue, _ids(opened, queue)) for opened, queues in several for queue in queues]
+        found = [_Ids(opened, queue, _ids(opened, queue, wanted)) for opened, queues in several for queue in queues]
         found = [one for one in found if one.ids]
         if not found:
             output.say(f"{way.done} 0 payloads")
+        elif way.asks and not (has_terminal() or wanted.is_empty):
+            raise click.UsageError(refusal(way.verb, _counted(found)))
         elif way.asks and has_terminal() and is_declined(f"{way.verb} {_counted(found)}?", f"nothing was {way.done}"):
             return FAILED
         return max([_all(one, way) for one in found], default=0)
@@ -149,8 +156,8 @@ class _Ids(NamedTuple):
     ids: set[str]
 
 
-def _ids(opened: Queue, queue: str) -> set[str]:
-    return {entry.id for entry in opened.stores.records.quarantined(queue)}
+def _ids(opened: Queue, queue: str, wanted: Filter) -> set[str]:
+    return {job.id for job in Look(opened.stores, wanted).quarantined(queue)}
 
 
 def _counted(found: Sequence[_Ids]) -> str:

@@ -154,7 +154,7 @@ class _Counted:
 
     def _on(self, connection: ConnectionSettings) -> Iterator[_Count]:
         with closing(Queue(connection, by_hand=True)) as queue:
-            named = self._named or _all(self._where, connection, queue)
+            named = self._named or all_queues(self._where, connection, queue)
             found = {name: sizes for name in named if (sizes := self._sizes(queue, name))}
             marks = marks_of(self._where, queue, list(found))
             if not self._as_json:
@@ -175,7 +175,7 @@ class _Counted:
         return found
 
 
-def _all(where: Where, connection: ConnectionSettings, opened: Queue) -> Iterator[str]:
+def all_queues(where: Where, connection: ConnectionSettings, opened: Queue) -> Iterator[str]:
     """The pools' queues and that of outcomes, then the others, if the store lets us list them; of one pool its own."""
     configured = dict.fromkeys((*where.queues(connection), *filter(None, [connection.outcomes])))
     yield from configured

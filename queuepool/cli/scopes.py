@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,8 +15,10 @@ from queuepool.cli.output import counted
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of, masked
 from queuepool.jobs.client import Queue
+from queuepool.search.found import FoundJob
+from queuepool.search.look import Look
 from queuepool.settlement.held_locks import HeldLocks
-from queuepool.stores.records import FailedJob, FailedStore, RecordKey
+from queuepool.stores.records import FailedJob, FailedStore
 
 #: records in one batch
 BATCH = 1000
@@ -57,17 +60,21 @@ class Scope:
         of_queues = "" if self.queues is None else f" of {_listed(self.queues)}"
         return f"{of_queues} on connection {self.name}"
 
+    @property
+    def place(self) -> str:
+        """Where they are, for people."""
+        return f" on connection {self.name} ({masked(self.queue.settings.url)})"
+
     def question(self, before: float | None = None) -> str:
         """How many jobs of which queues are meant, and where they are; empty for none.
 
         ``before``: those that failed before this Unix second.
         """
-        place = f"on connection {self.name} ({masked(self.queue.settings.url)})"
         if self.is_whole and before is None and (total := self.store.count()) > _MOST_READ:
-            return f"{total} failed jobs {place}"
+            return f"{total} failed jobs{self.place}"
         meant = (record.queue for record in self.records() if before is None or record.failed_at < before)
         queues = Counter(meant)
-        return f"{counted(queues.total(), 'failed job')} {place}{by_queue(queues)}" if queues else ""
+        return f"{counted(queues.total(), 'failed job')}{self.place}{by_queue(queues)}" if queues else ""
 
     def has(self, record: FailedJob) -> bool:
         """Whether this record is meant."""
@@ -76,26 +83,18 @@ class Scope:
 
     def records(self) -> Iterator[FailedJob]:
         """All that are meant, latest first."""
-        first = 0
-        while page := self.store.page(first, BATCH):
+        page = list[FailedJob]()
+        while page := self.store.page(page[-1].key if page else None, BATCH):
             yield from filter(self.has, page)
-            first += BATCH
+
+    def pages(self, look: Look, until: float = math.inf) -> Iterator[list[FoundJob]]:
+        """Those that ``look`` finds, latest first; none that failed after ``until``, a Unix second."""
+        return look.failed(self.has, until)
 
     def get(self, job_id: str) -> FailedJob | None:
         """The record with this id, if it is meant."""
         record = self.store.get(job_id)
         return record if record and self.has(record) else None
-
-    def older_than(self, moment: float, kept: int) -> tuple[list[RecordKey], int]:
-        """A batch of what failed before this Unix second, and how many of the records read so far are kept."""
-        if self.is_whole:
-            return self.store.older_than(moment, BATCH), kept
-        while page := self.store.page(kept, BATCH):
-            keys = [record.key for record in page if record.failed_at < moment and self.has(record)]
-            kept += len(page) - len(keys)
-            if keys:
-                return keys, kept
-        return [], kept
 
 
 @contextmanager

@@ -18,7 +18,7 @@ VERBS: Mapping[str, str] = MappingProxyType({
     "beat": "schedule", "queues": "size", "stats": "size", "count": "size", "enqueue": "push",
     "dispatch": "push", "call": "push", "requeue": "retry", "rerun": "retry", "delete": "forget",
     "result": "job", "events": "top", "flower": "top", "prune": "prune-failed", "graceful": "stop",
-    "rescale": "scale", "autoscale": "scale",
+    "rescale": "scale", "autoscale": "scale", "peek": "jobs", "find": "jobs", "search": "jobs", "list": "jobs",
 })  # fmt: skip
 #: options of a job
 OPTIONS: Mapping[str, str] = MappingProxyType({

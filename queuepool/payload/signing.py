@@ -57,6 +57,22 @@ class Signer:
             raise BadPayload("malformed-signature")
         return plain
 
+    def moved(self, raw: bytes, queue: str, target: str) -> bytes:
+        """The payload as it must be to run from another queue: signed for it, if it was signed for this one.
+
+        Unchanged if it is not signed, or wrongly: it is no more to be trusted there than here.
+        """
+        try:
+            signed = _signed_in(raw)
+            if signed is None:
+                return raw
+            fields = read_object(self._body(signed).encode())
+            if fields.pop("queue", None) != queue:
+                return raw
+            return dump({**read_object(raw), "qp": self.sign(target, fields)})
+        except BadPayload:
+            return raw
+
     def _body(self, signed: object) -> str:
         """The signed text. Raises ``BadPayload`` if it was not signed with one of the keys."""
         match signed:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from typing import Any
 
 from queuepool.config.values import LONGEST
@@ -97,15 +98,27 @@ def pushed(job_id: str, name: str, queue: str, delay: float) -> StateRecord:
     return _recorded(job_id, UNFINISHED_LASTS + delay, state=state, name=name[:_MOST], queue=queue, pushed=now, due=due)
 
 
-def retried(failed: FailedJob, get: Callable[[str], bytes | None]) -> StateRecord | None:
-    """The state of a failed job that is put back on its queue; ``None`` if untracked. ``get`` reads a stored state."""
-    try:
-        payload = decode(failed.payload.encode("utf-8", "replace"))
-    except BadPayload:
-        return None
-    if not payload.options.track and get(payload.id) is None:
-        return None
-    return pushed(payload.id, payload.name, failed.queue, 0.0)
+def retried(
+    failed: Sequence[FailedJob], tracked: Callable[[Sequence[str]], Collection[str]], queue: str | None = None
+) -> list[StateRecord | None]:
+    """The state of each of these failed jobs that is put back on its queue, or on this one; ``None`` if untracked.
+
+    ``tracked`` tells of ids which of them have a stored state.
+    """
+    payloads = [_decoded(one) for one in failed]
+    stored = tracked([payload.id for payload in payloads if payload and not payload.options.track])
+    return [
+        pushed(payload.id, payload.name, queue or one.queue, 0.0)
+        if payload and (payload.options.track or payload.id in stored)
+        else None
+        for one, payload in zip(failed, payloads, strict=True)
+    ]
+
+
+def _decoded(failed: FailedJob) -> Payload | None:
+    with suppress(BadPayload):
+        return decode(failed.payload.encode("utf-8", "replace"))
+    return None
 
 
 def _recorded(job_id: str, seconds: float, **facts: Any) -> StateRecord:

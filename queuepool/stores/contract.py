@@ -12,7 +12,7 @@ reserve is carried out under the old one (``join``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -137,6 +137,48 @@ class NewJob(NamedTuple):
 
     payload: bytes
     state: StateRecord | None = None
+
+
+class ShelfJob(NamedTuple):
+    """A job of a queue as the store holds it, unread. Times in Unix seconds by the store's clock."""
+
+    payload: bytes
+    shelf: Shelf
+    #: where it is: in a database the number of its row, in Redis about where in the list it was
+    place: int = 0
+    #: ``None``: only the payload has them
+    attempts: int | None = None
+    #: when a delayed job is due, or when a reserved one's lease ends; ``None`` for a ready one
+    at: float | None = None
+    #: of the worker that reserved it, 0 if that is none of ours
+    tag: int = 0
+
+
+class MovedJob(NamedTuple):
+    """A job that is to be moved, and its payload there: a signature names the queue."""
+
+    job: ShelfJob
+    payload: bytes
+
+
+class QueueWalk(Protocol):
+    """Reads a queue from one end to the other while others take from it and add to it.
+
+    A job that stays where it is from beginning to end is read once, and what is added to the ready jobs meanwhile is
+    not read. Where jobs move from one shelf to another (Redis), one may be read on both.
+    """
+
+    def page(self, most: int) -> list[ShelfJob]:
+        """The next jobs, at most ``most``; none at the end."""
+
+    def unread(self, jobs: Sequence[ShelfJob]) -> None:
+        """Read these, the last ones of the last page, again."""
+
+    def taken(self, jobs: Sequence[ShelfJob]) -> None:
+        """These, which it has read, are gone: the caller has taken them out."""
+
+    def cursor(self) -> str:
+        """Where it stands, for ``QueueStore.walk``."""
 
 
 class PushStore(Protocol):
@@ -288,6 +330,21 @@ class QueueStore(PushStore, Protocol):
 
         A database returns them in the order in which they were pushed.
         """
+
+    def walk(self, queue: str, shelves: Collection[Shelf], cursor: str = "") -> QueueWalk:
+        """Read at least the jobs on these shelves in pages; ``cursor``: from there on.
+
+        A database returns all jobs of the queue. Raises ``ValueError`` for a wrong cursor.
+        """
+
+    def drop(self, queue: str, jobs: Sequence[ShelfJob], finder: Finder = NO_LOCKS) -> list[bool]:
+        """Drop these ready and delayed jobs, each with the unique locks that ``finder`` finds.
+
+        ``False`` for each that is not there any more.
+        """
+
+    def move(self, queue: str, jobs: Sequence[MovedJob], target: str) -> list[bool]:
+        """Move these ready and delayed jobs to another queue, each in one step; ``False`` as for ``drop``."""
 
     def queues(self) -> list[str]:
         """The names of all queues that are not empty, in order; scans the whole store."""

@@ -19,7 +19,7 @@ from queuepool.payload.ending import Lock, StateRecord, Unlock
 from queuepool.payload.uncounted import uncounted
 from queuepool.stores.contract import NewJob, PushStore, QueueStore
 from queuepool.stores.locks import NO_LOCKS, Finder, Locks
-from queuepool.stores.records import FailedJob, PendingFailure, RecordKey, Records, Returned
+from queuepool.stores.records import FailedJob, PendingFailure, RecordKey, Records, Retrying, Returned
 from queuepool.stores.sql.encoding import ASCII, storable, storable_json
 
 #: failures that are read at once
@@ -54,6 +54,10 @@ class FailedElsewhere:
         if not self._jobs.push(queue or failed.queue, [job], lock=lock):
             return Returned.HELD
         return Returned.DONE if self._records.drop([failed.key]) == 1 else Returned.GONE
+
+    def retry_all(self, jobs: Sequence[Retrying], queue: str | None = None) -> list[Returned]:
+        """As the contract says, one by one: a crash doubles one job at most."""
+        return [self.retry(failed, queue, state, lock) for failed, state, lock in jobs]
 
     def drop(self, keys: Sequence[RecordKey], finder: Finder = NO_LOCKS) -> int:
         """As the contract says; the locks, on the other server, are released first."""

@@ -56,6 +56,14 @@ class FailedJob:
         return RecordKey(self.id, self.mark)
 
 
+class Retrying(NamedTuple):
+    """A failed job that is to be put back, with the state that is written and the lock that is taken with it."""
+
+    failed: FailedJob
+    state: StateRecord | None = None
+    lock: Lock | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class PendingFailure:
     """A failed job's record that waits in the jobs' store for the failed store; its ``id`` is unique.
@@ -104,8 +112,8 @@ class FailedStore(Protocol):
     def count(self) -> int:
         """How many records there are."""
 
-    def page(self, first: int = 0, count: int = 1000) -> list[FailedJob]:
-        """``count`` records from number ``first`` on, latest first."""
+    def page(self, after: RecordKey | None = None, count: int = 1000) -> list[FailedJob]:
+        """Up to ``count`` records, latest first: of those before this one, which need not exist any more."""
 
     def get(self, job_id: str) -> FailedJob | None:
         """The record with this id; ``None`` if there is none."""
@@ -118,6 +126,9 @@ class FailedStore(Protocol):
         ``state`` is written with it, for those that follow the job. ``lock`` is taken with it: if another job holds it,
         nothing is done.
         """
+
+    def retry_all(self, jobs: Sequence[Retrying], queue: str | None = None) -> list[Returned]:
+        """As ``retry`` for each of them, in few steps; each job is put back whole or not at all."""
 
     def drop(self, keys: Sequence[RecordKey], finder: Finder = NO_LOCKS) -> int:
         """Drop these records, and no later ones of the same jobs; returns how many existed.

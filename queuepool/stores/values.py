@@ -121,6 +121,9 @@ class Values(Locks, Protocol):
     def state(self, job_id: str) -> bytes | None:
         """The last state written for this job, cut at ``MAX_STATE``; ``None`` if none is kept."""
 
+    def tracked(self, job_ids: Sequence[str]) -> set[str]:
+        """Which of these jobs have a state that is kept."""
+
     def prune_states(self) -> int:
         """Remove expired states, where the store does not do so by itself; returns how many."""
 

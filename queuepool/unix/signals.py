@@ -13,7 +13,8 @@ from __future__ import annotations
 import faulthandler
 import os
 import signal
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
 from typing import IO
@@ -251,6 +252,16 @@ def handle_ctrl_c() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a script's background process ignores it
         signal.signal(signal.SIGINT, _interrupted)
+
+
+@contextmanager
+def interrupts_held_back() -> Iterator[None]:
+    """In a command: Ctrl-C waits for the end of the block, so that what is under way ends with a known result."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _interrupted(_: int, frame: FrameType | None) -> None:

@@ -23,8 +23,8 @@ KINDS: dict[str, tuple[type, ...]] = {
     "text": (str,), "number": (int, float), "yes or no": (bool,), "list": (list,), "list of texts": (list,),
     "object": (dict,), "any value": (object,),
 }  # fmt: skip
-#: objects whose keys are names of queues or events
-BY_NAME = {"events", "buckets[].events", "buckets[].queues"}
+#: objects whose keys are names of queues, events or arguments
+BY_NAME = {"events", "buckets[].events", "buckets[].queues", "arguments"}
 APP = """
 from pathlib import Path
 from queuepool import current, job
@@ -136,6 +136,7 @@ def test_each_form_is_as_the_page_says(site):
             "job": f"job {tracked}", "quarantine list": "quarantine list", "locks list": "locks list",
             "schedule list": "schedule list --modules forms", "check": "check --modules forms",
             "schedule next": "schedule next held --modules forms",
+            "jobs": "jobs --state ready,delayed,reserved,running,failed",
         }  # fmt: skip
         forms = {heading: said(*line.split()) for heading, line in lines.items()}
         untracked = said("job", failed)

@@ -91,7 +91,7 @@ def aftermath(store: redis.Redis, redis_socket: str, tmp_path_factory: pytest.Te
     stores = site.queue.stores
     found = Aftermath(
         quarantined={entry.payload: entry.reason for entry in stores.records.quarantined("default")},
-        failed=stores.failed.page(0, 1000),
+        failed=stores.failed.page(),
         ran=site.trail(),
         left=store.zrange(f"{READY}:delayed", 0, -1),
         wrong=store.type(WRONG).decode(),

@@ -72,7 +72,7 @@ def test_a_job_that_no_code_comes_to_know_fails_at_its_last_try_and_at_once_with
     assert (0, 2) == (second.count("job released"), second.count("job failed"))
     assert (0, 1) == (third.count("job released"), third.count("job failed"))
     assert [] == [log for log in (first, second, third) if "job raised" in log]
-    assert [1, 1, 2, 2] == sorted(row.attempts for row in site.queue.stores.failed.page(0, 9))
+    assert [1, 1, 2, 2] == sorted(row.attempts for row in site.queue.stores.failed.page(count=9))
 
 
 def test_what_is_queued_or_has_failed_under_an_old_name_runs_under_its_alias(site: Site) -> None:

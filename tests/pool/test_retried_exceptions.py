@@ -34,7 +34,7 @@ TRIED = {
 def test_an_exception_is_retried_or_fails_its_job_at_once(site: Site) -> None:
     pushed = {site.queue.push(name, {"error": error}, options={"backoff": 0}): (name, error) for name, error in TRIED}
     site.work(*APP)
-    failed = {pushed[row.id]: row for row in site.queue.stores.failed.page(0, len(pushed))}
+    failed = {pushed[row.id]: row for row in site.queue.stores.failed.page(count=len(pushed))}
 
     assert TRIED == {job: row.attempts for job, row in failed.items()}
     assert [] == [job for job, row in failed.items() if job[1] not in row.exception.splitlines()[-1]]

@@ -19,6 +19,7 @@ from queuepool.errors import StoreDenied, StoreError
 from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import OBJECT_JOB
 from queuepool.payload.php_serialize import build_command
+from queuepool.stores.contract import MovedJob
 from queuepool.stores.records import RecordKey
 from queuepool.stores.values import AlertClaim
 from tests.support.eventually import eventually
@@ -199,7 +200,10 @@ def test_the_viewer_sees_everything_and_changes_nothing(login, root):
     [record] = stores.failed.page()
     [entry] = stores.records.quarantined("default")
 
+    walk, [reserved] = stores.queue.walk("default", ("ready", "reserved")), stores.queue.first("default", 1)
     assert (1, 1) == (site.queue.size(), stores.failed.count())
+    assert ([reserved], []) == ([job.payload for job in walk.page(9)], walk.page(9))
+    assert [] == stores.failed.page(record.key)
     assert (record, b"no job") == (stores.failed.get(record.id), entry.payload)
     assert [] == denials(root)
     assert [] == stores.control.pools()
@@ -244,7 +248,11 @@ def test_the_operator_mends_and_cannot_take_a_job(login, root):
     assert ([], 0, []) == (stores.failed.older_than(1.0), stores.failed.drop([RecordKey("none", "0")]), control.pools())
     assert not stores.records.drop_quarantined("default", "none")
     assert login("producer").queue.push("do", unique_id="a")
-    assert 4 == queue.clear()
+    jobs = [job for job in stores.queue.walk("default", ("ready", "delayed")).page(9) if b"unique" not in job.payload]
+    assert [True] == stores.queue.move("default", [MovedJob(jobs[0], jobs[0].payload)], "other")
+    assert [True] == stores.queue.drop("default", jobs[1:2])
+    assert 1 == queue.clear("other")
+    assert 2 == queue.clear()
     assert ([], []) == (denials(root), root.keys("laravel_unique_job:*"))
     assert "the user may not run 'lpop' (ACL)" == refused(queue, "LPOP", "queues:default")
 

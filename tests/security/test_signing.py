@@ -87,6 +87,20 @@ def test_unsigned_payloads_pass_only_where_they_are_accepted():
     assert "app.ok" == Signer((NEW,), required=False).verify(unsigned, "default").options.job
 
 
+def test_a_job_that_is_moved_is_signed_for_its_new_queue_unless_it_was_not_for_its_own():
+    raw = pushed(**FRAGILE).replace(b'"attempts":0}', b'"attempts":7}')
+    moved = SIGNER.moved(raw, "default", "other")
+
+    assert (FRAGILE, 7) == SIGNER.verify(moved, "other")[2:4]
+    assert "signed-for-another-queue" == refusal(moved)
+    assert raw.endswith(b'"delay":null,"attempts":7}') == moved.endswith(b'"delay":null,"attempts":7}')
+    for other in (
+        changed(raw, lambda fields: fields["qp"].update(sig="0" * 64)), changed(raw, lambda fields: fields.pop("qp")),
+        pushed("third"), b"no job",
+    ):  # fmt: skip
+        assert other == SIGNER.moved(other, "default", "other")
+
+
 # What does not
 
 

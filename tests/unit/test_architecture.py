@@ -19,7 +19,7 @@ LAYERS = [
     "payload config",
     "board log stores",
     "settlement top metrics master",  # top: what an operator watches; the master leads to no store
-    "jobs steward history",  # jobs: what applications import
+    "jobs steward history search",  # jobs: what applications import
     "worker alerts",
     "pool",  # the only place that knows everybody
     "cli testing",  # testing: what an application's tests import
@@ -78,6 +78,7 @@ DOORS = {
         "worker/loop.py",
         "worker/rounds.py",
         "worker/lane_worker.py",
+        "search/pace.py",
     ],
     "queuepool.unix.originals.start_thread": ["steward/side_stores.py", "worker/lane_worker.py"],
     # Of the modules that user code may have changed.

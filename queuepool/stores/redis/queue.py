@@ -5,28 +5,44 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain, groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from queuepool.errors import StoreDown, StoreError
 from queuepool.payload.ending import NOTHING, Ending, Lock, StateRecord, Unlock
 from queuepool.payload.envelope import MAX_BYTES
 from queuepool.payload.lease import Lease, Tallies
-from queuepool.stores.contract import Measured, NewJob, Reservation, Shelf, Sizes, Staged
+from queuepool.stores.contract import (
+    Measured,
+    MovedJob,
+    NewJob,
+    QueueWalk,
+    Reservation,
+    Shelf,
+    ShelfJob,
+    Sizes,
+    Staged,
+)
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 from queuepool.stores.redis.client import RedisClient
 from queuepool.stores.redis.keys import Keys
 from queuepool.stores.redis.waiting import ReserveBehindWait
+from queuepool.stores.redis.walk import RedisWalk
 from queuepool.stores.redis.wire import BATCH, batches, by_queue, following, reservation, whole
 
+T = TypeVar("T")
 #: as many as fit the bits of a lease's score (lua/include/lease.lua)
 TAGS = 131072
 #: seconds for which the server's clock is assumed to run at the speed of ours
 _CLOCK_LASTS = 10.0
 #: the most that one step of a clear reads: jobs, and bytes (a page more), so that no other client waits for long
 _CLEARED, _CLEARED_BYTES = 1000, 1_000_000
+#: jobs that one step takes out of the middle of a queue: the deeper they lie, the longer it takes
+_TAKEN = 50
+#: the numbers of the keys in ``drop_held.lua`` and ``move.lua``
+_NUMBERS: Mapping[Shelf, int] = {"ready": 1, "delayed": 2, "reserved": 3}
 #: most bytes read of the next job's payload when measuring, as the steward does so again and again
 _MEASURED = 64 * 1024
 
@@ -252,18 +268,36 @@ class RedisQueue:
             args = [min(_CLEARED, most - dropped), _CLEARED_BYTES, *finder.marks]
             there, free, *held = self.client.script_in_time("clear", names, args)
             most = there if not dropped else most
-            dropped += int(free) + self._drop(names, held, finder)
+            dropped += int(free) + sum(self._drop(names, _in_their_places(held), finder))
             if dropped >= most or not (free or held):
                 return dropped
 
-    def _drop(self, names: Sequence[str], held: Sequence[Any], finder: Finder) -> int:
-        """Drop these jobs together with their locks; ``held`` has a key's number and the bytes of each."""
-        locks, args = [], []
-        for number, job in zip(held[::2], held[1::2], strict=True):
-            unlocks = self.locks_of.here(finder.locks_of(job))
+    def walk(self, queue: str, shelves: Collection[Shelf], cursor: str = "") -> QueueWalk:
+        return RedisWalk(self.client, self.keys, queue, shelves, cursor)
+
+    def drop(self, queue: str, jobs: Sequence[ShelfJob], finder: Finder = NO_LOCKS) -> list[bool]:
+        names = [key(queue) for key in (self.keys.ready, self.keys.delayed, self.keys.reserved, self.keys.notify)]
+        these = [(_NUMBERS[job.shelf], job.payload, job.place) for job in jobs]
+        return [answer == 1 for part in _parts(these) for answer in self._drop(names, part, finder)]
+
+    def move(self, queue: str, jobs: Sequence[MovedJob], target: str) -> list[bool]:
+        makers = (self.keys.ready, self.keys.delayed, self.keys.notify)
+        names = [key(name) for name in (queue, target) for key in makers]
+        answers = list[int]()
+        for part in _parts(jobs):
+            words = [(_NUMBERS[job.shelf], job.payload, job.place, there) for job, there in part]
+            args = [self.keys.channel(target), *chain.from_iterable(words)]
+            answers += self.client.script_in_time("move", names, args)
+        return [answer == 1 for answer in answers]
+
+    def _drop(self, names: Sequence[str], jobs: Sequence[tuple[int, bytes, int]], finder: Finder) -> list[int]:
+        """Drop these jobs together with their locks; each is the number of its key, its bytes and its place."""
+        locks, args = list[str](), list[Any]()
+        for number, job, place in jobs:
+            unlocks = self.locks_of.here(finder.locks_of(job)) if finder.may_hold(job) else ()
             locks += [self.keys.lock(lock.name) for lock in unlocks]
-            args += [number, job, len(unlocks), *(lock.owner for lock in unlocks)]
-        return int(self.client.script_in_time("drop_held", [*names, *locks], args)) if args else 0
+            args += [number, job, place, len(unlocks), *(lock.owner for lock in unlocks)]
+        return list(self.client.script_in_time("drop_held", [*names, *locks], args)) if jobs else []
 
     def now(self) -> float:
         if self.clock:
@@ -293,3 +327,13 @@ class RedisQueue:
             makers = (keys.ready, keys.delayed, keys.reserved, keys.notify, keys.quarantine)
             self._reserve_keys[queues] = [keys.tags, *(key(queue) for queue in queues for key in makers)]
         return self._reserve_keys[queues]
+
+
+def _parts(jobs: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (jobs[first : first + _TAKEN] for first in range(0, len(jobs), _TAKEN))
+
+
+def _in_their_places(held: Sequence[Any]) -> list[tuple[int, bytes, int]]:
+    """What ``clear.lua`` has left; the ready ones now lie at the head."""
+    jobs = list(zip(held[::2], held[1::2], strict=True))
+    return [(number, job, place - sum(one != 1 for one, _ in jobs)) for place, (number, job) in enumerate(jobs)]

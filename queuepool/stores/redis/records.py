@@ -19,12 +19,14 @@ from queuepool.stores.records import (
     PendingFailure,
     Quarantined,
     RecordKey,
+    Retrying,
     Returned,
     json_in,
     sound_record,
 )
 from queuepool.stores.redis.client import RedisClient
 from queuepool.stores.redis.keys import Keys
+from queuepool.stores.redis.walk import Scored, following
 from queuepool.stores.redis.wire import whole
 
 #: records that are read at once to find their locks: each may have many kilobytes
@@ -51,11 +53,15 @@ class RedisRecords:
     def count(self) -> int:
         return int(self._client.command("ZCARD", self._keys.failed_times))
 
-    def page(self, first: int = 0, count: int = 1000) -> list[FailedJob]:
-        rows = self._client.command("ZREVRANGE", self._keys.failed_times, first, first + count - 1, "WITHSCORES")
-        texts = self._client.command("HMGET", self._keys.failed, *rows[::2]) if rows else []
-        found = zip(rows[::2], texts, rows[1::2], strict=True)
-        return [_record(key.decode(), text, float(at)) for key, text, at in found if text]
+    def page(self, after: RecordKey | None = None, count: int = 1000) -> list[FailedJob]:
+        last = Scored(float(after.mark), after.id.encode()) if after else None
+        rows = following(self._ask_times, last, count, is_down=True)
+        texts = self._client.command("HMGET", self._keys.failed, *(row.member for row in rows)) if rows else []
+        found = zip(rows, texts, strict=True)
+        return [_record(row.member.decode(), text, row.score) for row, text in found if text]
+
+    def _ask_times(self, verb: str, *rest: Any) -> Any:
+        return self._client.command(verb, self._keys.failed_times, *rest)
 
     def get(self, job_id: str) -> FailedJob | None:
         at = self._client.command("ZSCORE", self._keys.failed_times, job_id)
@@ -71,19 +77,24 @@ class RedisRecords:
     def retry(
         self, failed: FailedJob, queue: str | None = None, state: StateRecord | None = None, lock: Lock | None = None
     ) -> Returned:
-        target = queue or failed.queue
-        keys = [
-            self._keys.failed,
-            self._keys.failed_times,
-            self._keys.ready(target),
-            self._keys.notify(target),
-        ]
-        keys += [self._keys.state(state.job_id)] if state else []
-        keys += [self._keys.lock(lock.name)] if lock else []
-        args: list[Any] = [failed.id, failed.payload, failed.mark]
-        args += [state.text, whole(state.seconds)] if state else ["", ""]
-        args += [lock.owner, lock.seconds] if lock else ["", ""]
-        return Returned(self._client.script("retry", keys, args))
+        return self.retry_all([Retrying(failed, state, lock)], queue)[0]
+
+    def retry_all(self, jobs: Sequence[Retrying], queue: str | None = None) -> list[Returned]:
+        parts = (jobs[first : first + _READ] for first in range(0, len(jobs), _READ))
+        return [answer for part in parts for answer in self._retry(part, queue)]
+
+    def _retry(self, jobs: Sequence[Retrying], queue: str | None) -> Iterator[Returned]:
+        names, args = [self._keys.failed, self._keys.failed_times], list[Any]()
+        for failed, state, lock in jobs:
+            target = queue or failed.queue
+            names += [self._keys.ready(target), self._keys.notify(target)]
+            # A key that is not used must be one that the user may write.
+            names += [self._keys.state(state.job_id) if state else self._keys.failed]
+            names += [self._keys.lock(lock.name) if lock else self._keys.failed]
+            args += [failed.id, failed.payload, failed.mark]
+            args += [state.text, whole(state.seconds)] if state else ["", ""]
+            args += [lock.owner, lock.seconds] if lock else ["", ""]
+        return map(Returned, self._client.script("retry", names, args))
 
     def drop(self, keys: Sequence[RecordKey], finder: Finder = NO_LOCKS) -> int:
         return sum(self._drop(keys[first : first + _READ], finder) for first in range(0, len(keys), _READ))

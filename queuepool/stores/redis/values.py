@@ -148,6 +148,12 @@ class RedisValues:
         found: bytes | None = self._client.script("read_value", [self._keys.state(job_id)], [MAX_STATE])
         return found
 
+    def tracked(self, job_ids: Sequence[str]) -> set[str]:
+        keys = {job_id: self._keys.state(job_id) for job_id in job_ids}
+        if not keys or not self._client.command("EXISTS", *keys.values()):  # as nearly always
+            return set()
+        return {job_id for job_id, key in keys.items() if self._client.command("EXISTS", key)}
+
     def prune_states(self) -> int:
         """Nothing to do: Redis removes what has expired."""
         return 0

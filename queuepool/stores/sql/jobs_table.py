@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
-from sqlalchemy import Connection, Insert, text
+from sqlalchemy import ColumnElement, Connection, Insert, Select, text
 
 from queuepool.stores.contract import Shelf
 from queuepool.stores.sql.charsets import Charsets
@@ -140,6 +140,25 @@ class JobsTable:
         """The payloads of the first rows in this state."""
         rows = connection.execute(self._statements.first[state], {"name": queue, "most": most})
         return [bytes_of(payload) for payload in rows.scalars()]
+
+    def shelved(self, *which: ColumnElement[bool]) -> Select[Any]:
+        """These rows: ``id``, ``payload``, ``attempts``, ``reserved_at``, ``available_at`` and their ``shelf``."""
+        return self._statements.shelved.where(*which)
+
+    def lock_free(self, connection: Connection, queue: str, ids: Sequence[int]) -> set[int]:
+        """Which of these rows are in the queue and not leased; they are locked until the transaction ends."""
+        return set(connection.execute(self._statements.lock_free, {"name": queue, "ids": ids}).scalars())
+
+    def send(self, connection: Connection, ids: Sequence[int], queue: str) -> None:
+        """Move rows that are not leased to another queue."""
+        connection.execute(self._statements.send, {"ids": ids, "name": queue})
+        self._notify(connection, queue)
+
+    def rewrite(self, connection: Connection, payloads: Mapping[int, bytes]) -> None:
+        """Replace the payloads of these rows."""
+        rows = [{"row": number, "raw": self._text_of(connection, raw)} for number, raw in payloads.items()]
+        if rows:
+            connection.execute(self._statements.rewrite, rows)
 
     def queues(self, connection: Connection) -> set[str]:
         """The queues that have rows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -11,18 +11,29 @@ from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, func,
 
 from queuepool.payload.ending import NOTHING, Ending, Lock, StateRecord, Unlock
 from queuepool.payload.lease import Lease, Tallies
-from queuepool.stores.contract import Measured, NewJob, Reservation, Shelf, Sizes, Staged
+from queuepool.stores.contract import (
+    Measured,
+    MovedJob,
+    NewJob,
+    QueueWalk,
+    Reservation,
+    Shelf,
+    ShelfJob,
+    Sizes,
+    Staged,
+)
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
-from queuepool.stores.sql.leases import LOCKED, Leases
+from queuepool.stores.sql.leases import LOCKED, Act, Leases
 from queuepool.stores.sql.locks import may_hold
 from queuepool.stores.sql.names import is_name
 from queuepool.stores.sql.records import PENDING, SqlRecords, entry_of, payload_column
 from queuepool.stores.sql.statements import row_of
 from queuepool.stores.sql.values import SqlValues
 from queuepool.stores.sql.waiting import Waiting, waiting_for
+from queuepool.stores.sql.walk import SqlWalk
 from queuepool.unix.originals import sleep
 
 #: most rows that one transaction adds
@@ -252,6 +263,42 @@ class SqlQueue:
 
     def first(self, queue: str, most: int, state: Shelf = "ready") -> list[bytes]:
         return self.client.ask(partial(self._table.first, queue=queue, most=most, state=state))
+
+    def walk(self, queue: str, shelves: Collection[Shelf], cursor: str = "") -> QueueWalk:
+        return SqlWalk(self.client, self._table, queue, cursor)
+
+    def drop(self, queue: str, jobs: Sequence[ShelfJob], finder: Finder = NO_LOCKS) -> list[bool]:
+        finder = self._values.usable(finder)
+
+        def act(connection: Connection, ids: list[int]) -> None:
+            for job in jobs:
+                if job.place in ids and finder.may_hold(job.payload):
+                    unlocks = self.locks_of.here(finder.locks_of(job.payload))
+                    self._values.release_within(connection, unlocks)
+            self._table.delete(connection, ids)
+
+        return self._if_free(queue, jobs, act)
+
+    def move(self, queue: str, jobs: Sequence[MovedJob], target: str) -> list[bool]:
+        changed = {job.place: payload for job, payload in jobs if payload != job.payload}
+
+        def act(connection: Connection, ids: list[int]) -> None:
+            self._table.rewrite(connection, {number: changed[number] for number in ids if number in changed})
+            self._table.send(connection, ids, target)
+
+        return self._if_free(queue, [job for job, _ in jobs], act)
+
+    def _if_free(self, queue: str, jobs: Sequence[ShelfJob], act: Act) -> list[bool]:
+        """``act`` on the rows of these jobs that no worker has, in one transaction; ``False`` for each other."""
+
+        def work(connection: Connection) -> set[int]:
+            free = self._table.lock_free(connection, queue, [job.place for job in jobs])
+            if free:
+                act(connection, sorted(free))
+            return free
+
+        free = self.client.transaction(work) if jobs else set()
+        return [job.place in free for job in jobs]
 
     def queues(self) -> list[str]:
         def read(connection: Connection) -> list[str]:

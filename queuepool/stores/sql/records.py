@@ -39,6 +39,7 @@ from queuepool.stores.records import (
     PendingFailure,
     Quarantined,
     RecordKey,
+    Retrying,
     Returned,
     json_in,
     sound_record,
@@ -89,10 +90,12 @@ class SqlRecords:
         counted = select(func.count()).select_from(self._table).where(~self._is_no_job)
         return int(self._client.ask(lambda c: c.execute(counted).scalar_one()))
 
-    def page(self, first: int = 0, count: int = 1000) -> list[FailedJob]:
+    def page(self, after: RecordKey | None = None, count: int = 1000) -> list[FailedJob]:
         def read(connection: Connection) -> list[FailedJob]:
             latest = self._records(connection).where(~self._is_no_job).order_by(self._table.c.id.desc())
-            return [_record(row) for row in connection.execute(latest.offset(first).limit(count))]
+            if after:
+                latest = latest.where(self._table.c.id < int(after.mark))
+            return [_record(row) for row in connection.execute(latest.limit(count))]
 
         return self._client.ask(read)
 
@@ -127,23 +130,41 @@ class SqlRecords:
     def retry(
         self, failed: FailedJob, queue: str | None = None, state: StateRecord | None = None, lock: Lock | None = None
     ) -> Returned:
+        return self.retry_all([Retrying(failed, state, lock)], queue)[0]
+
+    def retry_all(self, jobs: Sequence[Retrying], queue: str | None = None) -> list[Returned]:
         """As ``stores.records.FailedStore``. Source: Illuminate/Queue/Console/RetryCommand.php (13.x)."""
 
-        def work(connection: Connection) -> Returned:
-            record = select(self._table.c.id).where(self._are([failed.key])).with_for_update()
-            if not connection.execute(record).first():
-                return Returned.GONE
-            if lock and not self._values.take_within(connection, lock):
-                return Returned.HELD
-            self._drop(connection, [failed.key])
-            self._jobs.push(connection, queue or failed.queue, [uncounted(failed.payload.encode())])
-            if state:
-                self._values.write_state(connection, state)
-            return Returned.DONE
+        def work(connection: Connection) -> list[Returned]:
+            existing = self._locked(connection, [job.failed.key for job in jobs])
+            answers = [self._may_return(connection, job, existing) for job in jobs]
+            back = [job for job, answer in zip(jobs, answers, strict=True) if answer]
+            for target in dict.fromkeys(queue or job.failed.queue for job in back):
+                raws = [job.failed.payload for job in back if (queue or job.failed.queue) == target]
+                self._jobs.push(connection, target, [uncounted(raw.encode()) for raw in raws])
+            self._drop(connection, [job.failed.key for job in back])
+            for job in back:
+                if job.state:
+                    self._values.write_state(connection, job.state)
+            return answers
 
-        if lock:
+        if any(job.lock for job in jobs):
             self._values.examine()
-        return self._client.transaction(work)
+        return self._client.transaction(work) if jobs else []
+
+    def _locked(self, connection: Connection, keys: Sequence[RecordKey]) -> set[str]:
+        """The marks of these records that exist; they are locked until the transaction ends."""
+        records = select(self._table.c.id).where(self._are(keys)).order_by(self._table.c.id).with_for_update()
+        return set(map(str, connection.execute(records).scalars()))
+
+    def _may_return(self, connection: Connection, job: Retrying, existing: set[str]) -> Returned:
+        """Whether the job can be put back; takes its lock."""
+        if job.failed.mark not in existing:
+            return Returned.GONE
+        existing.remove(job.failed.mark)  # so that it is put back once, though it may be given twice
+        if job.lock and not self._values.take_within(connection, job.lock):
+            return Returned.HELD
+        return Returned.DONE
 
     def drop(self, keys: Sequence[RecordKey], finder: Finder = NO_LOCKS) -> int:
         def work(connection: Connection) -> int:

@@ -106,6 +106,10 @@ class Statements:
             .order_by(jobs.c.id)
             .with_for_update()
         )
+        free = select(jobs.c.id).where(self._in_queue, jobs.c.id.in_(_IDS), jobs.c.reserved_at.is_(None))
+        self.lock_free = free.order_by(jobs.c.id).with_for_update()
+        self.send = update(jobs).where(jobs.c.id.in_(_IDS)).values(queue=_QUEUE)
+        self.rewrite = update(jobs).where(jobs.c.id == bindparam("row")).values(payload=bindparam("raw"))
         self.delete = delete(jobs).where(jobs.c.id.in_(_IDS))
         self.move = (
             update(jobs)
@@ -140,6 +144,9 @@ class Statements:
         ).where(self._in_queue)  # fmt: skip
         self.queues = select(exactly(dialect, jobs.c.queue)).distinct()
         shelves = {"ready": and_(is_free, is_due), "delayed": and_(is_free, ~is_due), "reserved": ~is_free}
+        shelf = case((~is_free, "reserved"), (is_due, "ready"), else_="delayed").label("shelf")
+        #: each row with its shelf
+        self.shelved = select(jobs.c.id, self.payload, jobs.c.attempts, jobs.c.reserved_at, jobs.c.available_at, shelf)
         #: by state
         self.first = {
             state: select(self.payload).where(self._in_queue, holds).order_by(jobs.c.id).limit(bindparam("most"))
@@ -193,3 +200,8 @@ def marked(lease: Lease) -> tuple[int, int, int]:
     """Id, attempts and mark, as in the table."""
     row = row_of(lease)
     return row.id, row.attempts, mark_of(lease.tag, row.attempts)
+
+
+def tag_in(mark: int) -> int:
+    """The tag in a mark; 0 for a lease of Laravel's, which leaves a time there."""
+    return mark // _ATTEMPTS if 0 < mark < _MARKS else 0

@@ -25,7 +25,7 @@ from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.locks import LAST_SECOND, SqlLocks
-from queuepool.stores.sql.names import is_name
+from queuepool.stores.sql.names import exactly, is_name
 from queuepool.stores.values import (
     MAX_KEPT,
     MAX_NOTICE,
@@ -190,6 +190,16 @@ class SqlValues(SqlLocks):
             return None if found is None else bytes_of(found)
 
         return self._client.ask(read)
+
+    def tracked(self, job_ids: Sequence[str]) -> set[str]:
+        def read(connection: Connection) -> set[str]:
+            names = {self._state_key(connection, job_id): job_id for job_id in job_ids}
+            key = exactly(connection.dialect, self._cache.c.key)
+            rows = select(key).where(self._cache.c.key.in_(list(names)), self._is_living(connection))
+            found = (bytes_of(one).decode() for one in connection.execute(rows).scalars())
+            return {names[name] for name in found if name in names}  # by its bytes, unlike some databases
+
+        return self._client.ask(read) if job_ids else set()
 
     def prune_states(self) -> int:
         def remove(connection: Connection) -> int:

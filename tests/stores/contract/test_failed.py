@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from queuepool.stores.records import FailedJob
+from queuepool.payload.ending import StateRecord
+from queuepool.stores.records import FailedJob, Retrying, Returned
 from tests.support.samples import attempted, new_jobs, payload
 from tests.support.store_contract import EMPTY, drained, failed_job, record, reserved
 
@@ -47,9 +49,36 @@ def test_failed_jobs_are_listed_page_by_page_the_latest_first(built, at):
         at.advance(1.0)
         failed_job(built, name)
 
-    pages = built.failed.page(0, 2), built.failed.page(2, 2)
+    first = built.failed.page(count=2)
+    built.failed.drop([first[-1].key])
+    failed_job(built, "d")
 
-    assert [["c", "b"], ["a"]] == [[found.id for found in page] for page in pages]
+    assert ["c", "b"] == [found.id for found in first]
+    assert ["a"] == [found.id for found in built.failed.page(first[-1].key)]
+
+
+def test_failed_jobs_of_one_moment_are_listed_once_each(built, at):
+    keys = {failed_job(built, f"{number}").key for number in range(7)}
+    found, page = [], built.failed.page(count=2)
+    while page:
+        found += [one.key for one in page]
+        page = built.failed.page(found[-1], 2)
+
+    assert (7, keys) == (len(found), set(found))
+
+
+def test_many_are_retried_in_few_steps_each_once(built, at):
+    records = [failed_job(built, name) for name in "abc"]
+    never = replace(records[0], id="never", mark="0")
+    tracked = StateRecord("b", b'{"state": "queued"}', 60.0)
+    jobs = [Retrying(records[0]), Retrying(records[1], tracked), Retrying(never), Retrying(records[0])]
+
+    found = [Returned.DONE, Returned.DONE, Returned.GONE, Returned.GONE]
+    assert found == built.failed.retry_all(jobs)
+    assert [attempted(payload("a")), attempted(payload("b"))] == drained(built.queue)
+    assert ["c"] == [one.id for one in built.failed.page()]
+    assert {"b"} == built.values.tracked(["a", "b", "c"])
+    assert set() == built.values.tracked([])
 
 
 def test_a_retried_job_begins_anew_with_every_other_byte_as_it_was(built):

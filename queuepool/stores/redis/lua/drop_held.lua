@@ -1,19 +1,33 @@
 -- drop_held.lua: drop jobs of a queue, each together with its unique locks.
 -- Source:  Illuminate/Cache/LuaScripts.php, releaseLock (13.x)
 -- KEYS     1 ready list   2 delayed zset   3 reserved zset   4 notify list   then the locks
--- ARGV     for each job: the number of its key, the job, how many locks it holds, the owner of each ('' = any)
---          then the Unix second until which the sender waits
--- Returns  how many jobs were dropped: one that a worker has taken meanwhile stays, and keeps its locks
--- include: late release_lock
-local arg, lock, dropped = 1, 5, 0
+-- ARGV     for each job: the number of its key, the job, where it was in the ready list, how many locks it holds, the
+--          owner of each ('' = any)   then the Unix second until which the sender waits
+-- Returns  for each job 1; 0 if a worker has taken it meanwhile: it stays, and keeps its locks
+-- include: late full pick release_lock
+local arg, lock, answers, ready, places = 1, 5, {}, {}, {}
+write_nothing(KEYS[2])
 while arg <= #ARGV do
-  local key, job, locks = KEYS[tonumber(ARGV[arg])], ARGV[arg + 1], tonumber(ARGV[arg + 2])
-  local gone = ARGV[arg] == '1' and redis.call('lrem', key, 1, job) or ARGV[arg] ~= '1' and redis.call('zrem', key, job)
-  for i = 1, locks do
-    if gone == 1 then release_lock(KEYS[lock + i - 1], ARGV[arg + 2 + i]) end
+  if ARGV[arg] == '1' then
+    ready[#ready + 1] = ARGV[arg + 1]
+    places[#places + 1] = tonumber(ARGV[arg + 2])
   end
-  dropped = dropped + gone
-  arg, lock = arg + 3 + locks, lock + locks
+  arg = arg + 4 + tonumber(ARGV[arg + 3])
+end
+local taken, nth = pick(KEYS[1], ready, places), 0
+
+local function ended(number, job)
+  if number ~= 1 then return redis.call('zrem', KEYS[number], job) end
+  nth = nth + 1
+  return taken[nth] and 1 or 0
+end
+
+arg = 1
+while arg <= #ARGV do
+  local gone, locks = ended(tonumber(ARGV[arg]), ARGV[arg + 1]), tonumber(ARGV[arg + 3])
+  for i = 1, gone == 1 and locks or 0 do release_lock(KEYS[lock + i - 1], ARGV[arg + 3 + i]) end
+  answers[#answers + 1] = gone
+  arg, lock = arg + 4 + locks, lock + locks
 end
 if redis.call('llen', KEYS[1]) == 0 then redis.call('unlink', KEYS[4]) end
-return dropped
+return answers

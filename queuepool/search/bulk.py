@@ -1,0 +1,169 @@
+"""Does one thing with all jobs that were found, in batches: it may end between any two, and the count is true."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from queuepool.payload.ending import Lock
+from queuepool.payload.signing import signer_of
+from queuepool.payload.uncounted import wanted_again
+from queuepool.search.found import FoundJob
+from queuepool.search.look import Look, QueueLook
+from queuepool.search.pace import StorePace
+from queuepool.settlement.held_locks import HeldLocks
+from queuepool.settlement.states import retried
+from queuepool.stores.contract import MovedJob, ShelfJob
+from queuepool.stores.factory import Stores
+from queuepool.stores.records import FailedJob, Retrying, Returned
+from queuepool.unix.signals import interrupts_held_back
+
+#: jobs of one batch, and seconds after which a smaller one is carried out: in Redis jobs move on in their list
+BATCH, _LONGEST = 500, 1.0
+#: what is done with a batch: the result for each job
+Act = Callable[[Sequence[FoundJob]], Sequence[Returned]]
+
+
+@dataclass
+class Done:
+    """What has been done so far."""
+
+    results: Counter[Returned] = field(default_factory=Counter)
+    #: of how many jobs of each queue
+    queues: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def count(self) -> int:
+        """Of how many jobs it was done."""
+        return self.results[Returned.DONE]
+
+    def add(self, jobs: Sequence[FoundJob], results: Sequence[Returned]) -> None:
+        """Count a batch."""
+        self.results.update(results)
+        self.queues.update(job.queue for job, result in zip(jobs, results, strict=True) if result)
+
+
+class Bulk:
+    """Acts on jobs in batches; ``tell`` is called after each.
+
+    A store that goes away leaves the batch under way unknown: each of its jobs is in one place all the same.
+    """
+
+    def __init__(self, tell: Callable[[Done], object]) -> None:
+        self._tell = tell
+        self.done = Done()
+
+    def run(self, pages: Iterable[Sequence[FoundJob]], act: Act) -> None:
+        """Act on all of them. Raises ``StoreError``, and ``KeyboardInterrupt`` between two batches."""
+        found, since = list[FoundJob](), 0.0
+        for page in pages:
+            since = since if found else time.monotonic()
+            found += page
+            while len(found) >= BATCH or (found and time.monotonic() - since > _LONGEST):
+                self._batch(found[:BATCH], act)
+                del found[:BATCH]
+        if found:
+            self._batch(found, act)
+
+    def _batch(self, jobs: Sequence[FoundJob], act: Act) -> None:
+        with interrupts_held_back():
+            self.done.add(jobs, act(jobs))
+        self._tell(self.done)
+
+
+class OfFailedJobs:
+    """What can be done with failed jobs; ``pace`` is asked before each request of a batch."""
+
+    def __init__(self, stores: Stores, locks: HeldLocks, pace: StorePace) -> None:
+        self._stores = stores
+        self._locks = locks
+        self._pace = pace
+        self._signer = signer_of(stores.settings.signing, stores.settings.signing_keys)
+
+    def retry(self, jobs: Sequence[FoundJob]) -> list[Returned]:
+        """Put them back on their queues, with all their tries."""
+        return self.put_back([_record(job) for job in jobs])
+
+    def retry_on(self, queue: str, jobs: Sequence[FoundJob]) -> list[Returned]:
+        """As ``retry``, on this queue."""
+        return self.put_back([_record(job) for job in jobs], queue)
+
+    def forget(self, jobs: Sequence[FoundJob]) -> list[Returned]:
+        """Drop them, with the unique locks that they still hold."""
+        keys = [_record(job).key for job in jobs]
+        dropped = self._pace(lambda: self._stores.failed.drop(keys, self._locks.set_aside))
+        return [Returned.DONE] * dropped + [Returned.GONE] * (len(jobs) - dropped)
+
+    def put_back(self, records: Sequence[FailedJob], queue: str | None = None) -> list[Returned]:
+        """As ``retry``, or on this queue: those that may have a unique lock one by one, the others in few steps."""
+        states = retried(records, self._stores.values.tracked, queue)
+        again = [self._again(one, queue) for one in records]
+        jobs = [Retrying(record, state) for record, state in zip(again, states, strict=True)]
+        free = [number for number, record in enumerate(again) if not self._may_be_locked(record)]
+        results = self._pace(lambda: self._stores.failed.retry_all([jobs[number] for number in free], queue))
+        answers = dict(zip(free, results, strict=True))
+        return [
+            answers[number] if number in answers else self._under_its_lock(job, queue)
+            for number, job in enumerate(jobs)
+        ]
+
+    def _again(self, record: FailedJob, queue: str | None) -> FailedJob:
+        payload = wanted_again(self._payload_on(queue, record))
+        return record if payload is record.payload else replace(record, payload=payload)
+
+    def _payload_on(self, queue: str | None, record: FailedJob) -> str:
+        if queue is None or self._signer is None:
+            return record.payload
+        return self._signer.moved(record.payload.encode("utf-8", "replace"), record.queue, queue).decode()
+
+    def _may_be_locked(self, record: FailedJob) -> bool:
+        return self._locks.waiting.may_hold(record.payload.encode("utf-8", "replace"))
+
+    def _under_its_lock(self, job: Retrying, queue: str | None) -> Returned:
+        def back(lock: Lock | None) -> Returned:
+            return self._stores.failed.retry(job.failed, queue, job.state, lock)
+
+        return self._pace(lambda: self._locks.put_back(self._stores, job.failed.payload.encode(), back, ended=True))
+
+
+class OfWaitingJobs:
+    """What can be done with the ready and delayed jobs of one queue, which ``found`` has found."""
+
+    def __init__(self, look: Look, locks: HeldLocks, queue: str, found: QueueLook) -> None:
+        stores = self._stores = look.stores
+        self._pace = look.pace
+        self._locks = locks
+        self._queue = queue
+        self._found = found
+        self._signer = signer_of(stores.settings.signing, stores.settings.signing_keys)
+
+    def drop(self, jobs: Sequence[FoundJob]) -> list[Returned]:
+        """Drop them, with their unique locks."""
+        these = [*map(_shelf_job, jobs)]
+        return self._taken(these, lambda: self._stores.queue.drop(self._queue, these, self._locks.waiting))
+
+    def move_to(self, target: str, jobs: Sequence[FoundJob]) -> list[Returned]:
+        """Move them to another queue of the connection, where they keep their locks, attempts and due times."""
+        these = [*map(_shelf_job, jobs)]
+        moved = [MovedJob(job, self._payload_on(target, job.payload)) for job in these]
+        return self._taken(these, lambda: self._stores.queue.move(self._queue, moved, target))
+
+    def _payload_on(self, queue: str, payload: bytes) -> bytes:
+        return self._signer.moved(payload, self._queue, queue) if self._signer else payload
+
+    def _taken(self, jobs: Sequence[ShelfJob], take: Callable[[], Sequence[bool]]) -> list[Returned]:
+        answers = self._pace(take)
+        self._found.taken(job for job, is_gone in zip(jobs, answers, strict=True) if is_gone)
+        return [Returned(int(answer)) for answer in answers]
+
+
+def _record(job: FoundJob) -> FailedJob:
+    assert isinstance(job.where, FailedJob)
+    return job.where
+
+
+def _shelf_job(job: FoundJob) -> ShelfJob:
+    assert isinstance(job.where, ShelfJob)
+    return job.where

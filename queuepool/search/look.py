@@ -1,0 +1,135 @@
+"""Looks through a connection's queues, failed jobs and quarantine for jobs that fit a filter, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from itertools import islice
+
+from queuepool.search.filters import Filter
+from queuepool.search.found import FoundJob
+from queuepool.search.pace import StorePace
+from queuepool.settlement.endings import commands_of
+from queuepool.stores.contract import Shelf, ShelfJob
+from queuepool.stores.factory import Stores
+from queuepool.stores.records import FailedJob
+
+SHELVES: tuple[Shelf, ...] = ("ready", "delayed", "reserved")
+#: jobs of a page at first and at most, and the bytes that it should have
+_FIRST, _MOST, _BYTES = 100, 1000, 4 * 1024 * 1024
+#: jobs that are remembered, so that one that moves on meanwhile is found once
+_REMEMBERED = 100_000
+
+
+class Look:
+    """Looks for jobs that fit ``wanted``. What it asks of the store takes at most half of the store's time.
+
+    Its methods raise ``StoreError``. An encrypted job whose key is not known fits no filter of arguments.
+    """
+
+    def __init__(self, stores: Stores, wanted: Filter) -> None:
+        self.stores = stores
+        self.wanted = wanted
+        self.pace = StorePace()
+        self.commands = commands_of(stores.settings)
+        #: how many jobs were looked at, and how many of them had arguments that could not be read
+        self.seen = self.closed = 0
+
+    def waiting(self, queue: str, shelves: Collection[Shelf], cursor: str = "") -> QueueLook:
+        """The jobs of a queue, from ``cursor`` on. Raises ``ValueError`` for a wrong cursor."""
+        return QueueLook(self, queue, shelves, cursor)
+
+    def in_states(self, queue: str, states: Collection[str], running: Container[str] = ()) -> Iterator[FoundJob]:
+        """The jobs of a queue in these states, each once; of the reserved ones, those with the ids in ``running`` run.
+
+        They are also found as ``reserved``, as Laravel calls them.
+        """
+        wanted = {"reserved" if state == "running" else state for state in states}
+        shelves = [shelf for shelf in SHELVES if shelf in wanted]
+        for job in self.waiting(queue, shelves).jobs() if shelves else ():
+            if job.state == "reserved" and job.id in running:
+                job.state = "running"
+            if job.state in states or (job.state == "running" and "reserved" in states):
+                yield job
+
+    def failed(self, is_meant: Callable[[FailedJob], bool], until: float) -> Iterator[list[FoundJob]]:
+        """The failed jobs, latest first, in pages; none that has failed after ``until``, in Unix seconds."""
+        size, page = _Size(), list[FailedJob]()
+        while page := self._failed_after(page, size.jobs):
+            size.fit(len(record.payload) + len(record.exception) for record in page)
+            meant = (one for one in page if one.failed_at <= until and is_meant(one))
+            yield list(self.fitting(FoundJob.failed(one, self.commands) for one in meant))
+
+    def quarantined(self, queue: str) -> Iterator[FoundJob]:
+        """The payloads in a queue's quarantine, oldest first."""
+        entries = self.stores.records.quarantined(queue)
+        return self.fitting(FoundJob.quarantined(one, self.commands) for one in entries)
+
+    def fitting(self, jobs: Iterable[FoundJob]) -> Iterator[FoundJob]:
+        """Those that fit."""
+        for job in jobs:
+            self.seen += 1
+            is_found = self.wanted.matches(job)
+            self.closed += job.is_closed
+            if is_found:
+                yield job
+
+    def _failed_after(self, page: Sequence[FailedJob], most: int) -> list[FailedJob]:
+        last = page[-1].key if page else None
+        return self.pace(lambda: self.stores.failed.page(last, most))
+
+
+class QueueLook:
+    """The jobs of one queue that fit, in pages."""
+
+    def __init__(self, look: Look, queue: str, shelves: Collection[Shelf], cursor: str) -> None:
+        self._look = look
+        self._queue = queue
+        self._shelves = shelves
+        self._walk = look.stores.queue.walk(queue, shelves, cursor)
+        self._page: list[ShelfJob] = []
+
+    def pages(self) -> Iterator[list[FoundJob]]:
+        """All of them; a page may be empty."""
+        size = _Size()
+        while page := self._next(size.jobs):
+            self._page = page
+            size.fit(len(job.payload) for job in page)
+            wanted = (job for job in page if job.shelf in self._shelves)
+            jobs = (FoundJob.waiting(job, self._queue, self._look.commands) for job in wanted)
+            yield list(self._look.fitting(jobs))
+
+    def jobs(self) -> Iterator[FoundJob]:
+        """Each once, although in Redis it may move to another shelf meanwhile, or be tried again."""
+        known = dict[str, tuple[str, int | None]]()
+        for page in self.pages():
+            for job in page:
+                at = job.state, job.attempts
+                if known.setdefault(job.id, at) == at:  # several may have one id
+                    yield job
+            if len(known) > 2 * _REMEMBERED:
+                known = dict(islice(known.items(), _REMEMBERED, None))
+
+    def taken(self, jobs: Iterable[ShelfJob]) -> None:
+        """These are gone: the caller has taken them out."""
+        self._walk.taken(list(jobs))
+
+    def cursor_after(self, job: FoundJob) -> str:
+        """Where to go on after this one of the last page."""
+        place = next(number for number, one in enumerate(self._page) if one is job.where)
+        self._walk.unread(self._page[place + 1 :])
+        return self._walk.cursor()
+
+    def _next(self, most: int) -> list[ShelfJob]:
+        return self._look.pace(lambda: self._walk.page(most))
+
+
+class _Size:
+    """How many jobs the next page should have."""
+
+    def __init__(self) -> None:
+        self.jobs = _FIRST
+
+    def fit(self, sizes: Iterable[int]) -> None:
+        """By the sizes of the last page's jobs."""
+        found = list(sizes)
+        self.jobs = max(min(_BYTES * len(found) // max(sum(found), 1), _MOST), 1)

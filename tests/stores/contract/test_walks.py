@@ -1,0 +1,188 @@
+"""Reading a queue from one end to the other, while others take from it and add to it; dropping and moving its jobs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from queuepool.payload.ending import Ending
+from queuepool.payload.envelope import decode
+from queuepool.payload.lease import Lease
+from queuepool.stores.contract import MovedJob, QueueWalk, ShelfJob
+from tests.support.samples import new_jobs, payload
+from tests.support.store_contract import OURS, THEIRS, drained, reserved, seen
+
+pytestmark = pytest.mark.usefixtures("at")
+ALL = ("ready", "delayed", "reserved")
+
+
+def ids(jobs: list[ShelfJob]) -> list[str]:
+    return [decode(job.payload, job.attempts).id for job in jobs]
+
+
+def numbered(store: Any, first: int, last: int, queue: str = "default") -> None:
+    store.push(queue, new_jobs(*(payload(str(number)) for number in range(first, last))))
+
+
+def whole(walk: QueueWalk, most: int = 3) -> list[ShelfJob]:
+    found: list[ShelfJob] = []
+    while page := walk.page(most):
+        found += page
+    return found
+
+
+def taken(store: Any, count: int) -> list[Lease]:
+    leases: list[Lease] = store.reserve(["default"], OURS, count).leases
+    return leases
+
+
+def test_each_job_is_read_with_its_shelf_and_what_the_store_knows_of_it(store, at):
+    reserved(store, payload("taken"))
+    numbered(store, 0, 4)
+    store.push("default", new_jobs(payload("later")), delay=60.0)
+    numbered(store, 4, 5, "other")
+    found = {identity: job for job in whole(store.walk("default", ALL)) for identity in ids([job])}
+
+    assert {"taken": "reserved", "later": "delayed", **dict.fromkeys("0123", "ready")} == {
+        identity: job.shelf for identity, job in found.items()
+    }
+    assert (at.now + 60.0, OURS) == (found["later"].at, found["taken"].tag)
+    assert 89.0 <= (found["taken"].at or 0.0) - at.now <= 92.0
+    assert (None, 0) == (found["0"].at, found["0"].tag)
+    assert 1 == decode(found["taken"].payload, found["taken"].attempts).attempts
+    assert ["later"] == ids([job for job in whole(store.walk("default", ("delayed",))) if job.shelf == "delayed"])
+    assert [] == whole(store.walk("empty", ALL))
+
+
+def test_a_job_that_stays_is_read_once_while_others_are_taken_and_added(store):
+    numbered(store, 0, 100)
+    walk = store.walk("default", ("ready",))
+    read = ids(walk.page(20))
+    store.delete(taken(store, 5))  # the indices in a list fall
+    numbered(store, 100, 110)
+    read += ids(walk.page(20))
+    leases = taken(store, 30)
+    read += ids(walk.page(5))
+    store.give_back(leases[:25])  # and rise again
+    read += ids(whole(walk, 7))
+
+    assert [*map(str, range(100))] == read
+
+
+def test_a_queue_that_is_emptied_faster_than_it_is_read_has_an_end(store):
+    numbered(store, 0, 50)
+    walk = store.walk("default", ("ready",))
+    read = ids(walk.page(10))
+    store.delete(taken(store, 30))
+    read += ids(walk.page(10))
+    store.delete(taken(store, 20))
+    read += ids(whole(walk))
+
+    assert [*map(str, [*range(10), *range(30, 40)])] == read
+
+
+def test_a_job_that_is_tried_again_meanwhile_is_not_read_again(store, at):
+    numbered(store, 0, 6)
+    walk = store.walk("default", ("ready",))
+    read = ids(walk.page(3))
+    [lease] = taken(store, 1)
+    store.release(lease, 0.0, "0")
+
+    assert [*"012345"] == read + ids(whole(walk))
+
+
+def test_jobs_that_are_due_at_one_moment_are_read_once_each(store):
+    store.push("default", new_jobs(*(payload(str(number)) for number in range(25))), delay=60.0)
+    found = whole(store.walk("default", ("delayed",)), 4)
+
+    assert sorted(map(str, range(25))) == sorted(ids(found))
+
+
+def test_a_page_may_be_read_again_in_part_and_by_another_process(store):
+    numbered(store, 0, 30)
+    store.push("default", new_jobs(payload("later"), payload("last")), delay=60.0)
+    shelves = ("ready", "delayed")
+    walk, read = store.walk("default", shelves), list[str]()
+    while page := walk.page(7):
+        read += ids(page[:4])
+        walk.unread(page[4:])
+        walk = store.walk("default", shelves, walk.cursor())
+        walk.unread(walk.page(2))
+        numbered(store, 100 + len(read), 101 + len(read))
+
+    assert sorted([*map(str, range(30)), "later", "last"]) == sorted(read)
+    assert [] == store.walk("default", shelves, walk.cursor()).page(7)
+
+
+@pytest.mark.parametrize("cursor", ["7", "{}", '["ready"]', '["odd", 1, 2, []]', "[[], 3]", '["a", 1]', "no"])
+def test_a_wrong_cursor_is_refused(store, cursor):
+    with pytest.raises(ValueError):
+        store.walk("default", ALL, cursor)
+
+
+def test_jobs_are_dropped_unless_a_worker_has_them_meanwhile(store):
+    numbered(store, 0, 40)
+    store.push("default", new_jobs(payload("later")), delay=60.0)
+    walk = store.walk("default", ("ready", "delayed"))
+    dropped: list[str] = []
+    while page := walk.page(10):
+        meant = [job for job, identity in zip(page, ids(page), strict=True) if identity == "later" or int(identity) % 2]
+        store.delete(taken(store, 1))
+        answers = store.drop("default", meant)
+        gone = [job for job, is_gone in zip(meant, answers, strict=True) if is_gone]
+        walk.taken(gone)
+        dropped += ids(gone)
+        assert [False] * len(gone) == store.drop("default", gone)
+
+    left = [decode(raw, 0).id for raw in drained(store)]
+    assert not set(left) & set(dropped)
+    assert {"later", *map(str, range(9, 40, 2))} <= set(dropped)
+    assert [*map(str, range(10, 40, 2))] == left[-15:]
+
+
+def test_none_is_skipped_where_all_that_was_read_is_dropped_some_pages_later(store):
+    numbered(store, 0, 60)
+    walk, read, waiting = store.walk("default", ("ready",)), list[str](), list[ShelfJob]()
+    while page := walk.page(7):
+        read += ids(page)
+        waiting += page
+        if len(waiting) > 12:
+            assert all(store.drop("default", waiting))
+            walk.taken(waiting)
+            waiting = []
+
+    assert [*map(str, range(60))] == read
+
+
+def test_equal_payloads_are_dropped_as_often_as_it_is_said(store):
+    store.push("default", new_jobs(*[payload("same")] * 5))
+    page = store.walk("default", ("ready",)).page(5)
+
+    assert [True, True] == store.drop("default", page[:2])
+    assert 3 == store.sizes("default").ready
+
+
+def test_jobs_are_moved_each_to_be_in_one_place(store, at):
+    numbered(store, 0, 20)
+    store.push("default", new_jobs(payload("later")), delay=60.0)
+    numbered(store, 20, 21, "high")
+    walk = store.walk("default", ("ready", "delayed"))
+    page = [*walk.page(30), *walk.page(30)]
+    [held] = taken(store, 1)
+    changed = {"7": payload("7", signed="again")}
+    moved = [MovedJob(job, changed.get(identity, job.payload)) for job, identity in zip(page, ids(page), strict=True)]
+    found = dict(zip(ids(page), store.move("default", moved, "high"), strict=True))
+
+    assert {"0": False} == {identity: answer for identity, answer in found.items() if not answer}
+    assert (0, 1, 20, 1) == (
+        store.sizes("default").ready, store.sizes("default").reserved, store.sizes("high").ready,
+        store.sizes("high").delayed,
+    )  # fmt: skip
+    assert [False] * 21 == store.move("default", moved, "other")
+    store.finish(held, Ending())
+    ready = drained(store, "high")
+    assert {*map(str, range(1, 21))} == {decode(raw, 0).id for raw in ready}
+    assert ["7"] == [decode(raw, 0).id for raw in ready if "signed" in decode(raw, 0).fields]
+    at.advance(61.0)
+    assert ["later"] == [decode(seen(lease), 0).id for lease in store.reserve(["high"], THEIRS, 9).leases]
