@@ -29,6 +29,7 @@ from queuepool.jobs.following import JobState
 from queuepool.log.tracebacks import headline
 from queuepool.payload.envelope import Payload, decode
 from queuepool.stores.contract import Shelf
+from queuepool.stores.control import instance_in
 from queuepool.unix.escape import first_of
 from queuepool.unix.exit_codes import FAILED, OK
 
@@ -183,16 +184,18 @@ class JobSearch:
 
     def _all_pools(self) -> Iterator[tuple[str, str, Sequence[ProcessRow]]]:
         """Those of this host by their boards, which are never behind; all others by their notices, with their host."""
-        here = set()
+        here = set[object]()
         for pool in (one for one in self._where.pools() if one.connection == self._connection):
             with suppress(NotRunning, ConfigError, OSError):
                 runtime = runtime_of(self._where, pool)
-                shown = overview(pool.name, board_of(runtime))
+                board = board_of(runtime)
+                shown = overview(pool.name, board)
                 self._pools.add(pool.name)
                 yield f"the board of pool {pool.name}", "", shown.processes
-                here.add((socket.gethostname(), str(runtime.path)))
+                here |= {board.name.instance, (socket.gethostname(), str(runtime.path))}
         for notice in self._stores.control.pools():
-            if (notice["host"], str(notice.get("runtime_directory"))) not in here:
+            place = notice["host"], str(notice.get("runtime_directory"))
+            if (instance_in(notice) or place) not in here:
                 name = f"{notice['pool']} on {notice['host']}"
                 self._pools.add(name)
                 with suppress(*DAMAGED):

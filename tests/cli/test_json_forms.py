@@ -135,7 +135,7 @@ def test_each_form_is_as_the_page_says(site):
             "size": "size", "monitor": "monitor", "failed": "failed", "failed ID": f"failed {failed}",
             "job": f"job {tracked}", "quarantine list": "quarantine list", "locks list": "locks list",
             "schedule list": "schedule list --modules forms", "check": "check --modules forms",
-            "schedule next": "schedule next held --modules forms",
+            "schedule next": "schedule next held --modules forms", "journal": "journal",
         }  # fmt: skip
         forms = {heading: said(*line.split()) for heading, line in lines.items()}
         untracked = said("job", failed)

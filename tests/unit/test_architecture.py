@@ -58,8 +58,8 @@ DOORS = {
         "jobs/in_threads.py",
         "alerts/notifier.py",  # a process of its own
         "cli/listen.py",
-        "cli/pools.py",
         "cli/top.py",
+        "cli/waiting.py",
         "unix/originals.py",
         "board/runtime_dir.py",
         "jobs/following.py",
