@@ -37,7 +37,7 @@ VERBS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "size": ("queues.size", "Count the jobs of queues"),
     "monitor": ("queues.monitor", "Show which queues are too long"),
     "clear": ("queues.clear", "Drop the jobs of queues, by default the pools'"),
-    "schedule": ("schedule.schedule", "List schedules, show when they are due, push or pause them"),
+    "schedule": ("schedule.schedule", "List schedules, show how their last runs ended, push or pause them"),
     "failed": ("failed.failed", "List failed jobs, or show the one with this ID"),
     "retry": ("failed.retry", "Put failed jobs back on their queues, with all their tries"),
     "forget": ("failed.forget", "Drop failed jobs by ID"),
