@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from math import inf
 from typing import Any, NamedTuple
 
 from queuepool.alerts.rules import MEASURED, AlertWindow, LookFacts
@@ -16,7 +17,7 @@ from queuepool.board.open_alerts import OpenAlert
 from queuepool.board.overview import PoolOverview, ran_in
 from queuepool.board.status import overview
 from queuepool.errors import StoreDown, StoreError
-from queuepool.stores.control import newest_of, served_in
+from queuepool.stores.control import names_of, newest_of, served_in
 from queuepool.stores.factory import Stores
 
 #: seconds after which a measurement is out of date
@@ -129,11 +130,27 @@ def _running(board: Board, now: float) -> dict[str, float]:
     return found
 
 
-def lost_in(notices: list[dict[str, Any]], own: str, limit: float) -> Lost:
+class Own(NamedTuple):
+    """The pool that looks: ``HOST:POOL``, its instance, and when it first looked, by the store's clock."""
+
+    name: str
+    instance: str = ""
+    since: float = inf
+
+    def is_or_was(self, host: str, pool: str, instance: str, at: float) -> bool:
+        """Whether this notice is its own, or that of an earlier instance.
+
+        One of its name that has published since is another pool, on a host of the same name.
+        """
+        return f"{host}:{pool}" == self.name and (instance == self.instance or at <= self.since)
+
+
+def lost_in(notices: list[dict[str, Any]], own: Own, limit: float) -> Lost:
     """How long other pools have been silent by these notices, and what those ran that reach ``limit`` seconds."""
-    last = {f"{host}:{pool}": notice for (host, pool), notice in newest_of(notices).items()}
-    newest = max((notice["at"] for notice in last.values()), default=0.0)  # serves as the present time
-    silent = {name: newest - notice["at"] for name, notice in last.items() if name != own}
+    found = newest_of(notices)
+    newest = max((notice["at"] for notice in found.values()), default=0.0)  # serves as the present time
+    last = {name: found[key] for key, name in names_of(found).items() if not own.is_or_was(*key, found[key]["at"])}
+    silent = {name: newest - notice["at"] for name, notice in last.items()}
     ran = {name: ran_in(last[name], _MOST_NAMED) for name, seconds in silent.items() if seconds >= limit}
     return Lost(silent, ran)
 

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from math import inf
 
-from queuepool.alerts.facts import AlertFacts, Lost, UnservedQueues, lost_in
+from queuepool.alerts.facts import AlertFacts, Lost, Own, UnservedQueues, lost_in
 from queuepool.alerts.rules import COUNTED, AlertStates, readings
 from queuepool.alerts.sending import Notices, Outbox, Refusals
 from queuepool.board import open_alerts
@@ -76,7 +77,7 @@ class AlertWatch:
         queues: Sequence[str] = (),
     ) -> None:
         host = socket.gethostname()
-        self._own = f"{host}:{pool}"
+        self._own = Own(f"{host}:{pool}", board.name.instance)
         self._limits = limits
         self._board = board
         self._control = stores.control
@@ -132,7 +133,10 @@ class AlertWatch:
         if not self._limits.lost or self._board.header.store_lost:
             return None
         try:
-            return lost_in(self._control.pools(NOTICE_KEPT), self._own, self._limits.lost)
+            notices = self._control.pools(NOTICE_KEPT)
+            if self._own.since == inf:
+                self._own = self._own._replace(since=max((notice["at"] for notice in notices), default=0.0))
+            return lost_in(notices, self._own, self._limits.lost)
         except StoreError as error:
             self._refused.note(error)
             return None

@@ -6,6 +6,7 @@ master finds the jobs that the dead workers of a killed master held.
 
 from __future__ import annotations
 
+import hashlib
 import mmap
 import os
 from contextlib import suppress
@@ -285,6 +286,11 @@ class BoardName(NamedTuple):
 
     def __str__(self) -> str:
         return f"board.{self.pid}-{self.start_time}-{self.boot}-{self.namespace}"
+
+    @property
+    def instance(self) -> str:
+        """An id of this pool from its master's start to its end, unlike that of any other on any host."""
+        return hashlib.blake2b(str(self).encode(), digest_size=6).hexdigest()
 
     @property
     def is_of_this_boot(self) -> bool:

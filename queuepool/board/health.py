@@ -135,7 +135,7 @@ def _hindrances(pool: PoolOverview, state: str, workers: Collection[str]) -> Ite
     if not pool.workers:
         yield Trouble("scaled", "no job runs: it was scaled to 0 workers")
     if state == "paused":
-        yield Trouble("paused", "no worker begins a job until queuepool continue")
+        yield Trouble("paused", f"no worker begins a job until queuepool continue{pool.pause_words}")
     elif state == "running" and pool.workers and not _may_begin(workers):
         yield _closed(pool, workers)
 
@@ -169,7 +169,8 @@ def _closed(pool: PoolOverview, workers: Collection[str]) -> Trouble:
     if "paused" not in workers:
         return Trouble("no_worker", "no worker takes jobs: those still alive are leaving")
     if pool.maintenance:
-        return Trouble("maintenance", "maintenance mode: no worker begins a job until queuepool up")
+        words = f"maintenance mode{pool.maintenance_words}: no worker begins a job until queuepool up"
+        return Trouble("maintenance", words)
     if pool.paused:
         return Trouble("paused", f"no worker begins a job, its queues are paused: {pool.paused_words}")
     return Trouble("paused", "no worker begins a job: a listener of Looping returns False")
@@ -194,7 +195,7 @@ def _others(pool: PoolOverview, hindering: Collection[str]) -> Iterator[Trouble]
     for alert in pool.alerts:
         yield Trouble("alert", f"alert since {alert.since}: {alert.text}")
     if pool.maintenance and "maintenance" not in hindering:
-        yield Trouble("maintenance", "maintenance mode")
+        yield Trouble("maintenance", f"maintenance mode{pool.maintenance_words}")
     if pool.paused and ("paused" not in hindering or pool.state == "paused"):  # else they were named above
         yield Trouble("paused_queues", f"paused queues: {pool.paused_words}")
     yield from _side_stores(pool)

@@ -153,6 +153,12 @@ class PoolOverview:
     paused: Sequence[str] = ()
     #: of the paused queues of which that is known
     pauses: Sequence[PauseRow] = ()
+    #: since when and by whom the pool itself is paused, if that is known
+    paused_since: str | None = None
+    paused_by: str | None = None
+    #: the same of maintenance mode
+    maintenance_since: str | None = None
+    maintenance_by: str | None = None
     store_lost: str | None = None
     store_full: str | None = None
     failed_store_lost: str | None = None
@@ -185,6 +191,16 @@ class PoolOverview:
             **({"scaling": _facts(self.scaling)} if self.scaling else {}),
             "processes": [process.to_json() for process in self.processes],
         }
+
+    @property
+    def pause_words(self) -> str:
+        """Since when and by whom the pool itself is paused; empty if that is not known."""
+        return pause_words(self.paused_since, self.paused_by) if self.paused_since else ""
+
+    @property
+    def maintenance_words(self) -> str:
+        """The same of maintenance mode."""
+        return pause_words(self.maintenance_since, self.maintenance_by) if self.maintenance_since else ""
 
     @property
     def paused_words(self) -> str:

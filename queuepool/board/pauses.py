@@ -1,19 +1,27 @@
-"""Since when queues are paused, and by whom, in a file beside the board: the steward writes it, all others read it."""
+"""Since when queues, and the pool itself, are paused, and by whom, in files beside the board.
+
+That of the queues is the steward's; that of the pool is written by whoever pauses it.
+"""
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from queuepool.board.board import Board
+from queuepool.board.board import Board, State
 from queuepool.board.boot_report import replace_text, text_in
 from queuepool.board.record import DAMAGED, as_time
 
 #: bytes of the file, for thousands of queues
 _MAX_BYTES = 4 * 1024 * 1024
+#: maintenance mode among the paused queues, none of which has this name
+MAINTENANCE = ""
+#: seconds in which a master has certainly obeyed
+_SOON = 10.0
 
 
 class Pause(NamedTuple):
@@ -46,6 +54,42 @@ def read(board: Board) -> dict[str, Pause]:
         found = json.loads(text_in(_file_of(board), _MAX_BYTES) or "{}")
         return {str(queue): Pause(as_time(since), str(by)) for queue, (since, by) in found.items()}
     return {}
+
+
+def note_pool_pause(board: Board, pause: Pause) -> None:
+    """By whoever pauses the whole pool, before its master is told; a pause that lasts keeps what it says."""
+    if board.header.signalled == State.PAUSED and _pool_file(board).exists():
+        return
+    with suppress(OSError):  # no room, or another user's directory: it is not known then
+        replace_text(_pool_file(board), json.dumps(pause))
+
+
+def forget_pool_pause(board: Board) -> None:
+    """By whoever has the pool continue."""
+    with suppress(OSError):
+        _pool_file(board).unlink(missing_ok=True)
+
+
+def forget_stale_pause(board: Board) -> None:
+    """Forget a pause that a signal alone has ended: the next one may be another user's."""
+    if board.header.signalled != State.PAUSED and (pause := _pool_pause(board)) and pause.since < time.time() - _SOON:
+        forget_pool_pause(board)
+
+
+def pool_pause(board: Board) -> Pause | None:
+    """Since when and by whom the whole pool is paused; ``None`` if it is not, or was paused by a signal alone."""
+    return _pool_pause(board) if board.header.signalled == State.PAUSED else None
+
+
+def _pool_pause(board: Board) -> Pause | None:
+    with suppress(*DAMAGED):
+        since, by = json.loads(text_in(_pool_file(board)) or "[]")
+        return Pause(as_time(since), str(by))
+    return None
+
+
+def _pool_file(board: Board) -> Path:
+    return board.path.with_name(f"{board.path.name}.pause")
 
 
 def pause_words(since: str, by: str | None) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
+from queuepool.board.board import Board
 from queuepool.board.header import Header
+from queuepool.config.values import shown
 
 #: seconds after which the steward's wish no longer counts: it is gone, or does not reach the store
 WISH_LASTS = 30.0
@@ -35,7 +38,61 @@ class Between:
     most: int
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """So many workers more than the pool is to have now, or fewer."""
+
+    workers: int
+
+
 ScaleOrder = Pin | Unpin | Between
+
+
+def order_of(raw: str) -> ScaleOrder | Change:
+    """The order in these words: 4, +4, -2, auto, 2..16. Raises ``ValueError``."""
+    if raw == "auto":
+        return Unpin()
+    if bounds := re.fullmatch(r"([0-9]{1,9})\.\.([0-9]{1,9})", raw):
+        fewest, most = map(int, bounds.groups())
+        if not 1 <= fewest <= most:
+            raise ValueError(f"{shown(raw)} are no bounds: write the fewest workers, at least 1, and the most: 2..16")
+        return Between(fewest, most)
+    if re.fullmatch(r"[+-][0-9]{1,9}", raw):
+        return Change(int(raw))
+    if not re.fullmatch(r"[0-9]{1,9}", raw):
+        raise ValueError(f"{shown(raw)} is not a whole number, nor +4, -2, auto, or bounds as 2..16")
+    return Pin(int(raw))
+
+
+def fitted(order: ScaleOrder | Change, board: Board, seconds: int) -> ScaleOrder:
+    """The order for this pool, for so many seconds (0 = no end). Raises ``ValueError`` if it is impossible there."""
+    match order:
+        case Pin(workers):
+            order = Pin(workers, seconds)
+        case Change(change):
+            workers = board.header.target
+            if workers + change < 0:
+                raise ValueError(f"has only {workers} worker{'' if workers == 1 else 's'}")
+            order = Pin(workers + change, seconds)
+        case Between() if not board.header.most:
+            raise ValueError("does not scale by itself: give it max_workers or min_workers, and start it again")
+    most = order.workers if isinstance(order, Pin) else order.most if isinstance(order, Between) else 0
+    if most > board.max_workers:
+        raise ValueError(f"was started with room for {board.max_workers} workers")
+    return order
+
+
+def is_carried_out(order: ScaleOrder, header: Header) -> bool:
+    """Whether the master has done it."""
+    if header.scale:
+        return False  # it has not taken it yet
+    match order:
+        case Pin(workers, seconds):
+            return header.target == workers and bool(not seconds or header.pinned_until)
+        case Between(fewest, most):
+            return not header.pinned and (header.fewest, header.most) == (fewest, most)
+        case _:
+            return not header.pinned
 
 
 def word_of(order: ScaleOrder) -> int:

@@ -59,7 +59,8 @@ def _overview(name: str, board: Board) -> PoolOverview:
     header = board.header
     done, failed, released = board.totals()
     paused = paused_in(header.paused, lambda: _queues_beside(board))
-    known = pauses.read(board) if paused else {}
+    known = pauses.read(board) if paused or header.down else {}
+    whole, maintenance = pauses.pool_pause(board), known.get(pauses.MAINTENANCE) if header.down else None
     slots = sorted(board.of(Role.TEMPLATE, *HELPERS, Role.WORKER), key=lambda slot: (-slot.role, slot.number))
     processes = [_process(slot) for slot in slots]
     return PoolOverview(
@@ -82,6 +83,10 @@ def _overview(name: str, board: Board) -> PoolOverview:
         maintenance=bool(header.down),
         paused=paused,
         pauses=[_pause(queue, pause) for queue, pause in known.items() if queue in paused],
+        paused_since=iso(whole.since) if whole else None,
+        paused_by=(whole.by or None) if whole else None,
+        maintenance_since=iso(maintenance.since) if maintenance else None,
+        maintenance_by=(maintenance.by or None) if maintenance else None,
         store_lost=_iso_or_none(header.store_lost),
         store_full=_iso_or_none(header.store_full),
         failed_store_lost=_iso_or_none(header.failed_store_lost),

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import signal
-import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 
 import click
 
-from queuepool.board.about import user_name
 from queuepool.board.board import RUNS_JOBS, Board, Role, State
-from queuepool.board.pauses import pause_words
+from queuepool.board.pauses import Pause, forget_pool_pause, note_pool_pause, pause_words
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import boot_problem, iso, renewed
 from queuepool.cli import output
+from queuepool.cli.acted import ActedOn, note, note_local, operator
 from queuepool.cli.local import of_running, refuse_down, signal_master
 from queuepool.cli.options import CONNECTION, PLACE, Where, located, option, parsed
-from queuepool.cli.pools import within
 from queuepool.cli.queues import QUEUES, by_connection
+from queuepool.cli.remote import command
+from queuepool.cli.targets import Elsewhere, reaching
+from queuepool.cli.waiting import within
 from queuepool.config.values import seconds
 from queuepool.errors import NotRunning, QueuepoolError, StoreDenied
 from queuepool.jobs.client import Queue
+from queuepool.unix.exit_codes import OK
 
 #: the default wait in seconds
 _DEFAULT_WAIT = "300"
@@ -34,64 +36,97 @@ WAIT: Callable[[Callable[..., int | None]], Callable[..., int | None]] = option(
 
 @click.command()
 @located(*PLACE)
+@reaching
 @QUEUES
-def pause(where: Where, queues: Sequence[str]) -> None:
+def pause(where: Where, queues: Sequence[str], elsewhere: Elsewhere | None) -> int:
     """Pause the local pools, or queues on all hosts"""
     if queues:
+        _refuse_queues(elsewhere)
         _for_each(where, queues, _pause)
-        for note in filter(None, map(where.note_on, queues)):
-            output.complain(note)
-    else:
-        _signal_masters(where, signal.SIGUSR2, "paused: its workers start no more jobs")
+        for words in filter(None, map(where.note_on, queues)):
+            output.complain(words)
+        return OK
+    if elsewhere:
+        return command(where, elsewhere, "pause")
+
+    def act(runtime: RuntimeDir) -> None:
+        note_pool_pause(runtime.board(), Pause(time.time(), operator()))
+        signal_master(runtime, signal.SIGUSR2)
+
+    _signal_masters(where, "pause", signal.SIGUSR2, act, "paused: its workers start no more jobs")
+    return OK
 
 
 @click.command("continue")
 @located(*PLACE)
+@reaching
 @QUEUES
-def resume(where: Where, queues: Sequence[str]) -> None:
+def resume(where: Where, queues: Sequence[str], elsewhere: Elsewhere | None) -> int:
     """Continue after a pause"""
     if queues:
+        _refuse_queues(elsewhere)
         _for_each(where, queues, _resume)
-    else:
-        _signal_masters(where, signal.SIGCONT, "continues")
+        return OK
+    if elsewhere:
+        return command(where, elsewhere, "continue")
+
+    def act(runtime: RuntimeDir) -> None:
+        forget_pool_pause(runtime.board())
+        signal_master(runtime, signal.SIGCONT)
+
+    _signal_masters(where, "continue", signal.SIGCONT, act, "continues")
+    return OK
 
 
 @click.command()
 @located(*PLACE)
+@reaching
 @WAIT
-def restart(where: Where, wait: float) -> None:
+def restart(where: Where, wait: float, elsewhere: Elsewhere | None) -> int:
     """Replace the workers of all hosts, each after its job
 
     This concerns all pools on the configuration's connections; for one pool alone, run reload --pool on its host.
-    With --wait it returns once the new code works in the local pools, or prints the cause and exits with 1.
+    With --wait it returns once the new code works in the local pools, or prints the cause and exits with 1. With --on
+    and --everywhere each pool is told by itself and answers.
     """
+    if elsewhere:
+        _refuse_wait(wait)
+        return command(where, elsewhere, "restart")
     others = f"leave out --pool, or replace its workers on this host: queuepool reload --pool {where.pool_name}"
     connections = where.whole_connections("a restart reaches", otherwise=others)
     local = of_running(where, Rollout, signal.SIGHUP) if wait else []
     for connection in connections:
         with closing(Queue(connection, by_hand=True)) as queue:
             stamp = queue.stores.control.restart()
+            note(queue.stores, "restart", f"all pools on connection {connection.name}")
         output.say(f"restart broadcast on connection {connection.name}: {stamp} ({iso(stamp)})")
     wait_for(local, wait)
     if wait:
         refuse_down(where)
+    return OK
 
 
 @click.command()
 @located(*PLACE)
+@reaching
 @WAIT
-def reload(where: Where, wait: float) -> None:
+def reload(where: Where, wait: float, elsewhere: Elsewhere | None) -> int:
     """Replace the workers of the local pools, each after its job
 
     Sends HUP to their masters. With --wait it returns once the new code works, or prints the cause and exits with 1.
     """
+    if elsewhere:
+        _refuse_wait(wait)
+        return command(where, elsewhere, "reload")
     local = of_running(where, Rollout, signal.SIGHUP)
     for rollout in local:
         signal_master(rollout.runtime, signal.SIGHUP)
         output.say(f"pool {rollout.name}: its workers are being replaced, each after its job")
+    note_local(where, "reload", [ActedOn.of(rollout.runtime) for rollout in local])
     if wait:
         wait_for(local, wait)
     refuse_down(where)
+    return OK
 
 
 @click.command()
@@ -103,7 +138,8 @@ def down(where: Where) -> None:
     """
     for connection in where.whole_connections("maintenance mode holds"):
         with closing(Queue(connection, by_hand=True)) as queue:
-            queue.stores.control.down()
+            queue.stores.control.down(queue.stores.queue.now(), operator())
+            note(queue.stores, "down", f"connection {connection.name}")
         output.say(f"maintenance mode is on, connection {connection.name}")
 
 
@@ -113,18 +149,34 @@ def up(where: Where) -> None:
     """End maintenance mode"""
     for connection in where.whole_connections("maintenance mode holds"):
         with closing(Queue(connection, by_hand=True)) as queue:
-            words = "maintenance mode is off" if queue.stores.control.up() else "maintenance mode was not on"
+            words = "maintenance mode was not on"
+            if queue.stores.control.up():
+                words = "maintenance mode is off"
+                note(queue.stores, "up", f"connection {connection.name}")
             if queue.stores.control.read(()).down:
                 words += ", but Laravel's is on: end it with php artisan up"
         output.say(f"{words}, connection {connection.name}")
 
 
-def _signal_masters(where: Where, signum: signal.Signals, words: str) -> None:
-    def act(runtime: RuntimeDir) -> None:
-        signal_master(runtime, signum)
+def _signal_masters(
+    where: Where, verb: str, signum: signal.Signals, act: Callable[[RuntimeDir], None], words: str
+) -> None:
+    def do(runtime: RuntimeDir) -> ActedOn:
+        act(runtime)
         output.say(f"pool {runtime.name}: {words}")
+        return ActedOn.of(runtime)
 
-    of_running(where, act, signum)
+    note_local(where, verb, of_running(where, do, signum))
+
+
+def _refuse_queues(elsewhere: Elsewhere | None) -> None:
+    if elsewhere:
+        raise click.UsageError("a queue is paused on all hosts: leave out --on and --everywhere")
+
+
+def _refuse_wait(wait: float) -> None:
+    if wait:
+        raise click.UsageError("--wait is for the pools of this host: queuepool status --all --watch shows the others")
 
 
 def _for_each(where: Where, queues: Sequence[str], act: Callable[[Queue, str], object]) -> None:
@@ -140,13 +192,15 @@ def _pause(connection: Queue, queue: str) -> None:
         if before := stores.control.read([queue]).pauses.get(queue):
             output.say(f"queue {queue}: already paused{pause_words(iso(before[0]), before[1])}")
             return
-    stores.control.pause(queue, stores.queue.now(), f"{user_name()}@{socket.gethostname()}")
+    stores.control.pause(queue, stores.queue.now(), operator())
     output.say(f"queue {queue}: paused on all hosts")
+    note(stores, "pause", f"queue {queue}")
 
 
 def _resume(connection: Queue, queue: str) -> None:
     if connection.stores.control.resume(queue):
         output.say(f"queue {queue}: continues")
+        note(connection.stores, "continue", f"queue {queue}")
     else:
         output.complain(f"queue {queue} was not paused")
 

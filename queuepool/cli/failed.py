@@ -14,6 +14,7 @@ import click
 
 from queuepool.board.status import iso
 from queuepool.cli import output
+from queuepool.cli.acted import note
 from queuepool.cli.finding import BY, COUNT, Facets, Question, carry_out, filtered, limited, note_closed
 from queuepool.cli.options import CONNECTION, JSON, TEXT, Where, located, option, parsed
 from queuepool.cli.output import FORCE, has_terminal, is_declined
@@ -91,9 +92,9 @@ def retry(where: Where, ids: Sequence[str], queue: str | None, wanted: Filter, t
         many = _Many(scopes, wanted)
         if not force and many.is_declined("Put back", "nothing was put back"):
             return FAILED
-        code = many.carry_out(lambda acts: partial(acts.retry_on, target) if target else acts.retry, "put back")
-    if target and (note := where.note_on(target)):
-        output.complain(note)
+        code = many.carry_out("retry", partial(_retry_act, target), "put back")
+    if target and (remark := where.note_on(target)):
+        output.complain(remark)
     return code
 
 
@@ -116,7 +117,7 @@ def forget(where: Where, ids: Sequence[str], queue: str | None, wanted: Filter, 
         many = _Many(scopes, wanted)
         if not force and many.is_declined("Drop", _NOTHING_DROPPED, must_ask=True):
             return FAILED
-        return many.carry_out(lambda acts: acts.forget, "dropped")
+        return many.carry_out("forget", lambda acts: acts.forget, "dropped")
 
 
 @click.command()
@@ -216,14 +217,18 @@ class _Many:
             question.count(scope.place, scope.pages(Look(scope.queue.stores, self._wanted), began))
         return question.is_declined()
 
-    def carry_out(self, act_of: Callable[[OfFailedJobs], Act], done: str) -> int:
+    def carry_out(self, verb: str, act_of: Callable[[OfFailedJobs], Act], done: str) -> int:
         """Do it; returns the exit code."""
-        return max([self._in(scope, began, act_of, done) for scope, began in self._began])
+        return max([self._in(verb, scope, began, act_of, done) for scope, began in self._began])
 
-    def _in(self, scope: Scope, began: float, act_of: Callable[[OfFailedJobs], Act], done: str) -> int:
+    def _in(self, verb: str, scope: Scope, began: float, act_of: Callable[[OfFailedJobs], Act], done: str) -> int:
         look = Look(scope.queue.stores, self._wanted)
         act = act_of(OfFailedJobs(scope.queue.stores, scope.locks, look.pace))
-        return carry_out([(scope.pages(look, began), act)], done, f" on connection {scope.name}")
+        return carry_out(look.stores, verb, [(scope.pages(look, began), act)], done, f" on connection {scope.name}")
+
+
+def _retry_act(target: str | None, acts: OfFailedJobs) -> Act:
+    return partial(acts.retry_on, target) if target else acts.retry
 
 
 def _is_declined(verb: str, scopes: Sequence[Scope], otherwise: str, hours: int = 0) -> bool:
@@ -241,6 +246,8 @@ def _prune(where: Where, hours: int, force: bool) -> int:
         for scope in scopes:
             dropped = _drop_older(scope, scope.store.now() - hours * _HOUR)
             output.say(f"dropped {output.counted(dropped, 'failed job')}{scope.words}")
+            if dropped:
+                note(scope.queue.stores, "flush", f"failed jobs on connection {scope.name}", dropped)
     return 0
 
 
@@ -267,7 +274,11 @@ def _forget_some(scopes: Sequence[Scope], wanted: dict[str, None], force: bool) 
         jobs = f"{output.counted(len(found), 'failed job')}{by_queue(Counter(queue for _, _, queue in found))}"
         if is_declined(f"Drop {jobs}?", _NOTHING_DROPPED):
             return FAILED
-    dropped = sum(_drop(scope, [key for other, key, _ in found if other is scope]) for scope in scopes)
+    dropped = 0
+    for scope in scopes:
+        if mine := _drop(scope, [key for other, key, _ in found if other is scope]):
+            note(scope.queue.stores, "forget", f"failed jobs on connection {scope.name}", mine)
+            dropped += mine
     output.say(f"dropped {output.counted(dropped, 'failed job')}")
     return 0 if dropped == len(wanted) else FAILED
 
@@ -275,9 +286,11 @@ def _forget_some(scopes: Sequence[Scope], wanted: dict[str, None], force: bool) 
 def _retry_some(scopes: Sequence[Scope], ids: Sequence[str], target: str | None) -> int:
     wanted = dict.fromkeys(ids)
     pace = StorePace()
-    found = [_retry(scope, record, target, pace) for scope, record in _several(scopes, wanted)]
-    output.say(f"{output.counted(sum(found), 'job')} put back")
-    return 0 if sum(found) == len(wanted) else FAILED
+    done = Counter(scope for scope, record in _several(scopes, wanted) if _retry(scope, record, target, pace))
+    for scope, jobs in done.items():
+        note(scope.queue.stores, "retry", f"failed jobs on connection {scope.name}", jobs)
+    output.say(f"{output.counted(done.total(), 'job')} put back")
+    return 0 if done.total() == len(wanted) else FAILED
 
 
 def _retry(scope: Scope, record: FailedJob, target: str | None, pace: StorePace) -> bool:

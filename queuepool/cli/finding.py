@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from queuepool.cli import output
+from queuepool.cli.acted import note
 from queuepool.cli.options import Verb, option, parsed
 from queuepool.cli.output import counted
 from queuepool.cli.scopes import by_queue
@@ -21,6 +22,7 @@ from queuepool.search.filters import Condition, Filter, checked_path, moment, sh
 from queuepool.search.found import FoundJob
 from queuepool.search.look import Look
 from queuepool.stores.records import Returned
+from queuepool.stores.factory import Stores
 from queuepool.unix.exit_codes import FAILED, OK
 
 #: different values that are counted, all others as one
@@ -156,15 +158,19 @@ def refusal(verb: str, jobs: str) -> str:
 Errand = tuple[Iterable[Sequence[FoundJob]], Act]
 
 
-def carry_out(errands: Iterable[Errand], done: str, place: str) -> int:
-    """Do it, and report with how many jobs it was done, also if it is interrupted.
+def carry_out(stores: Stores, verb: str, errands: Iterable[Errand], done: str, place: str) -> int:
+    """Do it, and report with how many jobs it was done, also if it is interrupted, and in the journal.
 
     ``done``: as in "put back". Returns the exit code. Raises what ended it early.
     """
     bulk = Bulk(lambda so_far: output.progress(f"{counted(so_far.count, 'job')} {done}"))
     try:
-        for pages, act in errands:
-            bulk.run(pages, act)
+        try:
+            for pages, act in errands:
+                bulk.run(pages, act)
+        finally:
+            if bulk.done.count:
+                note(stores, verb, f"jobs{place}{by_queue(bulk.done.queues)}", bulk.done.count)
     except (KeyboardInterrupt, StoreError) as error:
         unknown = ", and perhaps some of the batch under way" if isinstance(error, StoreError) else ""
         output.progress("")

@@ -72,7 +72,9 @@ def signal_master(runtime: RuntimeDir, signum: signal.Signals) -> int:
 def code_for(healths: Sequence[Health | None]) -> int:
     """The exit code of a verb that has shown pools of this health; ``None``: a damaged notice."""
     known = [health for health in healths if health]
-    if not healths or any(health.state in (NOT_RUNNING, LOST) for health in known):
+    if any(health.state == LOST for health in known):
+        return exit_codes.LOST
+    if not healths or any(health.state == NOT_RUNNING for health in known):
         return exit_codes.NOT_RUNNING
     # No job can begin, and not because the pool was paused.
     idles = any(not (health.takes_jobs or health.rests) for health in known)

@@ -10,6 +10,7 @@ import click
 
 from queuepool.board.status import iso
 from queuepool.cli import output
+from queuepool.cli.acted import note
 from queuepool.cli.group import Verbs
 from queuepool.cli.options import CONNECTION, JSON, TEXT, Where, located
 from queuepool.cli.reading import Reading
@@ -69,8 +70,11 @@ def _rows(stores: Stores) -> Iterator[dict[str, Any]]:
 
 def _free(stores: Sequence[Stores], given: str) -> int:
     name = given if given.startswith(PREFIX) else PREFIX + given
-    if not sum(place.release([Unlock(name)]) for one in stores for place in one.locks.values()):
+    freed = [one for one in stores if sum([place.release([Unlock(name)]) for place in one.locks.values()])]
+    if not freed:
         output.complain(f"no lock {name} is held")
         return FAILED
     output.say(f"freed {name}")
+    for one in freed:
+        note(one, "locks free", f"lock {name}")
     return 0

@@ -134,7 +134,7 @@ def _all_of(verb: str, done: str, place: str, look: Look, steps: Sequence[Step],
         if question.is_declined():
             return FAILED
         note_closed(look)
-    return carry_out((step.errand() for step in steps), done, place)
+    return carry_out(look.stores, verb.lower(), (step.errand() for step in steps), done, place)
 
 
 def _common(where: Where, queue: str, target: str) -> ConnectionSettings:

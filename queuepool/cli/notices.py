@@ -11,7 +11,7 @@ from queuepool.board.health import Health, health_of, health_of_lost
 from queuepool.board.overview import PoolOverview, ran_in, texts_in
 from queuepool.board.record import DAMAGED
 from queuepool.stores.contract import NOTICE_LASTS
-from queuepool.stores.control import newest_of
+from queuepool.stores.control import LEFT_KEPT, instance_in, names_of, newest_of
 
 #: seconds after which two notices are missing
 _LATE = 10.0
@@ -50,6 +50,11 @@ class PublishedPool:
         return str(self.facts["host"])
 
     @property
+    def instance(self) -> str:
+        """Its id; empty in the notice of an older version."""
+        return instance_in(self.facts)
+
+    @property
     def is_lost(self) -> bool:
         """Whether it has published nothing for half a minute, and was not stopped."""
         return self.age > NOTICE_LASTS
@@ -62,9 +67,56 @@ class PublishedPool:
         return health_of(self.overview) if self.overview else None
 
     @property
+    def rate_words(self) -> str:
+        """How many jobs are done and fail in a minute; empty if it does not say."""
+        done, failed = self.facts.get("done_per_minute"), self.facts.get("failed_per_minute")
+        is_known = isinstance(done, int | float) and isinstance(failed, int | float) and not self.is_lost
+        return f" done/min={done:g} failed/min={failed:g}" if is_known else ""
+
+    @property
     def age_words(self) -> str:
         """How old the notice is, once it is late; its numbers are as old."""
         return f" notice={self.age:.0f}s ago" if self.age > _LATE else ""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftPool:
+    """A pool that was stopped, ``age`` seconds ago; its numbers are those at its end."""
+
+    host: str
+    name: str
+    instance: str
+    age: float
+    done: int = 0
+    failed: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        facts = {"pool": self.name, "host": self.host, "id": self.instance, "left_ago": round(self.age, 1)}
+        counts = {"done": self.done, "failed": self.failed}
+        return {**facts, **counts, "state": "left", "takes_jobs": False, "rests": True, "is_well": True, "troubles": []}
+
+
+def left_of(left: Iterable[Mapping[str, Any]], now: float, present: Iterable[PublishedPool]) -> list[LeftPool]:
+    """The pools that have left within an hour, the last one of each name, unless another one of it is there."""
+    there = {(pool.host, pool.name) for pool in present}
+    found = {(one["host"], one["pool"]): one for one in left if (one["host"], one["pool"]) not in there}
+    pools = (
+        LeftPool(
+            host, name, instance_in(one), max(now - one["at"], 0.0), _count(one.get("done")), _count(one.get("failed"))
+        )
+        for (host, name), one in found.items()
+    )
+    return [pool for pool in pools if pool.age < LEFT_KEPT]
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def names_of_pools(pools: Iterable[PublishedPool]) -> dict[str, str]:
+    """How to call each of them, by its instance: ``HOST/POOL``, with ``#ID`` only where several have that name."""
+    names = names_of(((pool.host, pool.name, pool.instance) for pool in pools), between="/")
+    return {instance: name for (_, _, instance), name in names.items() if instance}
 
 
 def latest_of(notices: Iterable[Mapping[str, Any]], now: float) -> list[PublishedPool]:

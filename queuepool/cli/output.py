@@ -86,6 +86,16 @@ def show(text: str) -> None:
         say(line)
 
 
+def clear_screen() -> None:
+    """Begin at the top of an empty terminal; anywhere else, an empty line."""
+    sys.stdout.write("\x1b[H\x1b[2J\x1b[3J" if has_terminal_for_output() else "\n")
+
+
+def has_terminal_for_output() -> bool:
+    """Whether standard output is a terminal."""
+    return sys.stdout.isatty()
+
+
 def raw(data: bytes) -> None:
     """Write bytes unchanged."""
     sys.stdout.flush()

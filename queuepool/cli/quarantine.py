@@ -15,6 +15,7 @@ import click
 
 from queuepool.board.status import iso
 from queuepool.cli import output
+from queuepool.cli.acted import note
 from queuepool.cli.finding import filtered, refusal
 from queuepool.cli.group import Verbs
 from queuepool.cli.options import CONNECTION, JSON, TEXT, Where, located, parsed
@@ -126,6 +127,11 @@ class _Way:
     act: Callable[[Queue, HeldLocks, Quarantined], Returned]
     asks: bool
 
+    @property
+    def verb_name(self) -> str:
+        """As it is typed."""
+        return "drop" if self.verb == "Drop" else "retry"
+
 
 def _each(where: Where, queue: str | None, entry_id: str | None, everything: bool, wanted: Filter, way: _Way) -> int:
     if (everything or not wanted.is_empty) == (entry_id is not None):
@@ -172,6 +178,7 @@ def _one(opened: Queue, queue: str, entry_id: str, way: _Way) -> int:
     entry = _entry(opened, queue, entry_id)
     match way.act(opened, HeldLocks(opened.settings), entry) if entry else Returned.GONE:
         case Returned.DONE:
+            note(opened.stores, f"quarantine {way.verb_name}", f"payload {entry_id} of queue {queue}", 1)
             return 0
         case Returned.HELD:
             output.complain(f"{entry_id} stays in the quarantine of {queue}: another job holds its unique lock")
@@ -191,6 +198,7 @@ def _all(meant: _Ids, way: _Way) -> int:
         output.complain(f"{stay}: other jobs hold their unique locks")
     words = f"{output.counted(found[Returned.DONE], 'payload')} of queue {queue} on connection {opened.settings.name}"
     output.say(f"{way.done} {words}")
+    note(opened.stores, f"quarantine {way.verb_name}", f"queue {queue}", found[Returned.DONE])
     return FAILED if held else 0
 
 

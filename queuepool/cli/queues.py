@@ -12,6 +12,7 @@ from queuepool.board.pauses import pause_words
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import iso
 from queuepool.cli import output
+from queuepool.cli.acted import note
 from queuepool.cli.options import CONNECTION, JSON, Where, located, option, parsed
 from queuepool.cli.output import FORCE, counted, has_terminal, is_declined
 from queuepool.cli.reading import Reading
@@ -116,7 +117,9 @@ def clear(where: Where, queues: Sequence[str], force: bool) -> int:
         for queue, names in opened:
             place = f" on connection {queue.settings.name}" if len(opened) > 1 else ""
             for name in names:
-                output.say(f"dropped {output.counted(queue.clear(name), 'job')} of {name}{place}")
+                dropped = queue.clear(name)
+                output.say(f"dropped {output.counted(dropped, 'job')} of {name}{place}")
+                note(queue.stores, "clear", f"queue {name}", dropped)
     return 0
 
 
@@ -148,8 +151,8 @@ class _Counted:
 
     def note_nowhere(self) -> None:
         """Report the named queues that hold nothing and that no pool serves, then the warnings."""
-        notes = ((self._where.note_on(name), name) for name in self._named if name not in self._held)
-        for words in (*(f"{note}, and it holds nothing" for note, _ in notes if note), *self.warnings):
+        notes = (self._where.note_on(name) for name in self._named if name not in self._held)
+        for words in (*(f"{one}, and it holds nothing" for one in notes if one), *self.warnings):
             output.complain(words)
 
     def _on(self, connection: ConnectionSettings) -> Iterator[_Count]:

@@ -4,34 +4,32 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, redirect_stdout
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from itertools import islice
-from typing import Any
 
 import click
 
 from queuepool.board.job_schedules import JobSchedule, published
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
+from queuepool.cli.acted import note, operator
 from queuepool.cli.group import Verbs
 from queuepool.cli.options import CONNECTION, JSON, TEXT, Where, located, option, parsed
+from queuepool.cli.schedule_runs import known_schedules
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings, PoolSettings, ScheduleSettings
 from queuepool.config.timetable import due_after
-from queuepool.errors import BootFailure, ConfigError, NotRunning, StoreDenied
+from queuepool.errors import BootFailure, ConfigError, NotRunning
 from queuepool.jobs.client import Queue
 from queuepool.pool.announce import job_schedules
 from queuepool.steward.schedule import ScheduledJob, declared
 from queuepool.stores.contract import NewJob
-from queuepool.stores.values import Mark
 from queuepool.unix.exit_codes import FAILED
 from queuepool.worker.boot import import_application
 
-#: seconds that a mark may be ahead of the clock, and behind it, since they are read one after the other
-_AHEAD, _BEHIND = 60.0, 10.0
 _MODULES = "pool.modules"
 _REMEDY = "add a [schedule:NAME], or name the modules of such jobs"
 _NAME = click.argument("name", type=TEXT)
@@ -40,7 +38,7 @@ _NAMES = click.argument("names", metavar="[NAME]...", nargs=-1, type=TEXT)
 
 @click.group(cls=Verbs)
 def schedule() -> None:
-    """List schedules, show when they are due, push or pause them"""
+    """List schedules, show how their last runs ended, push or pause them"""
 
 
 @schedule.command("list")
@@ -52,8 +50,39 @@ def list_them(where: Where, as_json: bool) -> None:
     Shows those of the configuration and those that jobs declare. The latter come from the pool that runs here; if none
     does, or with --modules, the modules are imported.
     """
-    rows = [row for connection, several in _by_connection(where) for row in _rows(connection, several)]
+    rows = [
+        one.row()
+        for connection, several in _by_connection(where)
+        for one in known_schedules(where, connection, several)
+    ]
     output.listing(rows, as_json, spare=("next_utc", "queue", "job", "when"))
+
+
+@schedule.command()
+@located(*CONNECTION, _MODULES)
+@_NAME
+@JSON
+def show(where: Where, name: str, as_json: bool) -> None:
+    """Show a schedule: its last run and how that ended, what it has missed and why, and what stands in its way
+
+    The outcome of a run is kept for three intervals of the schedule, from a minute to 35 days, unless its job says for
+    how long. A due time that was missed is shown as long as it is among the last 20.
+    """
+    [(connection, several)] = _by_connection(where, [name])
+    [found] = known_schedules(where, connection, several)
+    facts = found.facts()
+    if as_json:
+        output.document(output.versioned(facts))
+        return
+    missed = facts.pop("missed")
+    for key, value in facts.items():
+        if value not in (None, ""):
+            output.say(f"{key}: {value}")
+    for one in missed:
+        times = one["last"] if one["first"] == one["last"] else f"{one['first']} to {one['last']}"
+        output.say(f"missed: {times}: {one['reason']}")
+    for words in found.words():
+        output.say(f"note: {words}")
 
 
 @schedule.command("next")
@@ -87,6 +116,7 @@ def run(where: Where, name: str) -> int:
             free = f"if it is gone: queuepool locks free '{due.lock.name}'"
             output.complain(f"{name}: its last job is still queued or running, and overlap is no; {free}")
             return FAILED
+        note(queue.stores, "schedule run", f"schedule {name}, job {job_id}")
     output.say(job_id)
     return 0
 
@@ -100,8 +130,9 @@ def pause(where: Where, names: Sequence[str]) -> None:
     for connection, several in _by_connection(where, names):
         with closing(Queue(connection, by_hand=True)) as queue:
             for name in [one.name for one in several] if names else [""]:
-                queue.stores.control.pause_schedule(name)
+                queue.stores.control.pause_schedule(name, queue.stores.queue.now(), operator())
                 output.say(f"{_words(name, connection)}: paused on all hosts")
+                note(queue.stores, "schedule pause", _words(name, connection))
 
 
 @schedule.command()
@@ -130,7 +161,9 @@ def forget(where: Where, name: str) -> int:
     dropped = 0
     for connection in where.connections():
         with closing(Queue(connection, by_hand=True)) as queue:
-            dropped += queue.stores.values.forget(name)
+            if queue.stores.values.forget(name):
+                dropped += 1
+                note(queue.stores, "schedule forget", f"schedule {name}")
     if dropped:
         output.say(f"schedule {name}: forgotten")
         return 0
@@ -181,52 +214,6 @@ def _with_declared(where: Where, known: dict[str, ScheduleSettings]) -> dict[str
         return known
 
 
-def _rows(connection: ConnectionSettings, several: Sequence[ScheduleSettings]) -> Iterator[dict[str, Any]]:
-    with closing(Queue(connection, by_hand=True)) as queue:
-        now, marks = queue.stores.queue.now(), queue.stores.values.marks()
-        control = queue.stores.control.read((), [one.name for one in several])
-        jobs = [ScheduledJob(one) for one in several]
-        held = _held(queue, [job.lock for job in jobs if job.lock])
-    for job in jobs:
-        is_paused = control.down or job.settings.name in control.schedules
-        yield _row(job, marks.get(job.settings.name), now, is_paused, job.lock in held)
-
-
-def _held(queue: Queue, names: Sequence[str]) -> Collection[str]:
-    """Which of these locks are held; none for a user who may not read them."""
-    try:
-        return queue.stores.locks[queue.settings.url].owners(names)
-    except StoreDenied:
-        return ()
-
-
-def _row(job: ScheduledJob, mark: Mark | None, now: float, is_paused: bool, is_held: bool) -> dict[str, Any]:
-    one, following = job.settings, next(due_after(job.timetable, max(now, mark.settled if mark else 0)), None)
-    return {
-        "schedule": one.name,
-        "when": one.rule,
-        "job": one.pushes,
-        "queue": one.queue,
-        "last": job.timetable.local(mark.pushed).isoformat() if mark and mark.pushed else None,
-        "next": job.timetable.local(following).isoformat() if following else None,
-        "next_utc": datetime.fromtimestamp(following, UTC).isoformat() if following else None,
-        "state": _state(job, mark, now, is_paused, is_held),
-    }
-
-
-def _state(job: ScheduledJob, mark: Mark | None, now: float, is_paused: bool, is_held: bool) -> str:
-    """In one word, or two."""
-    if is_paused:
-        return "paused"
-    if mark is None:
-        return "new"  # no pool has seen it yet
-    if mark.settled > now + _AHEAD:
-        return "clock ahead"
-    if job.timetable.next_after(mark.settled) < now - _BEHIND:
-        return "late"
-    return "held" if is_held else "ok"  # held: by its last job, which is queued or running
-
-
 def _resume(queue: Queue, name: str, words: str, several: Sequence[str]) -> None:
     if not queue.stores.control.resume_schedule(name):
         output.complain(f"{words}: was not paused")
@@ -234,6 +221,7 @@ def _resume(queue: Queue, name: str, words: str, several: Sequence[str]) -> None
     still = queue.stores.control.read((), several).schedules
     reason = "" if not still else "; still paused: " + ", ".join(sorted(still))
     output.say(f"{words}: continues{reason}")
+    note(queue.stores, "schedule resume", words)
 
 
 def _words(name: str, connection: ConnectionSettings) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,10 @@ from queuepool.board.status import board_of, local_pool
 from queuepool.cli import output
 from queuepool.cli.error_report import code_of
 from queuepool.cli.local import code_for, runtime_of
-from queuepool.cli.options import JSON, PLACE, Where, located
+from queuepool.cli.options import JSON, PLACE, Where, located, option, parsed
+from queuepool.cli.waiting import within
 from queuepool.config.settings import ConnectionSettings, PoolSettings
+from queuepool.config.values import some_seconds
 from queuepool.errors import NotRunning, StoreDown, StoreError
 from queuepool.steward.orphaned_boards import left_by_others, words_for
 from queuepool.unix import exit_codes
@@ -39,22 +41,45 @@ _WHOLE = ("process", "pid", "running")
 @click.command()
 @located(*PLACE)
 @click.option("--all", "everywhere", is_flag=True, help="Show the pools of all hosts, from their last notices")
+@option(
+    "--watch",
+    metavar="[SECONDS]",
+    is_flag=False,
+    flag_value="2",
+    type=parsed(some_seconds),
+    help="Show it again and again until Ctrl-C  [without SECONDS: every 2]",
+)
 @JSON
-def status(where: Where, everywhere: bool, as_json: bool) -> int:
+def status(where: Where, everywhere: bool, watch: float | None, as_json: bool) -> int:
     """Show the local pools: processes, jobs, counters
 
     Exits with 0 if each of them takes jobs or was paused, 3 if one does not run, 4 if one takes no jobs for another
     reason (no worker becomes ready, it has none, its store is away), and 1 if --all found a store away.
 
     With --all, a pool that was not stopped and has published nothing for 30 seconds is lost: for an hour it is shown
-    with what it ran, and the exit code is 3.
+    with what it ran, and the exit code is 5. One that was stopped is shown for an hour as left.
     """
+    if watch is None:
+        return _once(where, everywhere, as_json)
+    if as_json:
+        raise click.UsageError("--json prints one document: leave out --watch")
+    code = exit_codes.OK
+    with suppress(KeyboardInterrupt):
+        while True:
+            output.clear_screen()
+            code = _once(where, everywhere, as_json)
+            output.flush()
+            within(watch, lambda: False, poll=watch)
+    return code
+
+
+def _once(where: Where, everywhere: bool, as_json: bool) -> int:
     pools, code = _published(where) if everywhere else (_local(where, where.pools()), exit_codes.OK)
     if as_json:
         output.document([pool.facts for pool in pools])
     else:
         _show(pools)
-    return code or code_for([pool.health for pool in pools])
+    return code or code_for([pool.health for pool in pools if not pool.has_left])
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +94,8 @@ class _Shown:
     processes: Sequence[ProcessRow] = ()
     #: the names of boards
     left_by_others: Sequence[str] = ()
+    #: whether it was stopped, and is shown because it was here lately
+    has_left: bool = False
 
 
 def _local(where: Where, pools: Iterable[PoolSettings]) -> list[_Shown]:
@@ -81,21 +108,30 @@ def _published(where: Where) -> tuple[list[_Shown], int]:
     code = exit_codes.OK
     for connection in where.connections():
         try:
-            found += (_elsewhere(pool) for pool in _notices(connection) if where.pool_name in (None, pool.name))
+            found += _on_all_hosts(where, connection)
         except StoreError as error:
             code = max(code, code_of(error))
             found += _local(where, (pool for pool in where.pools() if pool.connection == connection))
     return found, code
 
 
-def _notices(connection: ConnectionSettings) -> list[PublishedPool]:
-    from queuepool.cli.notices import latest_of  # imported here: the boards of this host need no store
+def _on_all_hosts(where: Where, connection: ConnectionSettings) -> Iterator[_Shown]:
+    from queuepool.cli.notices import latest_of, left_of, names_of_pools  # imported here: boards need no store
     from queuepool.jobs.client import Queue
     from queuepool.stores.contract import NOTICE_KEPT
 
     with closing(Queue(connection, by_hand=True)) as queue:
         notices = queue.stores.control.pools(NOTICE_KEPT)
-        return latest_of(notices, _clock(queue, notices))
+        now = _clock(queue, notices)
+        found = [pool for pool in latest_of(notices, now) if where.pool_name in (None, pool.name)]
+        left = [
+            pool for pool in left_of(queue.stores.control.left(), now, found) if where.pool_name in (None, pool.name)
+        ]
+    names = names_of_pools(found)
+    yield from (_elsewhere(pool, names.get(pool.instance, "")) for pool in found)
+    for pool in left:
+        words = f"pool {pool.name} on {pool.host}: left {pool.age:.0f} s ago done={pool.done} failed={pool.failed}"
+        yield _Shown(pool.to_json(), None, [words], has_left=True)
 
 
 def _clock(queue: Queue, notices: Sequence[Mapping[str, Any]]) -> float:
@@ -137,20 +173,25 @@ def _missing(name: str, runtime: RuntimeDir, error: NotRunning, left: list[str])
     return _Shown(facts, health, lines, (), left)
 
 
-def _elsewhere(found: PublishedPool) -> _Shown:
-    """A pool of any host, as it has published itself; of a lost one, the processes that ran a job."""
+def _elsewhere(found: PublishedPool, name: str) -> _Shown:
+    """A pool of any host, as it has published itself; of a lost one, the processes that ran a job.
+
+    ``name``: as other pools are told from it.
+    """
     pool, health = found.overview, found.health
     if pool is None or health is None:
         words = f"pool {found.name} on {found.host}: its notice is damaged"
         return _Shown(found.to_json(), health, [words])
     origin = f"queues={','.join(found.queues)}" if found.queues else ""
-    lines = _lines(pool, health, f" on {found.host}", found.age_words or _beat(pool), origin)
+    _, sign, instance = name.partition("#")
+    place = f" on {found.host}{sign}{instance}"
+    lines = _lines(pool, health, place, f"{found.rate_words}{found.age_words or _beat(pool)}", origin)
     processes = [process for process in pool.processes if process.job or not found.is_lost]
     return _Shown(found.to_json(), health, [*lines], processes)
 
 
 def _show(pools: Sequence[_Shown]) -> None:
-    if not pools:
+    if not any(not pool.has_left for pool in pools):
         output.say("no pool has published a notice")
     for pool in pools:
         for line in pool.lines:

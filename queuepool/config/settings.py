@@ -360,6 +360,16 @@ class PoolSettings:
     listen: str = setting(
         "", values.listen, "ADDRESS", "Serve metrics and health over HTTP at HOST:PORT or unix:/PATH", is_masters=True
     )
+    #: What `--on` and `--everywhere` may do to the pool from other hosts: safe = pause, continue, restart, reload and
+    #: scale it to one worker or more; all = also scale it to 0, drain and stop it; off = nothing. Whoever may write to
+    #: the store may do this; with `signing_keys`, whoever has such a key, too.
+    remote: str = setting(
+        "safe",
+        one_of("safe", "all", "off"),
+        "WHAT",
+        "What operators on other hosts may do to the pool: safe, all or off",
+        is_masters=True,
+    )
     #: Directory of the pidfile and the board, relative to this file; empty = chosen by user and pool name.
     runtime_dir: Path | None = setting(
         None, values.path, "DIR", "Directory in which the pool makes its own directory", is_masters=True

@@ -13,12 +13,13 @@ _PUSH, _CHOOSE = "dispatch(...)", "using(queue=..., delay=...).dispatch(...)"
 #: verbs of the command line; ``queue:work`` and the like are found without Laravel's prefix
 VERBS: Mapping[str, str] = MappingProxyType({
     "purge": "clear", "empty": "clear", "resume": "continue", "unpause": "continue", "shutdown": "stop",
-    "drain": "stop", "quit": "stop", "inspect": "status", "info": "status", "ps": "status", "pools": "status",
+    "quit": "stop", "inspect": "status", "info": "status", "ps": "status", "pools": "status",
     "workers": "status", "hosts": "status --all", "worker": "start", "run": "start", "run_huey": "start",
     "beat": "schedule", "queues": "size", "stats": "size", "count": "size", "enqueue": "push",
     "dispatch": "push", "call": "push", "requeue": "retry", "rerun": "retry", "delete": "forget",
     "result": "job", "events": "top", "flower": "top", "prune": "prune-failed", "graceful": "stop",
     "rescale": "scale", "autoscale": "scale", "peek": "jobs", "find": "jobs", "search": "jobs", "list": "jobs",
+    "audit": "journal",
 })  # fmt: skip
 #: options of a job
 OPTIONS: Mapping[str, str] = MappingProxyType({

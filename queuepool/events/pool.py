@@ -147,6 +147,52 @@ class PoolContinued(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class OperatorActed(Event):
+    """``by`` (``user@host``) has done ``verb`` to ``subject``: a line of the journal. Every pool on the store emits it.
+
+    ``count``: to how many jobs or other things; ``at`` is aware, in UTC, by the store's clock.
+    """
+
+    words: ClassVar[str] = "an operator has acted"
+    level: ClassVar[int] = logging.INFO
+
+    by: str
+    verb: str
+    subject: str
+    count: int | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRefused(Event):
+    """A command from another host was not carried out; ``verb`` and ``by`` are empty if it could not be read."""
+
+    words: ClassVar[str] = "command refused"
+    level: ClassVar[int] = logging.WARNING
+
+    verb: str
+    by: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLost(Event):
+    """A pool on this store has published nothing for ``silent`` seconds and was not stopped; one other pool emits it.
+
+    ``ran`` says in words what it ran then; ``id`` is its instance's.
+    """
+
+    words: ClassVar[str] = "pool lost"
+    level: ClassVar[int] = logging.WARNING
+
+    pool: str
+    host: str
+    id: str
+    silent: float
+    ran: str
+
+
+@dataclass(frozen=True, slots=True)
 class MaintenanceChanged(Event):
     """Maintenance mode began or ended."""
 

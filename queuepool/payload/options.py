@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 
 from queuepool.errors import BadPayload
 
-#: the key with the seconds for which a tracked job's state is kept
+#: the key with the seconds for which a tracked job's state is kept; as a text with a plus, only where nobody else says
 TRACK = "qpTrack"
 #: the key with the seconds that a job's unique lock lasts, if that is not a day
 UNIQUE_FOR = "qpUniqueFor"
@@ -44,6 +44,8 @@ class PayloadOptions:
     retry_until: float | None = None
     #: how long the job's state is kept after its end; ``None`` = the pool decides
     track: float | None = None
+    #: the same where neither the handler nor the pool decides; a schedule writes it
+    usual_track: float | None = None
     #: warnings: what was not understood and is ignored
     warnings: tuple[str, ...] = ()
 
@@ -62,7 +64,8 @@ def payload_options_of(fields: Mapping[str, Any], size: int) -> PayloadOptions:
 def _read_options(job: Any, name: Any, *limits: Any) -> PayloadOptions:
     max_tries, max_exceptions, fail_on_timeout, backoff, timeout, retry_until, timeout_at, track = limits
     warnings: list[str] = []
-    name = name or job
+    name, is_usual = name or job, isinstance(track, str) and track.startswith("+")
+    kept = _seconds(track, TRACK, warnings)
     return PayloadOptions(
         job=_name(job) if job else "",
         display_name=_name(name) if name else "",
@@ -72,7 +75,8 @@ def _read_options(job: Any, name: Any, *limits: Any) -> PayloadOptions:
         backoff=_backoff(backoff, warnings),
         timeout=_seconds(timeout, "timeout", warnings),
         retry_until=_seconds(retry_until, "retryUntil", warnings) or _seconds(timeout_at, "timeoutAt", warnings),
-        track=_seconds(track, TRACK, warnings),
+        track=None if is_usual else kept,
+        usual_track=kept if is_usual else None,
         warnings=tuple(warnings),
     )
 

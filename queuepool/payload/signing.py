@@ -39,6 +39,20 @@ class Signer:
         body = dump({"queue": queue, **fields}, limit).decode()
         return {"kid": self._first, "body": body, "sig": self._signature(self._first, body)}
 
+    def seal(self, purpose: str, text: str) -> dict[str, str]:
+        """Sign a text that is no payload, and that counts for this purpose alone."""
+        return {"kid": self._first, "body": text, "sig": self._signature(self._first, f"{purpose}:{text}")}
+
+    def opened(self, purpose: str, sealed: Mapping[str, object]) -> str:
+        """The text that ``seal`` has signed for this purpose. Raises ``BadPayload`` for any other."""
+        match sealed:
+            case {"kid": str(kid), "body": str(body), "sig": str(signature)}:
+                pass
+            case _:
+                raise BadPayload("unsigned")
+        self._check(kid, f"{purpose}:{body}", signature)
+        return body
+
     def verify(self, raw: bytes, queue: str, attempts: int | None = None) -> Payload:
         """Verify, then decode as ``envelope.decode``. Raises ``BadPayload``, also for a wrong signature or queue."""
         if len(raw) > MAX_BYTES:
@@ -80,11 +94,15 @@ class Signer:
                 pass
             case _:
                 raise BadPayload("malformed-signature")
+        self._check(kid, body, signature)
+        return body
+
+    def _check(self, kid: str, text: str, signature: str) -> None:
+        """Raise ``BadPayload`` if the text was not signed with this key of ours."""
         if kid not in self._keys:
             raise BadPayload("unknown-signing-key")
-        if not hmac.compare_digest(self._signature(kid, body).encode(), signature.encode()):
+        if not hmac.compare_digest(self._signature(kid, text).encode(), signature.encode()):
             raise BadPayload("wrong-signature")
-        return body
 
     def _signature(self, kid: str, body: str) -> str:
         # A name has no colon, so this is unambiguous.

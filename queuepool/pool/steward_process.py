@@ -21,12 +21,16 @@ from queuepool.steward.give_back import GiveBack, LostReplies
 from queuepool.steward.leases import Renew, StageDue
 from queuepool.steward.loop import Chore, Steward
 from queuepool.steward.measure import Measure, PoolMeters, PublishMeters
+from queuepool.steward.notice import PoolNotice
+from queuepool.steward.obey import Obey
 from queuepool.steward.orphaned_boards import OrphanedBoards, OrphanGuard
 from queuepool.steward.publish import Publish, ReportRunning
 from queuepool.steward.reload_on_change import ReloadOnChange
 from queuepool.steward.schedule import FireSchedules, SchedulesOfPool
 from queuepool.steward.settle_dead import SettleDead
 from queuepool.steward.side_stores import EventQueue, FailureRecorder, RecordFailures, SideStores, SideThread
+from queuepool.steward.tell_actions import TellActions
+from queuepool.steward.watch_pools import WatchPools
 from queuepool.steward.watch_store import WatchControl, WatchRoom
 from queuepool.stores.factory import REPLY_TIMEOUT, Stores
 from queuepool.unix.signals import WorkerSignals
@@ -53,14 +57,22 @@ class StewardProcess:
         self._guard = OrphanGuard(self._orphaned_boards, settings.grace, margin)
         self._settler = Settler(self._stores.queue, self._outage, LISTENERS, settings.connection, settings.track)
         self._meters = board.meters if settings.metrics else None
-        self._publish = Publish(settings.name, board, runtime.path, self._stores.control, settings.queues)
+        self._pool_meters = PoolMeters(self._meters, settings.queues) if self._meters else None
+        measured = self._pool_meters.measured if self._pool_meters else {}
+        notice = PoolNotice(settings, board, runtime.path, measured, self._stores.queue.now)
+        self._publish = Publish(notice, board, self._stores.control, self._stores.values)
         self._history = self._history_chores()
-        self._watching = [*self._control_chores(), SchedulesOfPool(settings, board, self._watch, self._firing)]
+        self._watching = [
+            *self._control_chores(),
+            *self._operators_chores(notice),
+            SchedulesOfPool(settings, board, self._watch, self._firing),
+        ]
 
     def run(self, slot: Slot) -> None:
         """Run until a stop signal; after the master's death, until the last job is settled."""
         steward = self._steward(slot)
         steward.run()
+        self._obey.finish()
         is_orphaned = self._orphaned_boards.is_orphaned()
         with suppress(StoreError):  # the store is away: the notice expires by itself
             if not is_orphaned:  # if it was, other pools see by the notice that this one is lost
@@ -139,9 +151,9 @@ class StewardProcess:
 
     def _measure(self) -> list[Chore]:
         """The chore that measures, where metrics are published, and the one that scales by that."""
-        if self._meters is None:
+        if self._pool_meters is None:
             return []
-        meters, stores, header = PoolMeters(self._meters, self._settings.queues), self._stores, self._board.header
+        meters, stores, header = self._pool_meters, self._stores, self._board.header
 
         def note_outage(event: StoreLost) -> None:
             if not header.store_lost:  # else an earlier steward has counted it
@@ -179,6 +191,22 @@ class StewardProcess:
         if own.forwarder:
             chores.append(RecordFailures(self._board, FailureRecorder(own.forwarder, events, side_stores)))
         return [SideThread(chores, side_stores, events, LISTENERS, self._blame, Thread.ASIDE)]
+
+    def _operators_chores(self, notice: PoolNotice) -> list[Chore]:
+        """The chores by which operators on other hosts, and other pools, reach this one."""
+        stores, journal = self._stores, self._stores.journal
+        self._obey = Obey(
+            self._settings,
+            notice.host,
+            self._board,
+            stores.commands,
+            journal,
+            stores.queue.now,
+            lambda: self._watch.last.news,
+            LISTENERS,
+        )
+        told = TellActions(journal, lambda: self._watch.last.news, LISTENERS)
+        return [self._obey, told, WatchPools(notice.instance, stores.control, stores.values, LISTENERS)]
 
     def _history_chores(self) -> list[KeepHistory]:
         settings, stores = self._settings, self._stores

@@ -18,6 +18,7 @@ from queuepool.board.status import board_of, overview
 from queuepool.errors import ConfigError, NotRunning
 from queuepool.payload.lease import Lease
 from queuepool.stores.contract import ShelfJob
+from queuepool.stores.control import instance_in
 from queuepool.stores.factory import Stores
 
 
@@ -47,14 +48,16 @@ class RunningJob:
 
 def pools_of(runtimes: Iterable[RuntimeDir], stores: Stores) -> Iterator[ShownPool]:
     """The pools of one connection: those of this host are never behind. Raises ``StoreError`` after these."""
-    here = set()
+    here = set[object]()
     for runtime in runtimes:
         with suppress(NotRunning, ConfigError, OSError):
-            shown = overview(runtime.name, board_of(runtime))
+            board = board_of(runtime)
+            shown = overview(runtime.name, board)
             yield ShownPool(runtime.name, "", f"the board of pool {runtime.name}", shown.processes)
-            here.add((socket.gethostname(), str(runtime.path)))
+            here |= {board.name.instance, (socket.gethostname(), str(runtime.path))}
     for notice in stores.control.pools():
-        if (notice["host"], str(notice.get("runtime_directory"))) not in here:
+        place = notice["host"], str(notice.get("runtime_directory"))
+        if (instance_in(notice) or place) not in here:
             with suppress(*DAMAGED):
                 pool, host = notice["pool"], notice["host"]
                 yield ShownPool(pool, host, f"the last notice of pool {pool} on {host}", processes_in(notice))

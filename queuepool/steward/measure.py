@@ -102,12 +102,15 @@ class PoolMeters:
         self._memory = memory
         self._words = memoryview(memory)[: layout.FIRST_QUEUE * layout.WORD].cast("q")
         self.queues = queues[: memory.shape.queues]
+        #: what this steward has measured last, by queue
+        self.measured: dict[str, QueueFacts] = {}
         for index, queue in enumerate(self.queues):
             self._write(index, layout.QUEUE_NUMBERS, layout.packed_text(queue, layout.QUEUE_TEXT))
         self._words[layout.QUEUES] = len(self.queues)
 
     def note(self, index: int, facts: QueueFacts) -> None:
         """Write what was measured of this queue."""
+        self.measured[self.queues[index]] = facts
         counts = facts.ready, facts.delayed, facts.reserved, facts.quarantined, facts.is_at_least
         self._write(index, 0, layout.QUEUE_STRUCT.pack(*counts, facts.oldest, facts.overdue, facts.measured_at))
 

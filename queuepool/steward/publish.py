@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-import os
-import socket
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from queuepool.board.board import Board, Role, Slot
+from queuepool.board.board import Board, BoardName, Role, Slot
 from queuepool.board.held_jobs import Stage
+from queuepool.board.pauses import forget_stale_pause
 from queuepool.board.running import Running
-from queuepool.board.status import overview
 from queuepool.errors import BadPayload, StoreDenied
 from queuepool.payload.ending import StateRecord
 from queuepool.payload.envelope import decode
 from queuepool.payload.lease import Lease
 from queuepool.settlement.run import Run
 from queuepool.settlement.states import States
+from queuepool.steward.notice import PoolNotice, key_of
 from queuepool.steward.orphaned_boards import OrphanedBoards
-from queuepool.stores.contract import NOTICE_KEPT, QueueStore
+from queuepool.steward.watch_pools import forget_loss
+from queuepool.stores.contract import NOTICE_KEPT, NOTICE_LASTS, QueueStore
+from queuepool.stores.control import ControlKeys
 from queuepool.stores.values import Values
 
 #: seconds between notices; the first interval is short, as workers are still starting
 _PERIOD, _FIRST = 5.0, 1.0
+#: the number of the notice by which every pool that lives has published again since our first one
+_EVERYBODY_HAS = 3
+#: seconds for which a pool has had no second steward, or hardly ever
+_YOUNG = 30.0
 #: seconds between rounds; after which an unchanged state is written again; and until a state counts as out of date
 _REPORT_PERIOD, _REFRESH, STALE = 0.5, 10.0, 30.0
 #: seconds between removals of expired states, while there are any, and otherwise
@@ -33,50 +39,53 @@ _PRUNE, _SEEK = 60.0, 3600.0
 _Held = tuple[Slot, int]
 
 
-class Publisher(Protocol):
-    """The part of a store that keeps the pools' notices."""
-
-    def publish(self, pool: str, facts: Mapping[str, Any]) -> None: ...
-
-    def withdraw(self, pool: str) -> None: ...
-
-    def pools(self, within: float) -> list[dict[str, Any]]: ...
-
-
 class Publish:
-    """Publishes what ``status`` shows, for ``status --all`` on other hosts; ``folder`` is the runtime directory."""
+    """Publishes the pool's notice, for ``status --all`` and ``--on`` on any host."""
 
-    def __init__(self, name: str, board: Board, folder: Path, store: Publisher, queues: Sequence[str]) -> None:
-        self._name = name
+    def __init__(self, notice: PoolNotice, board: Board, control: ControlKeys, values: Values) -> None:
+        self._notice = notice
         self._board = board
-        self._store = store
-        #: notices from one place are of the same pool, before and after its master's death
-        self._place = {"host": socket.gethostname(), "pool": name, "runtime_directory": str(folder)}
-        self._queues = list(queues)
-        self._master = os.getppid()
-        self._pause = _FIRST
+        self._control = control
+        self._values = values
+        self._count = 0
+        self._is_first_steward = time.time() - board.header.since < _YOUNG
+        #: when the pool began, by the store's clock; and when the last notice was published (monotonic)
+        self._began = self._last = 0.0
 
     def run(self, now: float) -> float:
-        facts = overview(self._name, self._board).to_json()
-        self._store.publish(self._key(self._master), {**facts, **self._place, "queues": self._queues})
-        pause, self._pause = self._pause, _PERIOD
-        if pause == _FIRST:
+        if self._last and now - self._last > NOTICE_LASTS:
+            forget_loss(self._values, self._notice.instance)  # others may have told of it
+        self._control.publish(self._notice.key, self._notice.facts(now))
+        self._last = now
+        if self._count in (0, _EVERYBODY_HAS):
             self._withdraw_predecessors()
-        return pause
+        self._count += 1
+        forget_stale_pause(self._board)
+        return _PERIOD if self._count > 1 else _FIRST
 
     def withdraw(self) -> None:
-        """Remove the notice: the pool has ended. Raises ``StoreError``."""
-        self._store.withdraw(self._key(self._master))
+        """Say that the pool has left, as it was told to. Raises ``StoreError``."""
+        self._control.withdraw(self._notice.key)
+        self._control.note_left(self._notice.last())
 
     def _withdraw_predecessors(self) -> None:
         """Remove the notices that killed masters of this pool have left."""
         with suppress(StoreDenied):  # a user who may not read them leaves them until they expire
-            for notice in self._store.pools(NOTICE_KEPT):
-                if notice.items() >= self._place.items() and notice.get("master") != self._master:
-                    self._store.withdraw(self._key(notice.get("master")))
+            self._began = self._began or self._notice.began()
+            for notice in self._control.pools(NOTICE_KEPT):
+                if self._notice.succeeds(notice) and self._is_over(notice):
+                    self._control.withdraw(key_of(notice))
 
-    def _key(self, master: object) -> str:
-        return f"{self._place['host']}:{self._name}:{master}"
+    def _is_over(self, notice: Mapping[str, Any]) -> bool:
+        """Whether the pool of this notice, which has our place, has ended.
+
+        A process of this system can be seen. Of any other, which may be a second container of this name and place, only
+        silence can tell: one that has published nothing since our pool began. A later steward leaves it: it is lost.
+        """
+        board = BoardName.parsed(Path(str(notice.get("board"))))
+        if board.is_of_this_system:
+            return not board.has_master
+        return self._is_first_steward and self._count == _EVERYBODY_HAS and bool(notice["at"] <= self._began)
 
 
 class ReportRunning:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import socket
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -28,6 +29,7 @@ from queuepool.payload.context import Texts
 from queuepool.payload.ending import Lock
 from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, SCHEDULED_FOR, Envelope, encode
 from queuepool.payload.on_push import Stamp, stamper
+from queuepool.payload.options import TRACK
 from queuepool.payload.php_values import PhpDataRefused
 from queuepool.payload.signing import signer_of
 from queuepool.payload.unique_locks import DAY, claimed, exact, new_lock
@@ -36,6 +38,7 @@ from queuepool.steward.side_stores import Emitter
 from queuepool.steward.watch_store import WatchControl
 from queuepool.stores.contract import Control
 from queuepool.stores.control import PERIOD
+from queuepool.stores.due_log import DueLine, DueLog
 from queuepool.stores.values import Due, Fired, Result, Values
 
 #: seconds after which a due time counts as missed, unless ``late`` allows more
@@ -44,6 +47,8 @@ ON_TIME = 10.0
 _LONGEST = 5.0
 #: seconds between looks for the schedules of jobs; and until the control keys of new ones are known
 _PERIOD, _SOON = 2.0, 0.1
+#: for how many intervals an outcome is kept, and seconds of the shortest and the longest time
+_KEPT_RUNS, _SHORTEST_KEPT, _LONGEST_KEPT = 3, 60, 35 * 86400
 _log = logging.getLogger("queuepool")
 
 
@@ -67,6 +72,11 @@ class FireSchedules:
         self._clock = clock
         self._control = control
         self._listeners = listeners
+        self._log = DueLog(store)
+        self._host = socket.gethostname()
+        #: what is to be written down, and why the due times of a schedule wait, by its name
+        self._lines: list[tuple[str, DueLine]] = []
+        self._waits: dict[str, str] = {}
         #: by name: the second up to which all due times are settled; and the next due time
         self._settled: dict[str, int] = {}
         self._next: dict[str, int] = {}
@@ -78,7 +88,9 @@ class FireSchedules:
         due = [name for name, at in self._next.items() if at <= self._clock()]
         is_closed = control.down and not self._works_in_maintenance
         waiting = {name for name in due if is_closed or name in control.schedules}
+        self._waits |= dict.fromkeys(waiting, "maintenance" if is_closed else "paused")
         self._settle_all([name for name in due if name not in waiting])
+        self._write_down()
         return self._pause(waiting)
 
     def _begin(self, now: int) -> None:
@@ -125,14 +137,28 @@ class FireSchedules:
         if fired.result is Result.SETTLED:
             return
         last = at if fired.result is Result.PASSED else job.timetable.latest(fired.before.settled, at - 1)
+        why = self._waits.pop(settings.name, "late")
         if last is not None:
             first = job.timetable.next_after(fired.before.settled)
             self._listeners.emit(ScheduleMissed(settings.name, local(first), local(last), "late"))
+            self._note_line(settings.name, DueLine(int(last), now, first=int(first), reason=why))
         if fired.result is Result.HELD:
             self._listeners.emit(ScheduleMissed(settings.name, local(at), local(at), "overlap"))
+            self._note_line(settings.name, DueLine(at, now, first=at, reason="overlap"))
         if fired.result is Result.PUSHED:
             facts = settings.name, settings.pushes, settings.queue, job.id_at(at), local(at)
             self._listeners.emit(SchedulePushed(*facts, late=now - at))
+            self._note_line(settings.name, DueLine(at, now, job.id_at(at), first=at))
+
+    def _note_line(self, name: str, line: DueLine) -> None:
+        self._lines.append((name, replace(line, host=self._host)))
+
+    def _write_down(self) -> None:
+        """Write down what was settled, once all of it is, as the jobs must not wait for that."""
+        lines, self._lines = self._lines, []
+        with suppress(StoreError):  # the jobs are pushed; who needs the store next meets its outage
+            for name, line in lines:
+                self._log.write(name, line)
 
     def _pause(self, waiting: Collection[str]) -> float:
         """Seconds until the next due time, or until the control keys are read again if some must wait for that."""
@@ -188,9 +214,16 @@ class ScheduledJob:
         """The due time without a job."""
         return Due(self.settings.name, at)
 
+    def _track(self, at: int) -> int:
+        """Seconds for which the outcome is kept: until the next runs have come, so that there are few at any time."""
+        interval = self.timetable.next_after(at) - at
+        return int(min(max(_KEPT_RUNS * interval, _SHORTEST_KEPT), _LONGEST_KEPT))
+
     def _made(self, at: int, now: float, identity: str = "") -> tuple[str, Due]:
         lock = None if self.settings.overlap else self._template.lock()
-        job_id, payload = self._template.payload(self.timetable.local(at), now, lock, identity=identity)
+        job_id, payload = self._template.payload(
+            self.timetable.local(at), now, lock, identity=identity, track=self._track(at)
+        )
         return job_id, Due(self.settings.name, at, self.settings.queue, payload, lock)
 
 
@@ -282,14 +315,17 @@ class ScheduledPayload(NamedTuple):
         return exact(lock, self.job) if self.folds else lock
 
     def payload(
-        self, due: datetime, created_at: float, lock: Lock | None = None, *, identity: str = ""
+        self, due: datetime, created_at: float, lock: Lock | None = None, *, identity: str = "", track: int = 0
     ) -> tuple[str, bytes]:
-        """The id and bytes of the job for this due time. Raises ``BadPayload`` and ``PhpDataRefused``."""
+        """The id and bytes of the job for this due time. Raises ``BadPayload`` and ``PhpDataRefused``.
+
+        ``track``: seconds for which its outcome is kept, unless its handler says for how long.
+        """
         name, data, display_name = self._call()
         envelope = Envelope(
             created_at,
             display_name=display_name,
-            extra=_extra(claimed(None, lock, self.kind), due),
+            extra=_extra(claimed(None, lock, self.kind), due, track),
             stamp=self.stamp,
             sign=self.sign,
         )
@@ -304,8 +340,12 @@ class ScheduledPayload(NamedTuple):
         return OBJECT_JOB, {"commandName": self.job, "command": build_command(self.job, data or {})}, self.job
 
 
-def _extra(context: Texts | None, due: datetime) -> dict[str, object]:
-    return {**({CONTEXT: context} if context else {}), SCHEDULED_FOR: due.isoformat()}
+def _extra(context: Texts | None, due: datetime, track: int) -> dict[str, object]:
+    return {
+        **({CONTEXT: context} if context else {}),
+        SCHEDULED_FOR: due.isoformat(),
+        **({TRACK: f"+{track}"} if track else {}),
+    }
 
 
 def identity_of(name: str, due: datetime) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from queuepool.board.board import Header
 from queuepool.board.paused_queues import packed, paused_in
-from queuepool.board.pauses import Pauses
+from queuepool.board.pauses import MAINTENANCE, Pauses
 from queuepool.board.record import as_count
 from queuepool.errors import StoreDown, StoreFull
 from queuepool.events import MaintenanceChanged, PoolContinued, PoolPaused, PoolRestarting
@@ -70,13 +70,19 @@ class WatchControl:
         self._side_stores.answered("control store")
         self.last, self._known = keys, schedules
         self._pause(keys.paused)
-        self._pauses.note(keys.paused, keys.pauses, time.time())
+        self._note_pauses(keys)
         if bool(self._header.down) != keys.down:
             self._header.down = keys.down
             self._header.note_control_change()
             self._listeners.emit(MaintenanceChanged(keys.down))
         self._restart(keys.restart)  # last: it tells the workers that the control state is known
         return PERIOD
+
+    def _note_pauses(self, keys: Control) -> None:
+        """Since when, and by whom; maintenance mode is a pause of everything."""
+        down = {MAINTENANCE} if keys.down else frozenset[str]()
+        said = {**keys.pauses, **({MAINTENANCE: keys.down_by} if keys.down_by else {})}
+        self._pauses.note(keys.paused | down, said, time.time())
 
     def _begin_without_control(self, now: float) -> None:
         self._silent_since = self._silent_since or now

@@ -130,6 +130,12 @@ class Control:
     schedules: frozenset[str] = frozenset()
     #: when (Unix seconds) and by whom queues were paused, for those that record it
     pauses: Mapping[str, tuple[float, str]] = field(default_factory=dict)
+    #: the same of schedules; under an empty name, of all of them
+    schedule_pauses: Mapping[str, tuple[float, str]] = field(default_factory=dict)
+    #: the same of maintenance mode; ``None`` if it is not known
+    down_by: tuple[float, str] | None = None
+    #: changes when an operator has done something, or has sent a command to a pool
+    news: str | None = None
 
 
 class NewJob(NamedTuple):

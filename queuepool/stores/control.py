@@ -6,7 +6,9 @@ all: a steward decodes them in a thread, which must not hold the interpreter's l
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -26,6 +28,11 @@ _OUR_PAUSE = re.compile(rb's:\d{1,3}:"queuepool (\d{1,11}) ([ -~]{0,200})";')
 
 #: seconds between two reads of the control keys
 PERIOD = 1.0
+#: seconds for which a pool that has left is remembered; the book of these, and how many it keeps
+LEFT_KEPT = 3600.0
+_LEFT, _MOST_LEFT = "left", 200
+#: a pool on any host: host, name, instance
+PoolKey = tuple[str, str, str]
 
 
 class KeyPlace(NamedTuple):
@@ -45,7 +52,8 @@ class ControlKeys:
     def __init__(self, restart: KeyPlace, maintenance: KeyPlace, down: KeyPlace, connection: str) -> None:
         self._cache, self._restart_key = restart
         self._own, self._down = down
-        self._places = [down, maintenance, restart]
+        self._news = f"{self._down.removesuffix('down')}news"
+        self._places = [down, maintenance, restart, KeyPlace(self._own, self._news)]
         self._prefix = prefix_of(self._restart_key)
         self._connection = connection
 
@@ -53,14 +61,17 @@ class ControlKeys:
         """All control keys, in one round trip to each cache; those of schedules only if there are any."""
         laravels = [self._all_paused, *map(self._paused, queues)]
         places = [*self._places, *(KeyPlace(self._cache, key) for key in laravels), *self._pauses(schedules)]
-        down, maintenance, restart, everything, *rest = _values(places)
+        down, maintenance, restart, news, everything, *rest = _values(places)
         values = dict(zip(queues, rest, strict=False))
         return Control(
             restart=None if restart is None else restart.decode("utf-8", "replace"),
             paused=frozenset(queue for queue, value in values.items() if _is_set(everything) or _is_set(value)),
             down=_is_set(maintenance) or _is_set(down),
             schedules=_paused_of(schedules, rest[len(queues) :]),
-            pauses={queue: pause for queue, value in values.items() if value and (pause := _pause_in(value))},
+            pauses=_pauses_in(values),
+            schedule_pauses=_pauses_in(dict(zip(("", *schedules), rest[len(queues) + 1 :], strict=False))),
+            down_by=_pause_in(down) if down else None,
+            news=None if news is None else news.decode("utf-8", "replace"),
         )
 
     def restart(self) -> int:
@@ -78,21 +89,25 @@ class ControlKeys:
         """Continue a queue; ``False`` when it was not paused."""
         return self._cache.remove(self._paused(queue))
 
-    def down(self) -> None:
-        """Begin our maintenance mode."""
-        self._own.put(self._down, _PHP_TRUE)
+    def down(self, at: float = 0.0, by: str = "") -> None:
+        """Begin our maintenance mode; when and by whom, as for ``pause``."""
+        self._own.put(self._down, _pause_value(at, by) if at else _PHP_TRUE)
 
     def up(self) -> bool:
         """End our maintenance mode; ``False`` when it was not on."""
         return self._own.remove(self._down)
 
-    def pause_schedule(self, name: str = "") -> None:
-        """Pause one schedule on all hosts, or all of ours."""
-        self._own.put(self._schedule(name), _PHP_TRUE)
+    def pause_schedule(self, name: str = "", at: float = 0.0, by: str = "") -> None:
+        """Pause one schedule on all hosts, or all of ours; when and by whom, as for ``pause``."""
+        self._own.put(self._schedule(name), _pause_value(at, by) if at else _PHP_TRUE)
 
     def resume_schedule(self, name: str = "") -> bool:
         """Resume it, or all; ``False`` when we had not paused it."""
         return self._own.remove(self._schedule(name))
+
+    def announce(self) -> None:
+        """Have the steward of every pool look for commands and for what operators have done."""
+        self._own.stamp(self._news)
 
     def publish(self, pool: str, facts: Mapping[str, Any]) -> None:
         """Publish this pool to all hosts; ``facts`` must be JSON-ready."""
@@ -101,6 +116,14 @@ class ControlKeys:
     def withdraw(self, pool: str) -> None:
         """Remove this pool's notice."""
         self._own.withdraw(pool)
+
+    def note_left(self, facts: Mapping[str, Any]) -> None:
+        """Keep for ``LEFT_KEPT`` seconds that a pool has left; ``facts`` as of ``publish``, and its ``at``."""
+        self._own.note(_LEFT, json.dumps(facts), _MOST_LEFT, LEFT_KEPT)
+
+    def left(self) -> list[dict[str, Any]]:
+        """The pools that have left, the latest last."""
+        return [facts for text in self._own.notes(_LEFT, _MOST_LEFT) if (facts := notice_in(text))]
 
     def pools(self, within: float = NOTICE_LASTS) -> list[dict[str, Any]]:
         """The latest facts of all pools, on all hosts, that have published ``within`` these seconds."""
@@ -158,14 +181,34 @@ def notice_in(text: bytes) -> dict[str, Any] | None:
     return notice if is_sound else None
 
 
-def newest_of(notices: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Mapping[str, Any]]:
-    """The newest notice of each pool, by host and name, in order: a restarted pool has several."""
-    found: dict[tuple[str, str], Mapping[str, Any]] = {}
+def instance_in(notice: Mapping[str, Any]) -> str:
+    """The pool's instance id; empty in the notice of an older version."""
+    found = notice.get("id")
+    return found if isinstance(found, str) else ""
+
+
+def newest_of(notices: Iterable[Mapping[str, Any]]) -> dict[PoolKey, Mapping[str, Any]]:
+    """The newest notice of each pool, by host, name and instance.
+
+    Two pools may have one name, on hosts that have one name: containers on their host's network have its name, and each
+    has a process 1. Notices of an older version, which do not tell instances apart, count as one.
+    """
+    found: dict[PoolKey, Mapping[str, Any]] = {}
     for notice in notices:
-        name = notice["host"], notice["pool"]
+        name = notice["host"], notice["pool"], instance_in(notice)
         if name not in found or notice["at"] >= found[name]["at"]:
             found[name] = notice
     return found
+
+
+def names_of(pools: Iterable[PoolKey], between: str = ":") -> dict[PoolKey, str]:
+    """How to call each of these pools: ``HOST:POOL``, with ``#INSTANCE`` only where several have that name."""
+    known = list(pools)
+    count = Counter((host, pool) for host, pool, _ in known)
+    return {
+        (host, pool, one): host + between + pool + (f"#{one}" if count[host, pool] > 1 and one else "")
+        for host, pool, one in known
+    }
 
 
 def served_in(notices: Iterable[Mapping[str, Any]]) -> frozenset[str] | None:
@@ -183,6 +226,11 @@ def _pause_value(at: float, by: str) -> bytes:
     """The value of a pause: an ASCII text in PHP's serialization."""
     text = f"{_PAUSED_BY} {int(at)} {by}".encode("ascii", "replace").replace(b'"', b"?")
     return b's:%d:"%b";' % (len(text), text)
+
+
+def _pauses_in(values: Mapping[str, bytes | None]) -> dict[str, tuple[float, str]]:
+    """When and by whom things were paused, of those whose values are ours."""
+    return {name: pause for name, value in values.items() if value and (pause := _pause_in(value))}
 
 
 def _pause_in(value: bytes) -> tuple[float, str] | None:

@@ -10,9 +10,12 @@ from queuepool.config.connections import check_drivers, lock_urls_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of, scheme_of
 from queuepool.errors import ConfigError
+from queuepool.payload.signing import signer_of
+from queuepool.stores.commands import CommandPost
 from queuepool.stores.contract import Batches, PushStore, QueueStore
 from queuepool.stores.control import ControlKeys, KeyPlace, lock_prefix_of, maintenance_key_of, prefix_of
 from queuepool.stores.elsewhere import FailedElsewhere, Forwarder, LocksElsewhere
+from queuepool.stores.journal import Journal
 from queuepool.stores.locks import Locks, LocksOf
 from queuepool.stores.records import FailedStore, Records
 from queuepool.stores.values import Values
@@ -83,6 +86,17 @@ class Stores:
             self.failed = FailedElsewhere(records, self.queue)
             self.forwarder = Forwarder(self.records, records)
         self.control = self._control(KeyPlace(self.values, down))
+
+    @cached_property
+    def journal(self) -> Journal:
+        """Who has done what."""
+        return Journal(self.values, self.queue.now, self.control.announce)
+
+    @cached_property
+    def commands(self) -> CommandPost:
+        """The way from operators to pools on other hosts."""
+        signer = signer_of(self.settings.signing, self.settings.signing_keys)
+        return CommandPost(self.values, self.control.announce, signer)
 
     @cached_property
     def batches(self) -> Batches:

@@ -1,6 +1,6 @@
 """The contract of values: named texts that expire, beside the jobs or in Laravel's cache, and schedules' marks.
 
-``control`` interprets the control keys and notices. All verbs but ``stamp`` may be repeated.
+``control`` interprets the control keys and notices. All verbs but ``stamp`` and ``note`` may be repeated.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ MAX_NOTICE, MAX_OF_NOTICES = 1024 * 1024, 16 * 1024 * 1024
 MAX_KEPT, MOST_KEPT = 65536, 1000
 #: most bytes read of a state: the largest of ours, with its result as text in JSON, has a third of that
 MAX_STATE = 1024 * 1024
+#: most bytes read of a text in a book
+MAX_NOTE = 64 * 1024
 
 
 class AlertClaim(Enum):
@@ -98,6 +100,23 @@ class Values(Locks, Protocol):
 
     def history(self, grain: str, buckets: range) -> History:
         """The texts of these buckets, as far as they have not expired."""
+
+    # Books: texts in the order in which they came, from operators to pools and back
+
+    def note(self, book: str, text: str, most: int, lifetime: float) -> None:
+        """Add a text to this book, which keeps its last ``most``, each for ``lifetime`` seconds at least.
+
+        Repeated, the text is there twice. A book's name is of lower-case letters, digits and colons.
+        """
+
+    def notes(self, book: str, count: int) -> list[bytes]:
+        """The last ``count`` texts, the latest last, without those of more than ``MAX_NOTE`` bytes."""
+
+    def take_notes(self, book: str) -> list[bytes]:
+        """Remove all texts, and return them as ``notes``; of several callers, one gets each."""
+
+    def drop_note(self, book: str, text: str) -> bool:
+        """Remove this text; ``False`` when it is not there."""
 
     # Schedules' marks; any number of stewards may settle one
 

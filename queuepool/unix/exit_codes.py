@@ -10,6 +10,8 @@ USAGE = 2
 NOT_RUNNING = 3
 #: ``status``: the master does not answer
 NOT_MOVING = 4
+#: ``status --all``: a pool that was not stopped publishes nothing any more
+LOST = 5
 NO_ROOM, ALREADY_RUNNING, CONFIG = 73, 75, 78
 #: 128 plus the signal's number, as in shells
 INTERRUPTED, BROKEN_PIPE = 130, 141

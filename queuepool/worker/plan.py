@@ -122,7 +122,8 @@ class Plans:
         timeout, warning = timeout_of(asked, options, self._pool)
         policy = policy_of(asked, options, self._pool)
         guard, unused = guard_of(options, self._pool, timeout)
-        track = (options.track or self._pool.track) if asked.track is None else asked.track
+        usual = options.track or self._pool.track or asked.usual_track or 0.0
+        track = usual if asked.track is None else asked.track
         is_object_job = asked.job == OBJECT_JOB
         return Plan(
             asked,

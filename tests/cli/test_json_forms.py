@@ -14,6 +14,7 @@ from queuepool.board import open_alerts
 from queuepool.board.board import Board
 from queuepool.board.open_alerts import OpenAlert
 from queuepool.cli.verbs import verbs
+from queuepool.stores.due_log import DueLine, DueLog
 from tests.support.eventually import eventually
 from tests.support.pools import ROOT
 
@@ -126,6 +127,7 @@ def test_each_form_is_as_the_page_says(site):
         eventually(lambda: (job := site.queue.job(tracked)) and job.progress)
         eventually(lambda: site.queue.stores.failed.get(failed))
         site.run("pause", *site.where, "low")
+        DueLog(site.queue.stores.values).write("held", DueLine(7200, 7201.0, first=3600, reason="late"))
         [board] = [path for path in Path(pool.runtime).glob("*/board.*") if path.name.count(".") == 1]
         open_alerts.write(Board.open(board), [OpenAlert("wait", "default", 61.0, 60.0, since=1.0)])
         eventually(lambda: said("status", place=place)[0]["pauses"])
@@ -135,7 +137,8 @@ def test_each_form_is_as_the_page_says(site):
             "size": "size", "monitor": "monitor", "failed": "failed", "failed ID": f"failed {failed}",
             "job": f"job {tracked}", "quarantine list": "quarantine list", "locks list": "locks list",
             "schedule list": "schedule list --modules forms", "check": "check --modules forms",
-            "schedule next": "schedule next held --modules forms",
+            "schedule next": "schedule next held --modules forms", "journal": "journal",
+            "schedule show": "schedule show held --modules forms",
             "jobs": "jobs --state ready,delayed,reserved,running,failed",
         }  # fmt: skip
         forms = {heading: said(*line.split()) for heading, line in lines.items()}

@@ -108,8 +108,9 @@ def test_a_late_notice_has_its_age_and_a_lost_pool_is_shown_with_what_it_ran(sit
         for pool in json.loads(site.run("status", *site.where, "--all", "--json", check=False).stdout)
     }
 
-    assert 3 == done.returncode
-    assert {"late", "lost"} == found.keys()
+    assert 5 == done.returncode
+    assert {"late", "lost", socket.gethostname()} == found.keys()
+    assert "left" == found[socket.gethostname()]["state"]
     assert ("lost", True) == (found["lost"]["state"], 300 <= found["lost"]["notice_age"] < 400)
     late, lost = (next(line for line in done.stdout.splitlines() if f"on {host}:" in line) for host in ("late", "lost"))
     assert " notice=2" in late

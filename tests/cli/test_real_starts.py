@@ -34,6 +34,7 @@ COMMANDS = {
     "quarantine": ("store", ["list"], ""),
     "locks": ("store", ["list"], ""),
     "history": ("store", [], ""),
+    "journal": ("store", [], "clear"),
     "down": ("store", [], ""),
     "up": ("store", [], ""),
     "status": ("place", [], "steward"),
@@ -48,11 +49,11 @@ COMMANDS = {
     "version": ("nowhere", [], f"queuepool {queuepool.__version__}\nCPython 3."),
 }
 #: run by the other tests here; `listen` by those in test_verbs.py
-THAT_RUN = {"start", "work", "stop", "listen"}
+THAT_RUN = {"start", "work", "drain", "stop", "listen"}
 
 
 def test_every_verb_does_its_work(site):
-    where = {"store": site.where, "place": ["--runtime-dir", str(site.path / "run")], "nowhere": []}
+    where = {"store": site.where, "place": [*site.where, "--runtime-dir", str(site.path / "run")], "nowhere": []}
     with site.pool("--workers", "1"):
         said = {}
         for verb, (at, operands, _) in COMMANDS.items():
@@ -62,6 +63,7 @@ def test_every_verb_does_its_work(site):
         assert {} == {verb: said[verb] for verb in COMMANDS if COMMANDS[verb][2] not in said[verb][0]}
         assert {} == {verb: text for verb, (text, is_broken) in said.items() if is_broken}
         assert "" == site.run("stop", *where["place"], "--wait", "20").stderr
+        assert 3 == site.run("drain", *where["place"], check=False).returncode
 
 
 def test_a_worker_without_a_master_runs_what_there_is(site):

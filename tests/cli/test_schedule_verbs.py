@@ -81,7 +81,7 @@ def test_the_schedules_are_listed_with_their_last_and_next_times(site, cli):
     last = now // 60 * 60
     site.queue.stores.values.fire(Due("sync", last, "php", b"{}"))
     rows = json.loads(cli("schedule", "list", "--json"))
-    assert ["ok", "ok"] == [row["state"] for row in rows]
+    assert ["unserved", "ok"] == [row["state"] for row in rows]  # no pool runs; whether Laravel's do is unknown
     assert last == datetime.fromisoformat(rows[1]["last"]).timestamp()
     assert cli("schedule", "list").startswith("SCHEDULE  WHEN")
 

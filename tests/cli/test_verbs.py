@@ -197,7 +197,7 @@ def test_ctrl_c_ends_a_waiting_command_with_130_and_without_a_word(site, start, 
     with site.pool("--workers", "1"):
         site.push("sleep", seconds=60)
         wait_for_start(site)
-        waiting = start("stop", "--runtime-dir", str(site.path / "run"), "--wait", "60")
+        waiting = start("stop", *at, "--runtime-dir", str(site.path / "run"), "--wait", "60")
         eventually(
             lambda: "draining" in site.run("status", "--runtime-dir", str(site.path / "run"), check=False).stdout
         )
@@ -369,12 +369,12 @@ def test_pause_and_continue_hold_the_local_pool(site, cli, here):
         eventually(lambda: site.trail(event="end"))
 
 
-def test_stop_waits_for_the_running_job_and_stop_now_gives_it_back(site, cli, here):
+def test_stop_waits_for_the_running_job_and_stop_now_gives_it_back(site, cli, at, here):
     with site.pool("--workers", "1"):
         site.push("sleep", seconds=60)
         wait_for_start(site)
-        patient = cli("stop", *here, "--wait", "0.3")
-        at_once = cli("stop", *here, "--now", "--wait", "25")
+        patient = cli("stop", *at, *here, "--wait", "0.3")
+        at_once = cli("stop", *at, *here, "--now", "--wait", "25")
 
     assert (1, True) == (patient.returncode, "still runs after 0.3 s" in patient.stderr)
     assert (0, "pool default: stopped\n", "") == (at_once.returncode, at_once.stdout, at_once.stderr)

@@ -222,7 +222,7 @@ def test_each_kind_is_raised_once_and_cleared_once(make: Make, kind: str) -> Non
 
 def test_a_pool_that_publishes_nothing_is_lost_and_found(make: Make) -> None:
     pool, other = make(), {"host": "web2", "pool": "p"}
-    own = {"host": pool.watch._own.partition(":")[0], "pool": "default"}
+    own = {"host": pool.watch._own.name.partition(":")[0], "pool": "default"}
     pool.limits = replace(pool.limits, lost=1.0)
     pool.start()
     pool.stores.control.publish("web2:p:1", other)
@@ -241,7 +241,7 @@ def test_the_alert_of_a_lost_pool_names_what_it_ran(make: Make) -> None:
     pool = make()
     pool.limits = replace(pool.limits, lost=1.0)
     pool.start()
-    own = {"host": pool.watch._own.partition(":")[0], "pool": "default"}
+    own = {"host": pool.watch._own.name.partition(":")[0], "pool": "default"}
     jobs = [{"role": "worker", "job": {"name": "shop.charge", "id": f"id-{number}"}} for number in range(5)]
     processes = [{"role": "steward"}, *jobs]
     pool.stores.control.publish("web2:p:1", {"host": "web2", "pool": "p", "processes": processes})

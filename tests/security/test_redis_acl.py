@@ -19,6 +19,7 @@ from queuepool.errors import StoreDenied, StoreError
 from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import OBJECT_JOB
 from queuepool.payload.php_serialize import build_command
+from queuepool.stores.commands import CommandOutcome, RemoteCommand
 from queuepool.stores.contract import MovedJob
 from queuepool.stores.records import RecordKey
 from queuepool.stores.values import AlertClaim
@@ -255,6 +256,28 @@ def test_the_operator_mends_and_cannot_take_a_job(login, root):
     assert 2 == queue.clear()
     assert ([], []) == (denials(root), root.keys("laravel_unique_job:*"))
     assert "the user may not run 'lpop' (ACL)" == refused(queue, "LPOP", "queues:default")
+
+
+def test_the_operator_commands_pools_and_the_viewer_sees_who_did_what(login, root):
+    operator, pool, viewer = (login(role).queue.stores for role in ("operator", "worker", "viewer"))
+    command = RemoteCommand("aa", "pause", {}, "jo@web1", operator.queue.now(), "bb")
+    [text] = operator.commands.send([command])
+    [taken] = pool.commands.take("aa")
+    pool.commands.answer(command, CommandOutcome.DONE, "paused")
+    pool.journal.write("jo@web1", "pause", "pool default on web2")
+    operator.journal.write("jo@web1", "clear", "queue default", 3)
+    pool.control.note_left({"host": "web2", "pool": "default", "at": 1.0})
+
+    assert command == taken
+    assert not operator.commands.withdraw(command, text)
+    assert ["paused"] == [answer.words for answer in operator.commands.answers("bb")]
+    assert ["pause", "clear"] == [line.verb for line in viewer.journal.last(10)]
+    assert 1 == len(viewer.control.left())
+    assert viewer.control.read(()).news
+    assert [] == denials(root)
+    for role in ("producer", "viewer"):
+        with pytest.raises(StoreDenied):
+            login(role).queue.stores.commands.send([command])
 
 
 def test_a_verb_that_is_forbidden_says_so_in_a_line(login):

@@ -19,6 +19,7 @@ from queuepool.payload.unique_locks import said_in
 from queuepool.pool.examine import refuse_unsendable
 from queuepool.steward.schedule import ON_TIME, identity_of
 from queuepool.stores.contract import Control
+from queuepool.stores.due_log import KEPT_LINES, DueLog
 from queuepool.stores.factory import Stores
 from tests.support.drivers import connection_of, opened
 from tests.support.stewards import Stewards, Wire
@@ -338,3 +339,61 @@ def run(stewards: Stewards, number: int, late: float) -> None:
         return
     assert due == after.settled
     assert (stewards.now - due <= max(late, ON_TIME)) == (due == after.pushed) == (due in stewards.pushed(name))
+
+
+# What is written down for people
+
+
+def written(stewards: Stewards) -> list[tuple[int, int, str]]:
+    """First and last due time of each line, and why they were missed, if they were."""
+    lines = DueLog(stewards.stores.values).last("tick")
+    return [(line.first - START, line.due - START, line.reason or "pushed") for line in lines]
+
+
+def test_what_became_of_due_times_is_written_down_with_the_reason(stewards):
+    stewards.run()
+    stewards.now = START + 60.5
+    stewards.run()
+    stewards.control = Control(schedules=frozenset({"tick"}))
+    stewards.now = START + 250.0
+    stewards.run()
+    stewards.control = Control()
+    stewards.run()
+    stewards.replace(0)
+    stewards.now = START + 400.0
+    stewards.run()
+
+    assert [
+        (60, 60, "pushed"),
+        (120, 180, "paused"),
+        (240, 240, "pushed"),
+        (300, 300, "late"),
+        (360, 360, "pushed"),
+    ] == (written(stewards))
+    [*_, last] = DueLog(stewards.stores.values).last("tick")
+    assert (START + 400.0, identity_of("tick", datetime.fromtimestamp(START + 360, UTC))) == (last.at, last.id)
+
+
+def test_a_time_that_its_last_job_has_taken_is_written_down(stores):
+    stewards = Stewards(stores, pool_of(schedule(stores.settings, overlap=False)), START)
+    for seconds in (0, 60, 120):
+        stewards.now = START + seconds + 0.5
+        stewards.run()
+
+    assert [(60, 60, "pushed"), (120, 120, "overlap")] == written(stewards)
+
+
+def test_only_the_last_lines_are_kept(stewards):
+    for number in range(KEPT_LINES + 5):
+        stewards.now = START + 60.0 * number
+        stewards.run()
+
+    assert list(range(5, KEPT_LINES + 5)) == [due // 60 for _, due, _ in written(stewards)]
+
+
+def test_the_job_of_a_schedule_asks_that_its_outcome_be_kept_for_three_intervals(stores):
+    for every, kept in ((1, 60), (600, 1800), (30 * 86400, 35 * 86400)):
+        payload = decode(
+            Stewards(stores, pool_of(schedule(stores.settings, every=every)), START).job(0).due(START, 0.0).payload
+        )
+        assert (None, kept) == (payload.options.track, payload.options.usual_track)

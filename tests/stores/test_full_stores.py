@@ -17,6 +17,7 @@ from queuepool.events.listeners import Listeners
 from queuepool.settlement.outage import Outage
 from queuepool.steward.loop import Steward
 from queuepool.steward.watch_store import WatchRoom
+from queuepool.stores.commands import CommandOutcome, RemoteCommand
 from queuepool.stores.factory import Stores
 from queuepool.unix.signals import WorkerSignals
 from tests.support.drivers import connection_of, opened
@@ -94,6 +95,21 @@ class Pushes:
         self.seen.append((self._header.store_lost, self._header.store_full))
         self._stores.queue.push("default", new_jobs(b"{}"))
         return 0.0
+
+
+def test_an_operator_reaches_pools_through_a_full_redis(own_server, connection):
+    own_server.say("CONFIG", "SET", "maxmemory", 1)
+    with closing(Stores(replace(connection, url=f"unix://{own_server.path}"))) as stores:
+        command = RemoteCommand("aa", "pause", {}, "jo@web1", stores.queue.now(), "bb")
+        stores.commands.send([command])
+        stores.commands.answer(command, CommandOutcome.DONE, "paused")
+        stores.journal.write("jo@web1", "pause", "pool default")
+
+        assert stores.control.read(()).news
+        assert [command] == list(stores.commands.take("aa"))
+        assert ["paused"] == [answer.words for answer in stores.commands.answers("bb")]
+        assert ["pause"] == [line.verb for line in stores.journal.last(1)]
+        assert stores.control.restart()
 
 
 def steward_of(header: Header, *chores: Any) -> Steward:

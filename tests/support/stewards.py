@@ -33,6 +33,9 @@ class Wire:
             raise StoreDown("it is on its way")
         return self._sent(lambda: self._schedules.fire(due))
 
+    def note(self, book: str, text: str, most: int, lifetime: float) -> None:
+        self._sent(lambda: self._schedules.note(book, text, most, lifetime))
+
     def deliver(self) -> None:
         """What was on its way arrives."""
         for due in self.under_way:

@@ -7,7 +7,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queuepool.alerts.facts import AlertFacts, Lost, lost_in
+from queuepool.alerts.facts import AlertFacts, Lost, Own, lost_in
 from queuepool.alerts.rules import COUNTED, WINDOW, AlertReading, AlertStates, AlertWindow, LookFacts, Recent, readings
 from queuepool.board.board import Board
 from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts, counts_of
@@ -240,8 +240,8 @@ def test_a_pool_is_silent_since_its_last_notice():
         {"host": "b", "pool": "p", "at": 400},
     ]
 
-    assert {"b:p": 40} == lost_in(notices, "a:p", 30.0).silent
-    assert {} == lost_in([], "a:p", 30.0).silent
+    assert {"b:p": 40} == lost_in(notices, Own("a:p"), 30.0).silent
+    assert {} == lost_in([], Own("a:p"), 30.0).silent
 
 
 def test_the_notice_of_a_lost_pool_is_kept_for_longer_than_any_limit():

@@ -24,6 +24,8 @@ from queuepool.payload.signing import Signer
 from queuepool.payload.strict_json import depth_of
 from queuepool.payload.uncounted import counted
 from queuepool.stores.control import notice_in
+from queuepool.stores.due_log import DueLine
+from queuepool.stores.journal import Action
 from queuepool.stores.records import json_in
 from queuepool.stores.values import Mark
 from tests.support.hostile_texts import hostile
@@ -47,6 +49,8 @@ READERS: Mapping[str, Callable[[bytes], object]] = {
     "notice": notice_in,
     "age": lambda raw: ready_for(raw, 0.0),
     "mark of a schedule": Mark.from_text,
+    "line of the journal": Action.from_text,
+    "line of a schedule": DueLine.from_text,
     "JSON of ours": json_in,
     "PHP": lambda raw: php_unserialize.parse(as_text(raw)),
     "command": lambda raw: command_of({"command": as_text(raw)}, encrypter_of("aes-256-cbc", [bytes(32)])),

@@ -80,6 +80,10 @@ class Keys:
         """The state of a tracked job."""
         return f"{self._own_prefix}job:{job_id}"
 
+    def book(self, book: str) -> str:
+        """The texts of a book."""
+        return f"{self._own_prefix}notes:{book}"
+
     def alert(self, alert: str) -> str:
         """The key of the pool that sends the notices of an alert."""
         return f"{self._own_prefix}alert:{alert}"

@@ -19,6 +19,7 @@ from queuepool.stores.redis.keys import Keys
 from queuepool.stores.values import (
     MAX_KEPT,
     MAX_MARK,
+    MAX_NOTE,
     MAX_NOTICE,
     MAX_OF_ALL,
     MAX_OF_NOTICES,
@@ -39,6 +40,8 @@ from queuepool.stores.values import (
 _FREE = -2
 #: buckets of the history that one request reads
 _BATCH = 20
+#: most texts of a book that are taken: more than any book keeps
+_ALL = 10_000
 
 
 class RedisValues:
@@ -116,6 +119,24 @@ class RedisValues:
                 pairs = zip(words[::2], words[1::2], strict=True)
                 texts += [Kept(bucket, writer.decode("utf-8", "replace"), text) for writer, text in pairs]
         return History(texts, ignored)
+
+    # Books: a list for each
+
+    def note(self, book: str, text: str, most: int, lifetime: float) -> None:
+        self._client.script("note", [self._keys.book(book)], [text, most, math.ceil(lifetime)])
+
+    def notes(self, book: str, count: int) -> list[bytes]:
+        return self._notes(book, count, "")
+
+    def take_notes(self, book: str) -> list[bytes]:
+        return self._notes(book, _ALL, "take")
+
+    def _notes(self, book: str, count: int, then: str) -> list[bytes]:
+        found: list[bytes] = self._client.script("notes", [self._keys.book(book)], [count, MAX_NOTE, then])
+        return found
+
+    def drop_note(self, book: str, text: str) -> bool:
+        return bool(self._client.command("LREM", self._keys.book(book), 1, text) == 1)
 
     # Schedules' marks: one hash
 

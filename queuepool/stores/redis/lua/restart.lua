@@ -3,6 +3,8 @@
 -- KEYS     1 the restart key
 -- Returns  the second written
 -- Differs  always a new value: in Laravel, a second restart within one second has no effect.
+-- include: full
+write_nothing(KEYS[1])
 local now = tonumber(redis.call('time')[1])
 local last = tonumber(redis.call('get', KEYS[1]) or '')
 if last and last >= now and last < 2 ^ 53 then now = last + 1 end -- above it one more is no other number

@@ -1,0 +1,76 @@
+"""What a verb has changed becomes a line of the journal in its store, with who has done it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable
+from contextlib import closing
+from typing import TYPE_CHECKING, NamedTuple
+
+from queuepool.board.about import user_name
+from queuepool.board.runtime_dir import RuntimeDir
+from queuepool.cli import output
+from queuepool.cli.options import Where
+from queuepool.config.settings import ConnectionSettings
+from queuepool.errors import ConfigError, StoreError
+
+if TYPE_CHECKING:
+    from queuepool.stores.factory import Stores
+
+#: seconds that a verb for local pools, which needs no store, waits for a silent one
+_PATIENCE = 2.0
+
+
+def operator() -> str:
+    """Who gives the command: ``user@host``."""
+    return f"{user_name()}@{socket.gethostname()}"
+
+
+def note(stores: Stores, verb: str, subject: str, count: int | None = None) -> None:
+    """Add a line that the verb was done to ``subject``, to ``count`` jobs or other things.
+
+    Call it once for all that one command has done, when it is done. If there can be no line, a note says so: what was
+    done stays done.
+    """
+    try:
+        stores.journal.write(operator(), verb, subject, count)
+    except StoreError as error:
+        _complain(str(error))
+
+
+class ActedOn(NamedTuple):
+    """A local pool to which something is done; made before that, since its directory may be gone afterwards."""
+
+    name: str
+    #: whether its store is that of this command's configuration, which alone has a journal for it
+    is_of_our_store: bool
+
+    @classmethod
+    def of(cls, runtime: RuntimeDir) -> ActedOn:
+        about = runtime.about()
+        return cls(runtime.name, about is None or about.identity == runtime.store)
+
+
+def note_local(where: Where, verb: str, pools: Iterable[ActedOn]) -> None:
+    """Add a line for each of these pools of this host, also while its store is away."""
+    connections = {pool.name: pool.connection for pool in where.pools()}
+    host = socket.gethostname()
+    for pool in pools:
+        if not pool.is_of_our_store:
+            _complain(f"pool {pool.name} has another store than this configuration")
+        elif connection := connections.get(pool.name):
+            _note_at(connection, verb, f"pool {pool.name} on {host}")
+
+
+def _note_at(connection: ConnectionSettings, verb: str, subject: str) -> None:
+    from queuepool.stores.factory import Stores  # imported here: most of the time of these verbs
+
+    try:
+        with closing(Stores(connection, reply_timeout=_PATIENCE)) as stores:
+            note(stores, verb, subject)
+    except ConfigError as error:  # a driver is missing here, which the verb itself does without
+        _complain(str(error))
+
+
+def _complain(why: str) -> None:
+    output.complain(f"note: the journal has no line of this: {why}")

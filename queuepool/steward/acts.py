@@ -1,0 +1,111 @@
+"""What a pool can be told to do from another host, and how one sees that it has been done."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from queuepool.board.board import Board, State
+from queuepool.board.pauses import Pause, forget_pool_pause, note_pool_pause
+from queuepool.board.record import as_count
+from queuepool.board.requests import Change, Pin, ScaleOrder, fitted, is_carried_out, order_of, word_of
+from queuepool.errors import QueuepoolError
+from queuepool.unix import fork
+
+#: what it has done, in words; empty until it is done
+Done = Callable[[], str]
+
+
+class Errand(NamedTuple):
+    """One command: for this pool, with these details, from ``by`` (``user@host``)."""
+
+    board: Board
+    details: Mapping[str, Any]
+    by: str
+
+
+class Act(NamedTuple):
+    """``begin`` has the master do it, and raises ``QueuepoolError`` for what it cannot do."""
+
+    begin: Callable[[Errand], Done]
+    #: whether ``remote = safe`` allows it
+    is_safe: Callable[[Mapping[str, Any]], bool] = lambda details: True
+
+
+def _pause(errand: Errand) -> Done:
+    header = errand.board.header
+    note_pool_pause(errand.board, Pause(time.time(), errand.by))
+    _signal(errand.board, signal.SIGUSR2)
+    return lambda: "paused: its workers start no more jobs" if header.signalled == State.PAUSED else ""
+
+
+def _resume(errand: Errand) -> Done:
+    header = errand.board.header
+    forget_pool_pause(errand.board)
+    _signal(errand.board, signal.SIGCONT)
+    return lambda: "continues" if header.signalled != State.PAUSED else ""
+
+
+def _reload(errand: Errand) -> Done:
+    header, before = errand.board.header, errand.board.header.generation
+    _signal(errand.board, signal.SIGHUP)
+    return lambda: "its workers are being replaced, each after its job" if header.generation > before else ""
+
+
+def _scale(errand: Errand) -> Done:
+    header = errand.board.header
+    try:
+        order = fitted(_order(errand.details), errand.board, as_count(int(errand.details.get("seconds", 0))))
+    except (ValueError, TypeError) as error:
+        raise QueuepoolError(f"it {error}") from None
+    header.scale = word_of(order)
+
+    def done() -> str:
+        return f"has {header.target} worker{'' if header.target == 1 else 's'}" if is_carried_out(order, header) else ""
+
+    return done
+
+
+def _order(details: Mapping[str, Any]) -> ScaleOrder | Change:
+    return order_of(str(details.get("order", "")))
+
+
+def _stop(errand: Errand) -> Done:
+    header, is_now = errand.board.header, errand.details.get("now") is True
+    _signal(errand.board, signal.SIGQUIT if is_now else signal.SIGTERM)
+    words = f"stopping, its running jobs {'go back to their queues' if is_now else 'may finish'}"
+    return lambda: words if header.stop_asked else ""
+
+
+def _keeps_a_worker(details: Mapping[str, Any]) -> bool:
+    """Whether it cannot leave the pool without one; fewer workers than now may be none."""
+    try:
+        order = _order(details)
+    except ValueError:
+        return True  # it is refused in any case
+    return order != Pin(0) and not (isinstance(order, Change) and order.workers < 0)
+
+
+def _never(details: Mapping[str, Any]) -> bool:
+    return False
+
+
+#: by verb
+ACTS: Mapping[str, Act] = MappingProxyType({
+    "pause": Act(_pause),
+    "continue": Act(_resume),
+    "restart": Act(_reload),
+    "reload": Act(_reload),
+    "scale": Act(_scale, _keeps_a_worker),
+    "drain": Act(_stop, _never),
+    "stop": Act(_stop, _never),
+})  # fmt: skip
+
+
+def _signal(board: Board, signum: signal.Signals) -> None:
+    """Signal the master, if it is still our parent."""
+    fork.signal_other(board.name.pid, signum, lambda pid: os.getppid() == pid)

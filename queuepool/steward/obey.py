@@ -1,0 +1,151 @@
+"""Carry out what operators on other hosts have sent to this pool, once, and answer them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
+
+from queuepool.board.board import Board
+from queuepool.config.settings import PoolSettings
+from queuepool.errors import QueuepoolError, StoreError
+from queuepool.events import CommandRefused
+from queuepool.steward.acts import ACTS, Done, Errand
+from queuepool.steward.side_stores import Emitter
+from queuepool.stores.commands import LASTS, CommandOutcome, CommandPost, NoCommand, RemoteCommand
+from queuepool.stores.control import PERIOD
+from queuepool.stores.journal import Journal
+
+#: seconds in which the master must do it, and between looks whether it has
+_WITHIN, _TICK = 5.0, 0.05
+#: seconds by which a command may be ahead of the clock that is read after it: a store's second server
+_AHEAD = 2.0
+_log = logging.getLogger("queuepool")
+
+
+class _Open(NamedTuple):
+    """A command that the master has been told, and is not answered yet."""
+
+    command: RemoteCommand
+    done: Done
+    #: monotonic
+    until: float
+
+
+class Obey:
+    """Looks for commands when the control keys say that there is news.
+
+    ``clock``: the store's, in Unix seconds. ``host``: as the pool's notice names it.
+    """
+
+    def __init__(
+        self,
+        pool: PoolSettings,
+        host: str,
+        board: Board,
+        post: CommandPost,
+        journal: Journal,
+        clock: Callable[[], float],
+        news: Callable[[], str | None],
+        emitter: Emitter,
+    ) -> None:
+        self._allows = pool.remote
+        self._subject = f"pool {pool.name} on {host}"
+        self._board = board
+        self._post = post
+        self._journal = journal
+        self._clock = clock
+        self._news = news
+        self._emitter = emitter
+        self._known: str | None = None
+        #: since when this steward looks, by the store's clock; ``None`` = not yet
+        self._began: float | None = None
+        #: until when each command could be sent once more, by its id
+        self._seen: dict[str, float] = {}
+        self._open: list[_Open] = []
+
+    def run(self, now: float) -> float:
+        if self._began is None:
+            self._began = self._clock()
+        if (news := self._news()) != self._known:
+            self._look(now)
+            self._known = news
+        self._open = [one for one in self._open if not self._is_answered(one, now)]
+        return _TICK if self._open else PERIOD
+
+    def finish(self) -> None:
+        """Answer what the master has done, at the end of the steward: a stop ends it, too."""
+        self._open = [one for one in self._open if not self._is_answered(one, now=0.0)]
+
+    def _look(self, now: float) -> None:
+        clock, began, is_told = 0.0, self._began or 0.0, False
+        for command in self._post.take(self._board.name.instance):
+            if isinstance(command, NoCommand):
+                self._refuse_unread(command, is_told=is_told)
+                is_told = True
+                continue
+            clock = clock or self._clock()
+            if problem := self._problem_of(command, clock, began):
+                self._refuse(command, problem)
+            else:
+                self._begin(command, now)
+        self._seen = {id_: until for id_, until in self._seen.items() if until > clock}
+
+    def _problem_of(self, command: RemoteCommand, clock: float, began: float) -> str:
+        """Why the command is not carried out; empty if it is."""
+        if command.to != self._board.name.instance:
+            return "it is for another pool"
+        if not command.at - _AHEAD <= clock <= command.at + LASTS:
+            return "its time is over"
+        if command.id in self._seen:
+            return "it was carried out before"
+        self._seen[command.id] = command.at + LASTS
+        if command.at < began:  # the last steward may have carried it out
+            return "it was sent before the pool's steward started"
+        act = ACTS.get(command.verb)
+        if act is None:
+            return f"its version knows no {command.verb}"
+        if self._allows == "all" or (self._allows == "safe" and act.is_safe(command.details)):
+            return ""
+        return f"its remote = {self._allows} does not allow {command.verb}"
+
+    def _begin(self, command: RemoteCommand, now: float) -> None:
+        try:
+            done = ACTS[command.verb].begin(Errand(self._board, command.details, command.by))
+        except (QueuepoolError, OSError) as error:
+            self._refuse(command, str(error))
+            return
+        self._open.append(_Open(command, done, now + _WITHIN))
+
+    def _is_answered(self, one: _Open, now: float) -> bool:
+        if words := one.done():
+            self._note(one.command)
+            self._answer(one.command, CommandOutcome.DONE, words)
+        elif now >= one.until:
+            self._answer(one.command, CommandOutcome.FAILED, "the master does not answer")
+        else:
+            return False
+        return True
+
+    def _note(self, command: RemoteCommand) -> None:
+        try:
+            self._journal.write(command.by, command.verb, self._subject)
+        except StoreError as error:
+            _log.warning("%s by %s has no line in the journal: %s", command.verb, command.by, error)
+
+    def _refuse_unread(self, found: NoCommand, *, is_told: bool) -> None:
+        """Refuse what is no command, or is not signed as it must be, in one line for all: anybody may have sent it."""
+        problem = f"it is not signed as it must be: {found.reason}" if found.command else f"no command: {found.reason}"
+        if not is_told:
+            self._emitter.emit(CommandRefused("", "", problem))
+        if found.command:
+            self._answer(found.command, CommandOutcome.REFUSED, problem)
+
+    def _refuse(self, command: RemoteCommand, problem: str) -> None:
+        self._emitter.emit(CommandRefused(command.verb, command.by, problem))
+        self._answer(command, CommandOutcome.REFUSED, problem)
+
+    def _answer(self, command: RemoteCommand, outcome: CommandOutcome, words: str) -> None:
+        with suppress(StoreError):  # the operator is told that no answer came
+            self._post.answer(command, outcome, words)
