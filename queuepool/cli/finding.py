@@ -21,8 +21,8 @@ from queuepool.search.bulk import Act, Bulk, Done
 from queuepool.search.filters import Condition, Filter, checked_path, moment, short
 from queuepool.search.found import FoundJob
 from queuepool.search.look import Look
-from queuepool.stores.records import Returned
 from queuepool.stores.factory import Stores
+from queuepool.stores.records import Returned
 from queuepool.unix.exit_codes import FAILED, OK
 
 #: different values that are counted, all others as one
