@@ -32,6 +32,8 @@ VERBS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "history": ("history.history", "Show rates, run times and waits of the past, by job; then queues and events"),
     "push": ("push.push", "Push the job NAME and print its id"),
     "job": ("job.job", "Show where a job is, and the state of a tracked one; or wait until that is over"),
+    "cancel": ("cancel.cancel", "Cancel one job that waits, or that runs on this host"),
+    "stack": ("stack.stack", "Show where a job is in its code, while it runs"),
     "size": ("queues.size", "Count the jobs of queues"),
     "monitor": ("queues.monitor", "Show which queues are too long"),
     "clear": ("queues.clear", "Drop the jobs of queues, by default the pools'"),

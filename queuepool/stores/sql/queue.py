@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, func, not_, select
 
 from queuepool.payload.ending import NOTHING, Ending, Lock, StateRecord, Unlock
-from queuepool.payload.lease import Lease, Tallies
+from queuepool.payload.lease import Lease, LeaseRow, Tallies
 from queuepool.stores.contract import Measured, NewJob, Reservation, Shelf, Sizes, Staged
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
-from queuepool.stores.sql.leases import LOCKED, Leases
+from queuepool.stores.sql.leases import LOCKED, Act, Leases
 from queuepool.stores.sql.locks import may_hold
 from queuepool.stores.sql.names import is_name
 from queuepool.stores.sql.records import PENDING, SqlRecords, entry_of, payload_column
@@ -189,6 +189,30 @@ class SqlQueue:
         return self._leases.if_held([lease], act)[0]
 
     def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
+        return self._leases.if_held([lease], self._failing(job_id, record, ending))[0]
+
+    def waiting(self, queue: str, text: str) -> Iterator[Lease]:
+        last = 0
+        while rows := self.client.ask(partial(self._table.waiting, queue=queue, text=text, after=last)):
+            for last, payload, attempts in rows:
+                if payload is not None:  # else it is too large to be a job
+                    yield Lease(queue, bytes_of(payload), row=LeaseRow(last, attempts))
+
+    def cancel(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
+        act, row = self._failing(job_id, record, ending), row_of(lease)
+
+        def work(connection: Connection) -> bool:
+            there = self._table.waiting_row(connection, row.id)
+            # The bytes, too: SQLite gives the number of its last row to the next one.
+            if there is None or (bytes_of(there.payload), there.attempts) != (lease.receipt, row.attempts):
+                return False
+            act(connection, [row.id])
+            return True
+
+        return self.client.transaction(work)
+
+    def _failing(self, job_id: str, record: Mapping[str, Any], ending: Ending) -> Act:
+        """Records the job in place of its row, and writes its ending."""
         follow = self._following(ending)
 
         def act(connection: Connection, ids: list[int]) -> None:
@@ -201,7 +225,7 @@ class SqlQueue:
             self._values.forget_counts(connection, job_id)
             follow(connection)
 
-        return self._leases.if_held([lease], act)[0]
+        return act
 
     def quarantine(self, lease: Lease, reason: str) -> bool:
         def act(connection: Connection, ids: list[int]) -> None:
