@@ -8,6 +8,7 @@ from tests.chaos.plant import PEACE, QUICK, Plant
 from tests.chaos.plants_around import AROUND
 from tests.chaos.plants_around_handlers import OF_HANDLERS
 from tests.chaos.plants_of_alerts import OF_ALERTS
+from tests.chaos.plants_of_cancels import OF_CANCELS
 from tests.chaos.plants_of_endings import OF_ENDINGS
 from tests.chaos.plants_of_lanes import OF_LANES
 from tests.chaos.plants_of_schedules import OF_SCHEDULES
@@ -254,6 +255,7 @@ PLANTS = {
     **AROUND,
     **OF_HANDLERS,
     **OF_ALERTS,
+    **OF_CANCELS,
     **OF_ENDINGS,
     **OF_LANES,
     **OF_SCHEDULES,
