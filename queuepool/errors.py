@@ -23,9 +23,11 @@ QueuepoolError
 │   └── JobFailedByHand  its handler called ``current().fail()``
 ├── AttemptLost          an attempt that ended with its process
 │   ├── JobTimedOut      the deadline passed
+│   ├── Cancelled        somebody has cancelled the job, while it ran or before
 │   └── WorkerDied       a signal, or an unexpected exit
 ├── BootFailure          the user's modules did not import
 ├── NoRoom               the disk (or tmpfs) has no room for the pool's files
+├── NoStack              the stack of a running job cannot be had
 ├── PoolRunning          another master holds the pidfile
 └── NotRunning           no pool of that name runs on this host
 
@@ -192,6 +194,14 @@ class JobTimedOut(AttemptLost):
     """The attempt ran past its deadline and was killed."""
 
 
+class Cancelled(AttemptLost):
+    """``by``, as ``user@host``, has cancelled the job: it is not tried again, whatever its tries."""
+
+    def __init__(self, message: str, trace: str = "", by: str = "") -> None:
+        super().__init__(message, trace)
+        self.by = by
+
+
 class WorkerDied(AttemptLost):
     """The worker was ended by a signal, by the memory limit, or by an unexpected exit."""
 
@@ -212,6 +222,10 @@ class BootFailure(QueuepoolError):
     def __init__(self, problem: str, trace: str = "") -> None:
         super().__init__(problem)
         self.trace = trace
+
+
+class NoStack(QueuepoolError):
+    """The stack of a running job cannot be had, or not in time."""
 
 
 class NoRoom(QueuepoolError):

@@ -14,6 +14,7 @@ from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
+from queuepool.board.cancel_orders import kill_at
 from queuepool.board.facts import HeaderFacts, Totals
 from queuepool.board.header import Header as Header
 from queuepool.board.held_jobs import AREA, HeldJobs
@@ -29,7 +30,7 @@ from queuepool.board.states import Role as Role
 from queuepool.board.states import State as State
 from queuepool.unix import file_lock, proc, stray_processes
 
-_MAGIC = 0x71756575_0000000A
+_MAGIC = 0x71756575_0000000B
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PAGE = 4096
 #: bytes of a slot without lanes
@@ -182,6 +183,16 @@ class Board:
         self.trace(slot).unlink(missing_ok=True)
         return FileIO(self.trace(slot), "x")
 
+    def stacks(self, slot: Slot) -> Path:
+        """The file to which the process in this slot writes where it stands, when it is asked."""
+        return self.path.with_name(f"{self.path.name}.stacks{slot.index}")
+
+    def new_stacks(self, slot: Slot) -> FileIO:
+        """That file, new and empty, as ``new_trace``; what is written goes to its end. Raises ``OSError``."""
+        path = self.stacks(slot)
+        path.unlink(missing_ok=True)
+        return FileIO(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "ab")
+
     def totals(self) -> Totals:
         """Jobs done, failed and released since the pool started."""
         totals = self.header.totals
@@ -241,7 +252,8 @@ def overdue(slot: Slot, now: float, grace: float, margin: float = LEASE_MARGIN) 
         return Killed.OVERDUE if runs_one or slot.state == State.STARTING else Killed.STALLED
     if lease_end and now >= lease_end - margin:
         return Killed.LEASE
-    return None
+    ordered = kill_at(slot)
+    return Killed.CANCELLED if ordered and now >= ordered else None
 
 
 def next_deadline(slot: Slot, grace: float) -> float:
@@ -252,6 +264,8 @@ def next_deadline(slot: Slot, grace: float) -> float:
         due.append(first + 2 * grace)
     if lease_end:
         due.append(lease_end - LEASE_MARGIN)
+    if ordered := kill_at(slot):
+        due.append(ordered)
     return min(due, default=float("inf"))
 
 

@@ -100,6 +100,11 @@ class HeldJobs:
         """Set the stage of the ``number``-th job, counted from 0: writes one byte."""
         self._memory[self._stages + number] = stage
 
+    def stage(self, number: int) -> Stage:
+        """The stage of the job with this number."""
+        place = self._stages + number
+        return Stage(*self._memory[place : place + 1]) if 0 <= number < _MAX_JOBS else Stage.SETTLED
+
     def drop(self) -> None:
         """Hold nothing."""
         self._set_count(0)

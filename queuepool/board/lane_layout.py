@@ -13,14 +13,15 @@ WORD, PAGE = 8, 4096
 #: words before the columns
 HEAD = 8
 #: which lane has the processor, plus one; since when (monotonic); for how many seconds the loop has been free, counted
-#: while a job is told to end; the identity of the loop's thread; which lane's job the main thread settles, plus one;
-#: and by the steward: the incarnation on whose death it has ruled
-ON_CPU, ON_CPU_SINCE, FREE, THREAD, SETTLING, RULED = range(6)
-#: the columns: those that the worker writes, then those of the steward; ``begin`` clears all but the first
+#: while a job is told to end; the identity of the loop's thread, and its number in the kernel; which lane's job the
+#: main thread settles, plus one; and by the steward: the incarnation on whose death it has ruled
+ON_CPU, ON_CPU_SINCE, FREE, THREAD, NATIVE, SETTLING, RULED = range(7)
+#: the columns: those that the worker writes, then those of the steward, and of whoever cancels a job (as in
+#: ``slot.py``); ``begin`` clears all but the first
 (
     TURN, STAGE, LEASE_END, DEADLINE, SINCE, ATTEMPT, COUNTED, TRACK, PROGRESS, TOLD, THREADS, SUSPECT,
-    RENEWED_TURN, RENEWED_END, ORDER, RULING, COLUMNS,
-) = range(17)  # fmt: skip
+    RENEWED_TURN, RENEWED_END, ORDER, RULING, CANCEL_AT, CANCEL_GRACE, CANCEL_OBEYED, CANCEL_DONE, COLUMNS,
+) = range(21)  # fmt: skip
 #: the stage of a lane that holds nothing
 EMPTY = 0
 #: the stages of a lane that holds a job
@@ -39,6 +40,8 @@ class LanePage(Record):
     job_id = Text(130)
     queue = Text(200)
     note = Text(200)
+    #: by whoever cancels the job
+    cancelled_by = Text(120)
 
 
 #: the largest receipt on the page; a larger one is a file beside the board

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping
-from enum import IntEnum
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
@@ -23,6 +22,10 @@ from typing import Any, NamedTuple
 from queuepool.board.held_jobs import BEGUN, Stage
 from queuepool.board.lane_layout import (
     ATTEMPT,
+    CANCEL_AT,
+    CANCEL_DONE,
+    CANCEL_GRACE,
+    CANCEL_OBEYED,
     COLUMNS,
     COUNTED,
     DEADLINE,
@@ -32,6 +35,7 @@ from queuepool.board.lane_layout import (
     INLINE,
     LEASE,
     LEASE_END,
+    NATIVE,
     ON_CPU,
     ON_CPU_SINCE,
     ORDER,
@@ -55,18 +59,12 @@ from queuepool.board.lane_layout import (
     LanePage,
     first_page,
 )
+from queuepool.board.orders import CANCELS, CancelOrder, due
+from queuepool.board.orders import LaneOrder as LaneOrder
 from queuepool.board.record import DAMAGED, as_count
 from queuepool.board.running import fraction_of
 from queuepool.board.shared_file import SharedFile
 from queuepool.payload.lease import Lease, LeaseRow
-
-
-class LaneOrder(IntEnum):
-    """What the steward tells a worker about the job in one lane."""
-
-    CANCEL = 1
-    #: another worker may have the job
-    LOST = 2
 
 
 class HeldLane(NamedTuple):
@@ -167,6 +165,11 @@ class Lanes:
         return any(self.reals[self._at(TRACK, lane)] for lane in range(self.count))
 
     @property
+    def native_thread(self) -> int:
+        """The kernel's number of the loop's thread."""
+        return int(self.wholes[NATIVE])
+
+    @property
     def is_empty(self) -> bool:
         """Whether no lane holds a job."""
         return HELD.isdisjoint(self._column(STAGE))
@@ -231,6 +234,54 @@ class Lanes:
     def order(self, lane: int, turn: int, order: LaneOrder) -> None:
         """By the steward: an order to the job that had this turn."""
         self.wholes[self._at(ORDER, lane)] = turn * ORDERS + order
+
+    def cancel(self, order: CancelOrder) -> None:
+        """By whoever cancels, one at a time: an order, which counts once it is whole."""
+        lane = order.number
+        if self._columns().order(lane) is LaneOrder.LOST:
+            return
+        self.wholes[self._at(ORDER, lane)] = 0
+        LanePage(self.memory, self.page_at(lane)).cancelled_by = order.by
+        self.reals[self._at(CANCEL_AT, lane)] = order.at
+        self.reals[self._at(CANCEL_GRACE, lane)] = order.grace
+        self.order(lane, order.hand, LaneOrder.REQUEUE if order.requeue else LaneOrder.CANCEL)
+
+    def cancelled(self, lane: int) -> CancelOrder | None:
+        """The order to end the attempt at the job in this lane; its ``life`` is 0."""
+        found = self._columns()
+        kind = found.order(lane)
+        if kind not in CANCELS:
+            return None
+        by = LanePage(self.memory, self.page_at(lane)).cancelled_by
+        at, grace = found.seconds(CANCEL_AT, lane), found.seconds(CANCEL_GRACE, lane)
+        return CancelOrder(0, found.turn(lane), lane, kind is LaneOrder.REQUEUE, grace, at, by)
+
+    def answer(self, lane: int, answered: float) -> None:
+        """By the worker: as of ``due``."""
+        self.reals[self._at(CANCEL_OBEYED, lane)] = answered
+
+    def carried_out(self, order: CancelOrder) -> None:
+        """By the worker, or once that is dead by the steward: it is settled as ordered."""
+        self.reals[self._at(CANCEL_DONE, order.number)] = order.at
+
+    def is_carried_out(self, order: CancelOrder) -> bool:
+        """Whether it is settled as ordered."""
+        return bool(self.reals[self._at(CANCEL_DONE, order.number)] == order.at)
+
+    def runs(self, lane: int, turn: int) -> bool:
+        """Whether the worker is in the midst of the attempt at the job that had this turn."""
+        return 0 <= lane < self.count and self._columns().runs(lane) and self.wholes[self._at(TURN, lane)] == turn
+
+    def has_ended(self, lane: int, turn: int) -> bool:
+        """Whether the job that had this turn is settled or done."""
+        found = self._columns()
+        return found.turn(lane) != turn or found.stage(lane) != Stage.RUNNING
+
+    def kill_at(self) -> float:
+        """The monotonic time at which a cancelled job demands the kill of the worker; 0.0 = none does."""
+        found = self._columns()
+        lanes = [lane for lane in found.held() if found.order(lane) in CANCELS and found.runs(lane)]
+        return min((found.kill_at(lane) for lane in lanes), default=0.0)
 
     def orders(self) -> list[tuple[int, LaneOrder]]:
         """By the worker: the orders to the jobs that it holds."""
@@ -346,6 +397,13 @@ class _Columns:
         end = self.seconds(LEASE_END, lane)
         is_renewed = self.whole(RENEWED_TURN, lane) == self.turn(lane)
         return self.seconds(RENEWED_END, lane) or end if end and is_renewed else end
+
+    def runs(self, lane: int) -> bool:
+        """Whether its job is at work: not done, and not being settled."""
+        return self.stage(lane) == Stage.RUNNING and self.seconds(LEASE_END, lane) != 0.0
+
+    def kill_at(self, lane: int) -> float:
+        return due(*(self.seconds(column, lane) for column in (CANCEL_AT, CANCEL_GRACE, CANCEL_OBEYED)))
 
     def order(self, lane: int) -> LaneOrder | None:
         turn, order = divmod(self.whole(ORDER, lane), ORDERS)

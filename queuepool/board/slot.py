@@ -71,6 +71,27 @@ class Slot(Record):
     #: the number of the hand whose waiting jobs are to be given back
     wanted_back = Whole()
     settled_incarnation = Whole()
+    # Written by whoever cancels a running job, one at a time; see ``cancelling.py``.
+    #: which attempt is meant: the incarnation, the hand, and the number of the job in it
+    cancel_life = Whole()
+    cancel_hand = Whole()
+    cancel_index = Whole()
+    #: 1 = the job goes back to its queue
+    cancel_requeue = Whole()
+    #: seconds for a job that can end by itself
+    cancel_grace = Seconds()
+    #: monotonic: when it was ordered; 0.0 = no order. Written last
+    cancel_at = Seconds()
+    cancel_by = Text(120)
+    # Written by whoever asks where the coroutines of a job are; see ``live_stack.py``.
+    #: any number but the last one; and of which lane, plus one; 0 = of the one job
+    stack_wanted = Whole()
+    stack_lane = Whole()
+    # Written by the process, and the second one by the steward once that is dead: as ``cancel_at``, of the order …
+    #: … that the running job obeys by itself; negative: that it cannot
+    cancel_obeyed = Seconds()
+    #: … that was carried out, and is settled
+    cancel_done = Seconds()
 
     hands: tuple[HeldJobs, HeldJobs]
     #: of a worker that runs jobs side by side; its hands stay empty
@@ -103,6 +124,11 @@ class Slot(Record):
     def may_be_tracked(self) -> bool:
         """Whether a job that its process began last is tracked; of one that runs jobs side by side: one of the last."""
         return bool(self.track or (self.lanes and self.lanes.are_tracked))
+
+    def lanes_running(self) -> list[tuple[Running, int]]:
+        """As ``running``, of jobs side by side: each with the turn of its lane."""
+        held = self.lanes.held() if self.lanes and not self.dead else []
+        return [(_in_lane(one), one.turn) for one in held if one.stage == Stage.RUNNING]
 
     def shown(self) -> list[Running]:
         """The attempts that its process began last, running or not."""

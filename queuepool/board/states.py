@@ -57,6 +57,8 @@ class Killed(IntEnum):
     OVERWRITTEN = 5
     #: its deadline passed while no job of it ran
     STALLED = 6
+    #: somebody has cancelled the job that it ran; see ``cancelling.py``
+    CANCELLED = 7
 
     @property
     def reason(self) -> str:
@@ -98,4 +100,5 @@ _REASONS = {
     Killed.STOP: "the stop no longer waits for it",
     Killed.OVERWRITTEN: "a job had overwritten its slot on the board",
     Killed.STALLED: "no job ran: the process itself hung",
+    Killed.CANCELLED: "its job was cancelled",
 }

@@ -35,6 +35,8 @@ VERBS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "push": ("push.push", "Push the job NAME and print its id"),
     "jobs": ("jobs.jobs", "Find jobs by what they are, where they are, and what is in their arguments"),
     "job": ("job.job", "Show where a job is, and the state of a tracked one; or wait until that is over"),
+    "cancel": ("cancel.cancel", "Cancel one job that waits, or that runs on this host"),
+    "stack": ("stack.stack", "Show where a job is in its code, while it runs"),
     "size": ("queues.size", "Count the jobs of queues"),
     "monitor": ("queues.monitor", "Show which queues are too long"),
     "drop": ("moving.drop", "Drop the waiting jobs that fit, with their unique locks"),

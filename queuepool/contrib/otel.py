@@ -14,9 +14,18 @@ from functools import cache
 from typing import Any
 
 from queuepool import __version__, around, on, on_push
-from queuepool.errors import AttemptLost, WorkerDied
+from queuepool.errors import AttemptLost, Cancelled, WorkerDied
 from queuepool.errors import JobTimedOut as JobTimedOutError
-from queuepool.events import Event, JobFacts, JobLost, JobTimedOut, KilledAttempt, StewardStopping, WorkerStopping
+from queuepool.events import (
+    Event,
+    JobCancelled,
+    JobFacts,
+    JobLost,
+    JobTimedOut,
+    KilledAttempt,
+    StewardStopping,
+    WorkerStopping,
+)
 from queuepool.jobs.current_job import Current
 from queuepool.log.tracebacks import summary, text_of
 from queuepool.payload.envelope import SCHEDULED_FOR
@@ -80,6 +89,13 @@ def _timed_out(event: JobTimedOut) -> None:
 @on(JobLost)
 def _lost(event: JobLost) -> None:
     _write_killed(event.job, event.killed, WorkerDied, event.cause, event.trace)
+
+
+@on(JobCancelled)
+def _cancelled(event: JobCancelled) -> None:
+    killed = event.killed
+    if killed.ended and not killed.is_cancelled:  # else it waited, or the hook has ended its span
+        _write_killed(event.job, killed, Cancelled, f"cancelled by {event.by}", "")
 
 
 @on(WorkerStopping, StewardStopping)

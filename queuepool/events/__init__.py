@@ -10,13 +10,14 @@ A listener is a function in a module that the configuration names under ``listen
         print(event.job.name, event.error)
 
 A worker emits the events of its running job. The steward emits those that a dead worker cannot (``JobTimedOut``,
-``JobLost``, the ``JobReleased`` or ``JobFailed`` that follows, ``WorkerDied``) and the pool's own events. Listeners
-run in the process that emits.
+``JobLost``, ``JobCancelled``, the ``JobReleased`` or ``JobFailed`` that follows, ``WorkerDied``) and the pool's own
+events. Listeners run in the process that emits.
 """
 
 from queuepool.events.base import Event, JobEvent, JobFacts, KilledAttempt
 from queuepool.events.jobs import (
     HookRaised,
+    JobCancelled,
     JobExceptionOccurred,
     JobFailed,
     JobGivenBack,
@@ -77,6 +78,7 @@ __all__ = [
     "Event",
     "FailureUnrecorded",
     "HookRaised",
+    "JobCancelled",
     "JobEvent",
     "JobExceptionOccurred",
     "JobFacts",

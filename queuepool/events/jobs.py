@@ -127,6 +127,20 @@ class JobLost(JobEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class JobCancelled(JobEvent):
+    """``by`` has cancelled the job. If it ran, that attempt was ended, and ``killed`` says whether with its worker.
+
+    ``JobFailed`` follows; or ``JobGivenBack``, if it was to go back to its queue.
+    """
+
+    words: ClassVar[str] = "job cancelled"
+    level: ClassVar[int] = logging.WARNING
+
+    by: str
+    killed: KilledAttempt = field(default=UNKNOWN, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class JobGivenBack(JobEvent):
     """The job went back to the head of its queue with its attempts unchanged."""
 

@@ -26,6 +26,7 @@ from queuepool.jobs.registry import REGISTRY, Handler, keywords
 from queuepool.jobs.typed import check_values
 
 if TYPE_CHECKING:
+    from queuepool.jobs.cancelling import Cancellation
     from queuepool.jobs.within import Aside
     from queuepool.stores.contract import PushStore, Sizes
     from queuepool.stores.factory import Stores
@@ -204,6 +205,21 @@ class Queue(AnsweringQueue):
     async def await_job(self, job_id: str, timeout: float | None = None) -> JobState:
         """``wait``, awaited: the event loop goes on."""
         return await aended(lambda: self.ajob(job_id), job_id, timeout)
+
+    def cancel(self, job_id: str, *, requeue: bool = False, grace: float = 10.0) -> Cancellation:
+        """Cancel a job that waits, or that a pool of this host runs: it is recorded as failed, and never tried again.
+
+        A running job that can end by itself has ``grace`` seconds for it; any other is killed with its worker. With
+        ``requeue`` a running one goes back to its queue instead, and the attempt does not count. Blocks until that is
+        done; the result is true if it was. Raises ``StoreError``.
+        """
+        from queuepool.jobs.cancelling import Wish, cancel_in, whoever  # imported here: few programs cancel
+
+        return cancel_in(self.stores, Wish(job_id, whoever(), requeue, grace))
+
+    async def acancel(self, job_id: str, *, requeue: bool = False, grace: float = 10.0) -> Cancellation:
+        """``cancel``, awaited."""
+        return await self._threads.run(partial(self.cancel, job_id, requeue=requeue, grace=grace))
 
     def size(self, queue: str = "default") -> int:
         """The number of unfinished jobs: ready, delayed and reserved."""

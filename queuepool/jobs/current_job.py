@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from queuepool.errors import JobFailedByHand, QueuepoolError
+from queuepool.errors import Cancelled, JobFailedByHand, QueuepoolError
 from queuepool.jobs.delay import Delay, seconds_until
 from queuepool.payload.context import Context
 from queuepool.payload.envelope import SCHEDULED_FOR, Payload
@@ -37,6 +37,9 @@ class Current:
     retry_after: float | None = None
     #: what those who follow the job see
     run: Run = field(default=NOT_RUN, init=False, repr=False)
+    # Unset in nearly all jobs, which so pay nothing for them.
+    _told: bool = field(init=False, repr=False, compare=False)
+    _asks: bool = field(init=False, repr=False, compare=False)
 
     @property
     def id(self) -> str:
@@ -94,9 +97,26 @@ class Current:
         """Whether the worker takes no further job: it is to stop, is replaced, or may not work now (paused, down).
 
         A long job may then stop at a safe point and ``release()``; its timeout stays as it was. It is false if the
-        worker is merely to be recycled, which waits for the job.
+        worker is merely to be recycled, which waits for the job. True as well once the job is ``cancelled``: one that
+        has asked this has some seconds to end by itself, and is not tried again whatever it decides.
         """
-        return _is_stopping()
+        self._asks = True
+        return self.cancelled or _is_stopping()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody has cancelled the job: it has some seconds to end by itself."""
+        return getattr(self, "_told", False)
+
+    @property
+    def asks(self) -> bool:
+        """Whether it has asked if it should stop: then it can end by itself."""
+        return getattr(self, "_asks", False)
+
+    def cancel(self, error: Cancelled) -> None:
+        """Called by the worker: it has failed with this error, also if it returns."""
+        self._told = True
+        self.verdict = Fail(error)
 
     def progress(self, fraction: float, note: str = "") -> None:
         """Report how far the job is, from 0.0 to 1.0, for ``status`` and for those who follow it.

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.25
 #: seconds for which a wait outlasts a store that does not answer
 _LONGEST_BLIP = 60.0
-_OVER = frozenset(("done", "failed", "cancelled"))
+#: the states of jobs that are over
+OVER = frozenset(("done", "failed", "cancelled"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,7 @@ class JobState:
     @property
     def is_over(self) -> bool:
         """Whether it will not run again by itself."""
-        return self.state in _OVER
+        return self.state in OVER
 
 
 def found(stores: Stores, job_id: str) -> JobState | None:

@@ -13,9 +13,10 @@ from queuepool.errors import AttemptLost, JobError
 
 #: how many frames are shown of a traceback that is too deep, and how many make it so
 _MAX_FRAMES, _DEEP = 100, 5000
-_OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
+#: how the names of our own files begin
+OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
 #: what calls the user's imports
-_BOOTING = (f'File "{_OURS}worker/boot.py"', f'File "{_OURS}worker/django_support.py"')
+_BOOTING = (f'File "{OURS}worker/boot.py"', f'File "{OURS}worker/django_support.py"')
 #: what Python writes between an exception and the one that it led to, which comes last
 _LED_TO = re.compile(
     "\n\n(?:The above exception was the direct cause of the following exception"
@@ -72,7 +73,7 @@ def _is_deep(error: BaseException | None) -> bool:
 
 def users_part(dump: str) -> str:
     """A faulthandler dump with each thread cut after the user's frames; a thread of only our frames stays whole."""
-    return _threads_from(dump, (f'File "{_OURS}',))
+    return _threads_from(dump, (f'File "{OURS}',))
 
 
 def imports_part(dump: str) -> str:
@@ -93,7 +94,7 @@ def _threads_from(dump: str, callers: tuple[str, ...]) -> str:
 
 
 def _is_ours(file: str) -> bool:
-    return file.startswith((_OURS, "<frozen importlib")) or file == importlib.__file__
+    return file.startswith((OURS, "<frozen importlib")) or file == importlib.__file__
 
 
 def summary(error: BaseException) -> str:

@@ -129,7 +129,8 @@ class Respawn:
 
     def _count_crash_loop(self, child: Child, now: float) -> float:
         slot = child.slot
-        if slot.done or slot.exited_cleanly or child.killed == Killed.STOP or now >= child.forked_at + _SHORT:
+        is_asked = child.killed in (Killed.STOP, Killed.CANCELLED)
+        if slot.done or slot.exited_cleanly or is_asked or now >= child.forked_at + _SHORT:
             self._crash_loops.pop(child.number, None)
             return 0.0
         if slot.state not in RUNS_JOBS:

@@ -29,7 +29,7 @@ from queuepool.pool.worker_process import limits_of, warn_of_jobs, work
 from queuepool.unix import originals, proc, stray_processes
 from queuepool.unix.exit_codes import BOOT, LEFT
 from queuepool.unix.places import Places
-from queuepool.unix.signals import Alarm, WorkerSignals
+from queuepool.unix.signals import Alarm, WorkerSignals, write_stack_on_request
 from queuepool.worker.boot import import_jobs, import_modules
 from queuepool.worker.slot_writer import SlotWriter
 from queuepool.worker.template import Template
@@ -164,6 +164,8 @@ class Processes:
         slot_writer.alive()
         limits = limits_of(settings, slot_writer)
         warn_of_jobs(settings, self._board.header, slot, self._served)
+        write_stack_on_request(stacks := self._board.new_stacks(slot))
+        slot_writer.stacks = stacks
         if settings.reload:
             self._module_files.watch(slot)
         try:

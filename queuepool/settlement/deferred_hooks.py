@@ -18,7 +18,7 @@ from queuepool import errors
 from queuepool.payload.lease import Lease, LeaseRow
 
 _log = logging.getLogger("queuepool")
-_ERRORS = {kind.__name__: kind for kind in (errors.JobTimedOut, errors.WorkerDied)}
+_ERRORS = {kind.__name__: kind for kind in (errors.JobTimedOut, errors.WorkerDied, errors.Cancelled)}
 
 
 @dataclass(frozen=True, slots=True)

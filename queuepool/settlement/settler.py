@@ -145,13 +145,19 @@ class Settler:
                 verb = partial(fail, self._store, lease, payload.id, row, ending, self.note)
                 return verb, JobFailed(facts, reason)
 
-    def give_back(self, lease: Lease) -> bool:
+    def give_back(self, lease: Lease, cause: Event | None = None) -> bool:
         """Return a job that had begun to the head of its queue, as if it had not. ``False`` as for ``settle``."""
         facts = facts_in(lease)
-        is_ours = self._carry_out(facts, lease, lambda: self._store.give_back([lease])[0])
+        is_ours = self._carry_out(facts, lease, lambda: self._store.give_back([lease])[0], cause=cause)
         if is_ours:
             self.note(JobGivenBack(facts))
         return is_ours
+
+    def give_back_begun(self, payload: Payload, lease: Lease, cause: Event | None = None) -> bool:
+        """As ``give_back``, but first write the job's state: afterwards another worker may have it."""
+        if state := self.states.given_back(payload, lease.queue):
+            self._ask(lease.queue, lambda: self._store.show([lease], [state]))
+        return self.give_back(lease, cause)
 
     def give_back_unstarted(self, leases: Sequence[Lease]) -> None:
         """Return jobs that have not begun to the head of their queues; another process may already have done so."""

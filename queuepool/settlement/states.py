@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any
 
 from queuepool.config.values import LONGEST
-from queuepool.errors import BadPayload
+from queuepool.errors import BadPayload, Cancelled
 from queuepool.log.tracebacks import summary
 from queuepool.payload.command import is_encrypted
 from queuepool.payload.encrypter import MARK
@@ -58,8 +58,9 @@ class States:
         return self._ended(payload, queue, "done", run, progress=None if run.progress is None else 1.0)
 
     def failed(self, payload: Payload, queue: str, run: Run, error: BaseException) -> StateRecord | None:
-        """For a job that has failed for good."""
-        return self._ended(payload, queue, "failed", run, error=error)
+        """For a job that has failed for good, or was cancelled."""
+        state = "cancelled" if isinstance(error, Cancelled) else "failed"
+        return self._ended(payload, queue, state, run, error=error)
 
     def released(
         self, payload: Payload, queue: str, run: Run, delay: float, error: BaseException | None

@@ -20,7 +20,7 @@ from queuepool.board.lane_layout import key_of
 from queuepool.board.lanes import HeldLane
 from queuepool.board.meters import AS_LOST, DONE, GIVEN_BACK, LOST, SlotMeters
 from queuepool.board.running import NOTHING, Running
-from queuepool.errors import AttemptLost, JobTimedOut, WorkerDied
+from queuepool.errors import AttemptLost, Cancelled, JobTimedOut, WorkerDied
 from queuepool.log.tracebacks import imports_part
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease
@@ -35,8 +35,11 @@ from queuepool.unix.exit_codes import BOOT
 
 #: for the meters: how an attempt without a verdict ends, why it was lost, and why its worker left
 WITHOUT_A_VERDICT = AS_LOST + GIVEN_BACK
-_LOSSES = {Killed.OVERDUE: "timeout", Killed.STALLED: "timeout", Killed.LEASE: "lease", Killed.MEMORY: "memory"}
-_EXITS = {**_LOSSES, Killed.STOP: "stop", Killed.OVERWRITTEN: "crash"}
+_KILLS = {Killed.OVERDUE: "timeout", Killed.STALLED: "timeout", Killed.LEASE: "lease", Killed.MEMORY: "memory"}
+_LOSSES = {**_KILLS, Killed.CANCELLED: "cancelled"}
+_EXITS = {**_KILLS, Killed.STOP: "stop", Killed.CANCELLED: "stop", Killed.OVERWRITTEN: "crash"}
+#: the kills that somebody has asked for: no job's fault
+ASKED = (Killed.STOP, Killed.CANCELLED)
 
 
 class Death:
@@ -77,7 +80,7 @@ class Death:
             return None
         if damaged and not slot.lanes:
             return None
-        if slot.killed == Killed.STOP:  # not killed by what it read
+        if slot.killed in ASKED:  # not killed by what it read
             return [replace(one, stage=Stage.RESERVED) if one.stage == Stage.READING else one for one in held]
         return held
 
@@ -113,6 +116,8 @@ class Death:
         tally = "crashes"
         if isinstance(error, JobTimedOut):  # Laravel counts a timeout as an exception
             cause, tally = events.JobTimedOut(facts, error.trace, killed), "exceptions"
+        elif isinstance(error, Cancelled):
+            cause = events.JobCancelled(facts, error.by, killed)
         return Settlement(attempt.lease, payload, verdict, error, tally, cause, attempt.policy.locks, attempt.run)
 
     def error_of(self, ran: Running) -> AttemptLost:

@@ -13,6 +13,7 @@ from queuepool.steward.culprits import Cause, CrashedIn, Evidence, LaneAtDeath
 
 _KILLS = {
     Killed.STOP: Cause.STOP,
+    Killed.CANCELLED: Cause.STOP,
     Killed.LEASE: Cause.LEASE,
     Killed.OVERDUE: Cause.DEADLINE,
     Killed.STALLED: Cause.STALL,

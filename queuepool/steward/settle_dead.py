@@ -11,16 +11,18 @@ from queuepool import events
 from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Killed, Role, Slot, State
 from queuepool.board.boot_report import BootReport
+from queuepool.board.cancel_orders import CancelOrder, carried_out, order_for
 from queuepool.board.held_jobs import HeldJob, Stage, still_held
 from queuepool.board.meters import AS_LOST, DONE, FAILED, GIVEN_BACK, RELEASED
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import boot_problem, present_boot_problem
 from queuepool.errors import AttemptLost, StoreDown, StoreError
 from queuepool.settlement import deferred_hooks
+from queuepool.settlement.cancelled import cancelled_in
 from queuepool.settlement.settler import Settlement, Settler
 from queuepool.settlement.verdict import Delete, Fail, Verdict, judge, judge_suspect
 from queuepool.steward.culprits import Charge
-from queuepool.steward.death import WITHOUT_A_VERDICT, Death, OpenAttempt
+from queuepool.steward.death import ASKED, WITHOUT_A_VERDICT, Death, OpenAttempt
 from queuepool.steward.give_back import LostReplies
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import QueueStore
@@ -140,7 +142,10 @@ class SettleDead:
         if slot.killed == Killed.LEASE and not slot.lanes:
             return WITHOUT_A_VERDICT  # another worker may have the job, or it is staged when the lease ends
         attempt, culprits = death.attempt(one), death.culprits
-        if slot.killed == Killed.STOP or (culprits and one.number in culprits.innocent):
+        if order := order_for(slot, one.number):
+            return self._cancel(death, attempt, order)
+        # A cancellation has hit another attempt than the one that was meant if the worker went on meanwhile.
+        if slot.killed in ASKED or (culprits and one.number in culprits.innocent):
             self._give_back(attempt)
             return GIVEN_BACK
         if culprits and culprits.charged.get(one.number) == Charge.LOST:
@@ -153,21 +158,37 @@ class SettleDead:
             settlement = death.settlement(attempt, error, verdict)._replace(tally="suspects")
         else:
             settlement = death.settlement(attempt, error, self._rule(error, attempt))
+        return self._carry_out(settlement, error)
+
+    def _carry_out(self, settlement: Settlement, error: AttemptLost) -> int:
         if not self._settler.settle(settlement):
             return WITHOUT_A_VERDICT
         if isinstance(settlement.verdict, Fail):
-            deferred_hooks.leave(self._runtime.path, self._runtime.store, attempt.lease, error)
+            deferred_hooks.leave(self._runtime.path, self._runtime.store, settlement.lease, error)
             self._orphaned_boards.own.header.note_deferred_hook()
             return AS_LOST + FAILED
         return AS_LOST + RELEASED
 
-    def _give_back(self, attempt: OpenAttempt) -> None:
+    def _give_back(self, attempt: OpenAttempt, cause: events.Event | None = None) -> bool:
         """Give back a job that had begun, but write its state first: afterwards another worker may have the job."""
         lease = attempt.lease
         if state := self._settler.states.given_back(attempt.payload, lease.queue):
             with self._refused(lease.queue):
                 self._store.show([lease], [state])
-        self._settler.give_back(lease)
+        return self._settler.give_back(lease, cause)
+
+    def _cancel(self, death: Death, attempt: OpenAttempt, order: CancelOrder) -> int:
+        """It was cancelled, whatever its worker died of in the end."""
+        error = cancelled_in(attempt.payload, order.by)
+        settlement = death.settlement(attempt, error, Fail(error))
+        if order.requeue:
+            is_back = self._give_back(attempt, settlement.cause)
+            way = GIVEN_BACK if is_back else WITHOUT_A_VERDICT
+        else:
+            way = self._carry_out(settlement, error)
+        if way != WITHOUT_A_VERDICT:
+            carried_out(death.slot, order)
+        return way
 
     def _rule(self, error: AttemptLost, attempt: OpenAttempt) -> Verdict:
         # After an unanswered call, keep the verdict: that call may have incremented the tallies used here.
@@ -223,7 +244,7 @@ class SettleDead:
 
     def _note(self, death: Death, held: Sequence[HeldJob]) -> None:
         slot = death.slot
-        if slot.killed == Killed.STOP or (not held and (slot.exited_cleanly or not slot.pid)):
+        if slot.killed in ASKED or (not held and (slot.exited_cleanly or not slot.pid)):
             return  # told to stop, exited cleanly, or never forked
         event: events.Event = events.WorkerDied(Role(slot.role).name.lower(), slot.number, slot.pid, death.cause)
         if slot.state == State.STARTING and death.status is not None:

@@ -12,7 +12,7 @@ reserve is carried out under the old one (``join``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -302,6 +302,18 @@ class QueueStore(PushStore, Protocol):
         """Record the job in the failed store, remove it and write its ``ending``, all or nothing.
 
         Where the failed store is on another server, the record waits here to be forwarded (``Records.pending``).
+        """
+
+    def waiting(self, queue: str, text: str) -> Iterator[Lease]:
+        """The ready and delayed jobs in whose bytes this text stands, each under a lease that nobody holds.
+
+        Reads the whole queue, page by page; what moves meanwhile may be met twice. None of it is changed.
+        """
+
+    def cancel(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
+        """As ``fail``, for a job that waits, as ``waiting`` has returned it; ``False`` if it waits there no longer.
+
+        It may be repeated.
         """
 
     def quarantine(self, lease: Lease, reason: str) -> bool:

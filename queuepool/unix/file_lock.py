@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 #: the kernel's struct flock: kind, whence, start, length, pid
 _FLOCK = struct.Struct("hhlli0l")
@@ -22,3 +26,21 @@ def holder(fd: int) -> int | None:
     asked = _FLOCK.pack(fcntl.F_WRLCK, 0, 0, 0, 0)
     kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, asked))
     return None if kind == fcntl.F_UNLCK else max(int(pid), 0)
+
+
+@contextmanager
+def held(path: Path) -> Iterator[bool]:
+    """Within the block, hold the lock of this file, which is made for it; ``False`` if somebody has it. Never waits.
+
+    Unlike the locks above it also excludes this process's other threads. Raises ``OSError``.
+    """
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(fd)

@@ -102,6 +102,25 @@ def signal_other(pid: int, signum: signal.Signals, is_same: Callable[[int], bool
     _signal_other(pid, signum, is_same)
 
 
+def signal_thread_of_other(pid: int, thread: int, signum: signal.Signals, is_same: Callable[[int], bool]) -> None:
+    """As ``signal_other``, but to one thread of the process; only for a signal that is ignored by default.
+
+    By its number alone: no handle of a thread is to be had from most kernels.
+    """
+    import ctypes  # imported here: few commands need it
+
+    _check(pid, above=0)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if is_same(pid) and hasattr(libc, "tgkill"):
+        libc.tgkill(pid, thread, int(signum))
+
+
+def wake_parent(parent: int) -> None:
+    """Have the master, our parent, look at the board; once it has died, our parent is somebody else."""
+    with suppress(OSError, ValueError):
+        signal_other(parent, signal.SIGUSR1, lambda pid: pid == os.getppid())
+
+
 def send_signal(pid: int, signum: signal.Signals) -> None:
     """Send a signal to one process, a child that is not yet reaped.
 

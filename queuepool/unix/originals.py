@@ -12,6 +12,7 @@ import os
 import select
 import sys
 import time
+from _thread import get_native_id as get_native_id
 from _thread import start_new_thread
 from types import FrameType
 

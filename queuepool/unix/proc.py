@@ -126,6 +126,31 @@ def environment(pid: int) -> dict[str, str]:
         return {}
 
 
+def catches(pid: int, signum: int) -> bool | None:
+    """Whether it has a handler for this signal; ``None`` where that cannot be seen."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except (OSError, UnicodeDecodeError):
+        return None
+    caught = next((line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:")), "")
+    return bool(int(caught, 16) >> (signum - 1) & 1) if caught else None
+
+
+def has_open(pid: int, path: Path) -> bool | None:
+    """Whether it has this file open; ``None`` where that cannot be seen."""
+    try:
+        links = list(Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return None
+    return any(_leads_to(link, path) for link in links)
+
+
+def _leads_to(link: Path, path: Path) -> bool:
+    with suppress(OSError):  # closed by now
+        return os.path.samestat(link.stat(), path.lstat())
+    return False
+
+
 def file_locks(pid: int) -> int:
     """Its soft limit of file locks, which no kernel enforces; 0 = none, or it cannot be read."""
     try:

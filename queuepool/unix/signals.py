@@ -30,7 +30,7 @@ HANDLED = {
 #: those that ask for an end
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 _STOPS = tuple(map(int, STOPS))
-_PAUSE, _CONTINUE = int(signal.SIGUSR2), int(signal.SIGCONT)
+_PAUSE, _CONTINUE, _WAKE = int(signal.SIGUSR2), int(signal.SIGCONT), int(signal.SIGUSR1)
 #: the terminal that a process belongs to
 _TERMINAL, _TO_LOOK = "/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
 #: Python itself ignores these in every process
@@ -120,6 +120,8 @@ class WorkerSignals:
     def __init__(self, *, paused: bool = False) -> None:
         self.stop = False
         self.paused = paused
+        #: called in the signal's handler, at any moment of a job's, when somebody wakes us: it must not raise
+        self.woken: Callable[[], object] = _nothing
         self._news = False
         self._waiting = False
 
@@ -172,7 +174,15 @@ class WorkerSignals:
         self._news = True
         if self._waiting and (frame is None or frame.f_code is not _HANDLER) and not is_in_library(frame):
             self._waiting = False
+            if signum == _WAKE:
+                self.woken()
             raise Interrupted
+        if signum == _WAKE:
+            self.woken()
+
+
+def _nothing() -> None:
+    return None
 
 
 def _end(signum: int, frame: FrameType | None) -> None:
@@ -222,6 +232,19 @@ class Alarm:
     def disarm(self) -> None:
         """Cancel the deadline."""
         signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+
+#: has a worker's C code write where it stands. By default the kernel ignores it, so it harms no process
+LIVE_STACK = signal.SIGURG
+
+
+def write_stack_on_request(file: IO[bytes]) -> None:
+    """From now on write the main thread's stack to ``file`` at each ``LIVE_STACK``, also in C code; the job goes on.
+
+    System calls are restarted. That thread's alone: another one may run meanwhile, and its frames must not be read.
+    Registered once: a library that takes the signal for itself (Go's does) then keeps it.
+    """
+    faulthandler.register(LIVE_STACK, file=file, all_threads=False, chain=False)
 
 
 def listen_for(signum: signal.Signals, handler: Handler) -> None:
@@ -301,6 +324,7 @@ def _give_up() -> None:
     _ours.clear()
     if signal.getsignal(signal.SIGALRM) == signal.SIG_DFL:  # as far as Python knows: it is faulthandler's
         faulthandler.unregister(signal.SIGALRM)
+    faulthandler.unregister(LIVE_STACK)
     faulthandler.disable()  # its file is the worker's: the child's dump would be taken for the worker's own
     if _WANTS_DUMPS:
         faulthandler.enable(2)

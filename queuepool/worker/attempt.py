@@ -4,21 +4,36 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 
+from queuepool.board import cancel_orders
+from queuepool.board.cancel_orders import CancelOrder
 from queuepool.errors import BadPayload
-from queuepool.events import Event, JobExceptionOccurred, JobFacts, JobProcessed, JobProcessing, ResultNotKept
+from queuepool.events import (
+    Event,
+    JobCancelled,
+    JobExceptionOccurred,
+    JobFacts,
+    JobProcessed,
+    JobProcessing,
+    KilledAttempt,
+    ResultNotKept,
+)
 from queuepool.jobs.around import HOOKS
-from queuepool.jobs.current_job import Current, set_current
+from queuepool.jobs.current_job import Current, running, set_current
 from queuepool.jobs.job_options import Retry
 from queuepool.log.captured import INCOMPLETE, log_incomplete
+from queuepool.log.tracebacks import text_of
 from queuepool.payload.ending import NOTHING
 from queuepool.payload.envelope import Payload
 from queuepool.payload.lease import Lease, Tallies
+from queuepool.settlement.cancelled import cancelled_in
 from queuepool.settlement.facts import facts_of
 from queuepool.settlement.settler import Settlement
 from queuepool.settlement.verdict import Delete, Fail, Release, Verdict, judge, judge_release, needs_tallies
+from queuepool.unix import fork
 from queuepool.unix.exit_codes import BROKEN
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.invoker import Invoker
@@ -85,6 +100,7 @@ class Runner:
     """
 
     def __init__(self, context: WorkerContext, job_lines: JobLines, invoker: Invoker | None = None) -> None:
+        self._parent = context.parent
         self._store = context.store
         self._outage = context.outage
         self._unknown_retry = context.pool.unknown_retry
@@ -134,6 +150,23 @@ class Runner:
         with suppress(BadPayload):  # its signing keys may have changed since
             payload, plan = self._preparer.prepare(lease)
             self._call_after_failed(payload, lease.queue, plan, error)
+
+    def tasks(self, lane: int | None = None) -> Collection[object]:
+        """Those of the running job, or of the one in this lane."""
+        return self._invoker.tasks()
+
+    def look_for_an_order(self) -> None:
+        """From a signal's handler, at any moment: if the running job is cancelled and can end by itself, tell it to."""
+        slot, number, job = self._slot_writer.slot, self._batch.number, running()
+        order = cancel_orders.order_for(slot, number)
+        if order is None or job is None or not cancel_orders.runs(slot, order.hand, number):
+            return
+        # It is told once: a second cancellation would hit it while it clears up.
+        can_end = job.cancelled or self._invoker.cancel() or job.asks
+        if can_end:
+            job.cancel(cancelled_in(job.payload, order.by))
+        cancel_orders.answer(slot, order, can_end=can_end)
+        fork.wake_parent(self._parent)
 
     def leave_if_broken(self) -> None:
         """Exit if a job has closed the worker's files."""
@@ -226,17 +259,40 @@ class Runner:
     def _settle(self, attempt: JobAttempt) -> None:
         """Rule on a job that has not succeeded, and carry that out."""
         self._leave_job()  # first: time in the store and in listeners is not the job's
+        if order := cancel_orders.order_for(self._slot_writer.slot, attempt.number):
+            self._cancel(attempt, order)
+            return
         attempt.verdict = self._rule(attempt)
         self._report(attempt)
         self._carry_out(attempt, attempt.verdict)
 
-    def _carry_out(self, attempt: JobAttempt, verdict: Verdict) -> None:
+    def _cancel(self, attempt: JobAttempt, order: CancelOrder) -> None:
+        """It was cancelled, and has ended by itself."""
+        payload, trace = attempt.payload, text_of(attempt.error) if attempt.error is not None else ""
+        attempt.error = error = cancelled_in(payload, order.by, trace)
+        ended = KilledAttempt(attempt.began, time.time(), payload.extra, is_cancelled=True)
+        attempt.cause = JobCancelled(attempt.facts, order.by, ended)
+        if order.requeue:
+            is_back = self._settler.give_back_begun(payload, attempt.lease, attempt.cause)
+            self._meter.gives_back()
+            self._ends(attempt, order if is_back else None)
+        else:
+            attempt.verdict = Fail(error)
+            self._carry_out(attempt, attempt.verdict, order)
+
+    def _carry_out(self, attempt: JobAttempt, verdict: Verdict, order: CancelOrder | None = None) -> None:
         is_ours = self._settler.settle(attempt.settlement(verdict))
         self._meter.settles(verdict, is_ours)
-        self._note_settled(attempt)
-        self._settler.emit_noted()
+        self._ends(attempt, order if is_ours else None)
         if is_ours and isinstance(verdict, Fail):
             self._call_after_failed(attempt.payload, attempt.lease.queue, attempt.plan, verdict.error)
+
+    def _ends(self, attempt: JobAttempt, order: CancelOrder | None) -> None:
+        """It is settled, as this order wanted if there was one."""
+        if order:
+            cancel_orders.carried_out(self._slot_writer.slot, order)
+        self._note_settled(attempt)
+        self._settler.emit_noted()
 
     def _note_settled(self, attempt: JobAttempt) -> None:
         self._batch.settled(attempt.number)

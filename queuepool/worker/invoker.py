@@ -11,7 +11,8 @@ import inspect
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -75,6 +76,14 @@ class Invoker:
             self._loop = self._new_loop()
         self.has_awaited = True
         return self._loop.run(around(work, self.renew_connections))
+
+    def cancel(self) -> bool:
+        """From a signal's handler: cancel the coroutine that is awaited; ``False`` if none is."""
+        return self._loop is not None and self._loop.cancel()
+
+    def tasks(self) -> Collection[_Task]:
+        """All that run on its loop."""
+        return self._loop.tasks() if self._loop else ()
 
     def clear(self, job: JobFacts) -> None:
         """Cancel the tasks that this job or its hook left, and report them. If some do not end, abandon the loop."""
@@ -177,6 +186,9 @@ class JobLoop:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        #: what it runs, and whether that only clears up after a job
+        self._task: _Task | None = None
+        self._clears = False
 
     @property
     def is_closed(self) -> bool:
@@ -184,7 +196,27 @@ class JobLoop:
 
     def run(self, work: Awaitable[object]) -> object:
         """Run until it is done, even if other code stops the loop meanwhile. Raises whatever it raises."""
-        task = self._loop.create_task(_awaited(work))
+        task = self._task = self._loop.create_task(_awaited(work))
+        try:
+            return self._until_done(task)
+        finally:
+            self._task = None
+            del task  # as below
+
+    def tasks(self) -> Collection[_Task]:
+        """All that run on it."""
+        return asyncio.all_tasks(self._loop)
+
+    def cancel(self) -> bool:
+        """From a signal's handler: cancel what it runs for a job; ``False`` if that is nothing."""
+        task = self._task
+        if task is None or task.done() or self._clears:
+            return False
+        with suppress(RuntimeError):  # the job has closed the loop
+            self._loop.call_soon_threadsafe(task.cancel)  # which also ends the loop's wait
+        return True
+
+    def _until_done(self, task: _Task) -> object:
         ended: list[_Task] = []
         task.add_done_callback(ended.append)
         task.add_done_callback(lambda _: self._loop.stop())
@@ -204,11 +236,14 @@ class JobLoop:
         tasks = asyncio.all_tasks(self._loop)
         if not tasks:
             return Leftovers(0, tasks)
+        self._clears = True
         try:
             found = self.run(_cleared())
         # Whatever a cancelled task raises, even SystemExit, must end neither the worker nor the next job.
         except BaseException:  # noqa: BLE001
             return Leftovers(len(tasks), tasks)
+        finally:
+            self._clears = False
         return found if isinstance(found, Leftovers) else Leftovers(0, tasks)
 
     def close(self) -> None:

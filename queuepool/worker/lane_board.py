@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from queuepool.board.held_jobs import Stage
-from queuepool.board.lane_layout import THREAD
+from queuepool.board.lane_layout import NATIVE, THREAD
 from queuepool.board.lane_writer import LaneJobs, LaneWriter
+from queuepool.board.orders import CancelOrder, LaneOrder
 from queuepool.board.slot import Slot
 from queuepool.board.states import State
 from queuepool.errors import StoreError
 from queuepool.payload.lease import Lease
+from queuepool.unix.originals import get_native_id
 from queuepool.worker.attempt import JobAttempt
 from queuepool.worker.deadlines import Deadline
 from queuepool.worker.plan import Plan
@@ -172,8 +174,8 @@ class LaneBatch:
         self._writer.threads(lane, more)
 
     def runs_in(self, thread: int) -> None:
-        """The loop's thread, by its identity."""
-        self.lanes.wholes[THREAD] = thread
+        """In the loop's thread: its identity."""
+        self.lanes.wholes[THREAD], self.lanes.wholes[NATIVE] = thread, get_native_id()
 
     def over(self, lane: int) -> None:
         """On the loop: nothing of this job runs any more."""
@@ -192,7 +194,12 @@ class LaneBatch:
 
     def lost(self) -> list[int]:
         """The lanes whose jobs another worker may have."""
-        return [lane for lane, _ in self._lanes.orders()]
+        return [lane for lane, order in self._lanes.orders() if order is LaneOrder.LOST]
+
+    def cancelled(self) -> list[CancelOrder]:
+        """The orders to end jobs that somebody has cancelled."""
+        lanes = [lane for lane, order in self._lanes.orders() if order is not LaneOrder.LOST]
+        return [order for lane in lanes if (order := self._lanes.cancelled(lane))]
 
     def _kind(self, attempt: JobAttempt) -> LaneJobs:
         plan = attempt.plan

@@ -10,13 +10,14 @@ import asyncio
 import inspect
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from typing import Any
 
 from queuepool import events
+from queuepool.board.orders import CancelOrder
 from queuepool.errors import BadPayload, JobTimedOut
 from queuepool.events import JobExceptionOccurred, JobProcessed, JobProcessing, KilledAttempt, LeaseLost, TasksLeft
 from queuepool.jobs.around import HOOKS
@@ -26,6 +27,7 @@ from queuepool.log.captured import INCOMPLETE, log_incomplete_here
 from queuepool.log.tracebacks import text_of
 from queuepool.payload.envelope import Payload
 from queuepool.payload.lease import Lease
+from queuepool.settlement.cancelled import cancelled_in
 from queuepool.settlement.verdict import Delete
 from queuepool.worker.attempt import JobAttempt, Runner
 from queuepool.worker.context import WorkerContext
@@ -118,6 +120,10 @@ class LaneRunner(Runner):
                 self._listeners.emit(LeaseLost(attempt.facts))
                 return False
             if attempt.verdict is None:
+                if order := self._lanes.lanes.cancelled(attempt.number):
+                    self._counts(attempt)
+                    self._cancel(attempt, order)
+                    return False
                 verdict = attempt.verdict = self._rule(attempt)
                 self._carry_out(attempt, verdict)
                 return False
@@ -161,6 +167,7 @@ class LaneRunner(Runner):
         """The whole attempt, with what the job leaves: it must not raise, since nothing awaits it."""
         plan, task = attempt.plan, self._tasks[attempt.number]
         deadline = tasks.deadline = self._deadlines.begin(plan.timeout, partial(self._tell, task, attempt.number))
+        tasks.job, tasks.is_plain = attempt.job, plan.is_plain
         set_job_beside(attempt.job)
         attempt.began = self._lanes.begins(attempt, deadline)
         began = time.monotonic()
@@ -194,6 +201,26 @@ class LaneRunner(Runner):
         for lane in lanes:
             if lane not in self._lost and (task := self._tasks.get(lane)):
                 self._lost.add(lane)
+                task.end()
+
+    def tasks(self, lane: int | None = None) -> Collection[object]:
+        """As of ``Runner``. From any thread."""
+        task = self._tasks.get(-1 if lane is None else lane)
+        return [task, *(task.owner.left if task.owner else ())] if task else []
+
+    def obeys(self, order: CancelOrder) -> bool:
+        """Whether the job can end by itself. From any thread: the loop may be busy with another one."""
+        task = self._tasks.get(order.number)
+        owner = task.owner if task else None
+        return bool(owner and owner.job and (owner.job.asks or not owner.is_plain))
+
+    def cancel(self, orders: Iterable[CancelOrder]) -> None:
+        """On the loop: somebody has cancelled these jobs: tell them to end, once each."""
+        for order in orders:
+            task = self._tasks.get(order.number)
+            job = task.owner.job if task and task.owner else None
+            if task and job and not job.cancelled:
+                job.cancel(cancelled_in(job.payload, order.by))
                 task.end()
 
     async def _perform_beside(self, attempt: JobAttempt, tasks: LaneTasks, deadline: Deadline) -> None:
@@ -302,7 +329,9 @@ class LaneRunner(Runner):
 
     def _report(self, attempt: JobAttempt) -> None:
         """Emit how it ended; print what it left of a line."""
-        if attempt.error is not None:
+        if attempt.job.cancelled:
+            pass  # it is told of once that is settled
+        elif attempt.error is not None:
             self._listeners.emit(JobExceptionOccurred(attempt.facts, attempt.error, attempt.duration))
         elif self._listeners.wants(JobProcessed):
             self._listeners.emit(attempt.processed)

@@ -10,6 +10,7 @@ from contextvars import Context, ContextVar
 from typing import Any
 
 from queuepool.board.lanes import Lanes
+from queuepool.jobs.current_job import Current
 from queuepool.worker.deadlines import Deadline
 from queuepool.worker.invoker import Leftovers, closes_a_generator
 from queuepool.worker.stepped import Stepped
@@ -52,6 +53,9 @@ class LaneTasks:
         self._shown = lane
         #: of the job, once it has begun
         self.deadline: Deadline | None = None
+        self.job: Current | None = None
+        #: whether it is a function in a thread, which cannot be ended alone
+        self.is_plain = False
         #: what the job has made and what still runs of it
         self.left: set[_Task] = set()
         #: whether a thread has been asked for; and whether nothing of the job runs any more, but perhaps such a thread

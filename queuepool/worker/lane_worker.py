@@ -10,9 +10,11 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
 
+from queuepool.board import cancel_orders
 from queuepool.board.board import State
 from queuepool.board.boot_report import too_late
 from queuepool.config.settings import PoolSettings
@@ -24,6 +26,7 @@ from queuepool.jobs.lifespan import LIFESPANS
 from queuepool.log.captured import INCOMPLETE, log_incomplete
 from queuepool.payload.lease import Lease
 from queuepool.stores.contract import QueueStore
+from queuepool.unix import fork
 from queuepool.unix.originals import sleep, start_thread
 from queuepool.unix.signals import leave_signals_to_the_main_thread
 from queuepool.worker.attempt import JobAttempt
@@ -156,6 +159,18 @@ class LaneWorker(Rounds):
             renew_connections()  # of listeners in this thread
             if lost := self._batch.lost():
                 self._loop.loop.call_soon_threadsafe(self._runner.lose, lost)
+            self._hear()
+
+    def _hear(self) -> None:
+        """As of every worker; also called now and then, as the signal may have come too early."""
+        orders = self._batch.cancelled()
+        for order in orders:
+            cancel_orders.answer(self._slot_writer.slot, order, can_end=self._runner.obeys(order))
+        if orders:
+            fork.wake_parent(self._context.parent)
+            with suppress(RuntimeError):  # a job has closed the loop, which ends the worker
+                # The next job of a lane is handed over later, and so begins later.
+                self._loop.loop.call_soon_threadsafe(self._runner.cancel, orders)
 
     def _room(self) -> int:
         most = self._limits.max_jobs - self._jobs if self._limits.max_jobs else math.inf

@@ -106,6 +106,10 @@ class Meter:
         else:
             self._slot.intend(layout.GIVEN_BACK + layout.AS_LOST, "lease")
 
+    def gives_back(self) -> None:
+        """The job went back to its queue as if the attempt had not begun; the board does not show it yet."""
+        self._slot.intend(layout.GIVEN_BACK)
+
     def settled(self, duration: float) -> None:
         """The board shows that the job is settled."""
         self._slot.end(duration)

@@ -14,6 +14,7 @@ from queuepool.worker.attempt import Runner
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.job_lines import JobLines
 from queuepool.worker.limits import StopReason
+from queuepool.worker.live_stacks import LiveStacks
 from queuepool.worker.prefetch import Membership, Reports
 
 #: seconds between checks whether a new pool's steward has read the control keys
@@ -41,6 +42,7 @@ class Rounds:
         self._jobs = 0
         self._deferred_hooks = -1
         self._found_none = False
+        self._live_stacks: LiveStacks | None = None
         #: when the last job ended, or the work began (monotonic)
         self._idle_since = time.monotonic()
 
@@ -49,6 +51,9 @@ class Rounds:
 
         Raises ``StoreDown`` if a stop signal comes while the store is away.
         """
+        if file := self._slot_writer.stacks:
+            self._live_stacks = LiveStacks(self._slot_writer.slot, file, self._runner.tasks)
+        self._signals.woken = self._woken
         self._membership.join()
         while not (self._control_state.are_known() or self._signals.stop):
             self._slot_writer.alive()
@@ -96,6 +101,16 @@ class Rounds:
             idle=self._idle(),
         )  # fmt: skip
         return reached or (StopReason.RESTART if self._control_state.must_leave() else None)
+
+    def _woken(self) -> None:
+        """From a signal's handler, at any moment of a job's."""
+        self._hear()
+        if self._live_stacks:
+            self._live_stacks.look()
+
+    def _hear(self) -> None:
+        """From a signal's handler: somebody may have cancelled a job that runs."""
+        self._runner.look_for_an_order()
 
     def _call_deferred_hooks(self) -> None:
         """Call the hooks of jobs that failed when their worker died; the board shows when there may be one."""

@@ -6,6 +6,7 @@ import os
 import time
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import IO
 
 from queuepool.board.board import Slot, State
 from queuepool.board.meters import MeterMemory, SlotMeters
@@ -45,6 +46,8 @@ class SlotWriter:
         self.batch = HeldBatch(slot)
         self.meter = Meter(SlotMeters(meters, slot))
         self.growth = Growth()
+        #: the file for who asks where the worker is in its code; none of a lone worker
+        self.stacks: IO[bytes] | None = None
         self._pool = pool
         self._alarm = alarm
         self._signals = signals

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tests.chaos.alerts import Alerts
 from tests.chaos.apart import Apart
 from tests.chaos.attempts import Attempts
+from tests.chaos.cancels import Cancels
 from tests.chaos.counted import Counted
 from tests.chaos.deaths import Deaths
 from tests.chaos.followed import Followed
@@ -89,6 +90,7 @@ def check(history: Iterable[Event | Torn]) -> Findings:
         Apart(findings),
         Innocents(findings),
         Deaths(findings),
+        Cancels(findings),
         Ticks(findings),
         soft,
         counted,

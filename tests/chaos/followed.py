@@ -30,7 +30,8 @@ class Followed:
             return
         if event["f"] == "state":
             self._findings.count(f"states: {event['is_now']}")
-            self._states[event["id"]] = event["is_now"]
+            # Who cancels a job lets it fail.
+            self._states[event["id"]] = "failed" if event["is_now"] == "cancelled" else event["is_now"]
         else:
             self._stored[event["id"]] = event["where"]
 

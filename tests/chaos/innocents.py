@@ -26,5 +26,5 @@ class Innocents:
         elif event["f"] == "start":
             if event.get("m") == INNOCENT:
                 self._begun.add((event["id"], event["pid"]))
-        elif (event["id"], event["pid"]) in self._begun:
+        elif event.get("e") != "Cancelled" and (event["id"], event["pid"]) in self._begun:
             self._findings.violated("I18 an innocent job was harmed", event["id"])

@@ -12,6 +12,7 @@ soft id a since after                   by the job: it got SoftTimeout, after so
 span killed_span id a pid               what a tracer learns: by a hook around the attempt; by a listener in the steward
 ghost id a pid                          by what an async job left behind: it went on after its job
 undeleted id a pid                      by Laravel's own worker: the store refused to delete a done job
+cancel id a                             by the harness, before it orders the end of this attempt
 kill pid why   death pid                by the harness, before the kill; by the watcher, once the kernel reports it
 nemesis name on   back                  a fault begins (1), ends (0); the store answers again
 other on                                the other store goes away (1), answers again (0)

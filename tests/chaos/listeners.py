@@ -9,6 +9,7 @@ from queuepool import on
 from queuepool.events import (
     AlertCleared,
     AlertRaised,
+    JobCancelled,
     JobEvent,
     JobFailed,
     JobGivenBack,
@@ -22,7 +23,7 @@ from tests.chaos.own_ledger import LEDGER
 
 _WORDS = {
     JobProcessed: "ack", JobGivenBack: "requeue", LeaseLost: "stale",
-    JobTimedOut: "killed_span", JobLost: "killed_span",
+    JobTimedOut: "killed_span", JobLost: "killed_span", JobCancelled: "killed_span",
 }  # fmt: skip
 
 #: the steward's, which imports this while its master lives
@@ -40,9 +41,9 @@ def tell_of_a_release(event: JobReleased) -> None:
     LEDGER.write("release", id=event.job.id, a=event.job.attempt, pid=os.getpid(), **about)
 
 
-@on(JobProcessed, JobGivenBack, LeaseLost, JobTimedOut, JobLost)
+@on(JobProcessed, JobGivenBack, LeaseLost, JobTimedOut, JobLost, JobCancelled)
 def tell(event: JobEvent) -> None:
-    if isinstance(event, JobTimedOut) and event.killed.is_cancelled:
+    if isinstance(event, (JobTimedOut, JobCancelled)) and event.killed.is_cancelled:
         return  # as of a job that raised: its hooks have run
     LEDGER.attempt(_WORDS[type(event)], event.job.id, event.job.attempt)
 

@@ -8,6 +8,7 @@ from tests.chaos.plant import PEACE, QUICK, Plant
 from tests.chaos.plants_around import AROUND
 from tests.chaos.plants_around_handlers import OF_HANDLERS
 from tests.chaos.plants_of_alerts import OF_ALERTS
+from tests.chaos.plants_of_cancels import OF_CANCELS
 from tests.chaos.plants_of_endings import OF_ENDINGS
 from tests.chaos.plants_of_lanes import OF_LANES
 from tests.chaos.plants_of_schedules import OF_SCHEDULES
@@ -38,17 +39,14 @@ _WITHIN_A_RESERVE = (
     ("steward/settle_dead.py", "take(slot.tag, slot.reserve_sent_at, ", "take(slot.tag, _moments_ago(), "),
     ("steward/settle_dead.py", "_PERIOD = 1.0\n", _MOMENTS_AGO),
 )
-_IN_ONE = """        return self._leases.if_held([lease], act)[0]
-
-    def quarantine("""
+_IN_ONE = "        return self._leases.if_held([lease], self._failing(job_id, record, ending))[0]\n"
 _IN_TWO = """        import time
-        done = self._leases.if_held([lease], act)[0]
+        done = self._leases.if_held([lease], self._failing(job_id, record, ending))[0]
         time.sleep(0.5)
         if done:
             self.client.transaction(lambda connection: self._records.add(connection, record))
         return done
-
-    def quarantine("""
+"""
 
 PLANTS = {
     "reserve without a lease": Plant(
@@ -257,6 +255,7 @@ PLANTS = {
     **AROUND,
     **OF_HANDLERS,
     **OF_ALERTS,
+    **OF_CANCELS,
     **OF_ENDINGS,
     **OF_LANES,
     **OF_SCHEDULES,

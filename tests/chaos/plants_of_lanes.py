@@ -30,8 +30,8 @@ OF_LANES = {
         (
             (
                 "steward/settle_dead.py",
-                "slot.killed == Killed.STOP or (culprits and one.number in culprits.innocent)",
-                "slot.killed == Killed.STOP",
+                "slot.killed in ASKED or (culprits and one.number in culprits.innocent)",
+                "slot.killed in ASKED",
             ),
         ),
         replace(_LANES, lane_modes=("lane_nap", "exit_in_await")),

@@ -25,7 +25,7 @@ LATE = "soft timeout after its time"
 class SoftTimeouts:
     """Judges the moments, and that there are any; a process that was stopped gets it late."""
 
-    EVENTS = ("start", "soft", "end")
+    EVENTS = ("start", "soft", "cancel", "end")
 
     def __init__(self, findings: Findings, windows: Windows) -> None:
         self._findings = findings
@@ -34,6 +34,8 @@ class SoftTimeouts:
         #: first attempts that wait for it: since when, and where
         self._waiting: dict[str, tuple[int, int]] = {}
         self._end = 0
+        #: to an async handler a cancellation looks like its timeout
+        self._cancelled: set[str] = set()
 
     def read(self, event: Event) -> None:
         match event["f"]:
@@ -42,7 +44,10 @@ class SoftTimeouts:
                     self._waiting[event["id"]] = event["t"], event["pid"]
             case "soft":
                 self._waiting.pop(event["id"], None)
-                self._came(event)
+                if event["id"] not in self._cancelled:
+                    self._came(event)
+            case "cancel":
+                self._cancelled.add(event["id"])
             case _:
                 self._end = event["t"]
 

@@ -138,6 +138,16 @@ def test_the_package_comes_through_retries_and_absences_of_a_second_store(tmp_pa
     assert VALID == findings.code, table(findings)
 
 
+@pytest.mark.thorough("the tests of cancelled jobs hold each moment by itself")
+@pytest.mark.timeout(120)
+def test_the_package_comes_through_cancellations_at_any_moment(tmp_path):
+    plan = plan_for("redis", seconds=8.0, seed=4, only=("cancel_jobs",), phase=(30.0, 30.0), settle=0.5)
+    findings = check(read(run(tmp_path, plan)))
+
+    assert VALID == findings.code, table(findings)
+    assert findings.counts["cancelled"], table(findings)
+
+
 @pytest.mark.thorough("the tests of late and lost requests hold each fault by itself")
 @pytest.mark.timeout(120)
 def test_the_package_comes_through_what_befalls_the_network_between_hosts(tmp_path):

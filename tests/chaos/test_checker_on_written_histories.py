@@ -119,6 +119,17 @@ def test_the_death_of_a_worker_fails_no_job_before_the_third():
     assert [] == violated(*pushed(), start(), kill(), failed(3, "WorkerDied"), there)
 
 
+def test_only_the_attempt_that_was_meant_is_cancelled():
+    def ordered(job: str, attempt: int):
+        return ("cancel", {"id": job, "a": attempt})
+
+    cancelled = ("fail", {"id": "h.0", "a": 1, "pid": 10, "e": "Cancelled"})
+    there = ("stored", {"where": "failed", "id": "h.0"})
+    assert [] == violated(*pushed(), start(), ordered("h.0", 1), cancelled, there)
+    assert ["I33 another one cancelled"] == violated(*pushed(), start(), ordered("h.1", 1), cancelled, there)
+    assert ["I33 another one cancelled"] == violated(*pushed(), start(), ordered("h.0", 2), cancelled, there)
+
+
 def test_many_that_ran_twice_were_not_all_killed_in_one_short_moment():
     events = pushed(6)
     for number in range(6):

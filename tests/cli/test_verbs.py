@@ -240,7 +240,7 @@ def test_bash_completes_verbs_flags_and_files(site):
     """
     done = subprocess.run(["bash", "-c", words], env=site.env(), capture_output=True, text=True, check=False)
 
-    assert ("", "start status --workers files  ") == (done.stderr, done.stdout)
+    assert ("", "start status stack --workers files  ") == (done.stderr, done.stdout)
 
 
 def test_there_is_a_completion_for_the_usual_shells(cli):

@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from queuepool.board import cancel_orders
 from queuepool.board.board import Board, BoardName, Killed, Role, Slot
+from queuepool.board.cancel_orders import CancelOrder
 from queuepool.board.held_jobs import Stage
 from queuepool.config.settings import ConnectionSettings
-from queuepool.events import Event, JobQuarantined, WorkerDied
+from queuepool.events import Event, JobCancelled, JobFailed, JobGivenBack, JobQuarantined, WorkerDied
+from queuepool.payload.envelope import decode
 from queuepool.steward.settle_dead import SettleDead
 from queuepool.stores.contract import QueueStore
 from queuepool.stores.factory import Stores
@@ -171,3 +174,82 @@ def test_who_was_told_to_stop_has_not_died_of_what_it_read(stores, board, bury):
         bury(stores).run(time.monotonic())
 
     assert [payload("a"), payload("b")] == stores.queue.first("default", 9)
+
+
+# Cancelled jobs: the order on the slot names one attempt.
+
+
+def cancelled(board: Board, store: QueueStore, index: int = 0, *, requeue: bool = False) -> Slot:
+    """A worker of two jobs that was killed at the first one, for an order to end the attempt at this one."""
+    store.push("default", new_jobs(payload("a"), payload("b")))
+    slot = dead(board)
+    slot.reserve_sent_at = 0.0
+    slot.hold(store.reserve(["default"], TAG, 2).leases)
+    slot.hand.mark(0, Stage.RUNNING)
+    order = CancelOrder(slot.incarnation, slot.hand_number, index, requeue, 0.0, time.monotonic(), "ana@web")
+    cancel_orders.write(slot, order)
+    slot.killed = Killed.CANCELLED
+    return slot
+
+
+def attempts_of_all(store: QueueStore) -> list[tuple[str, int]]:
+    """What waits, in order: each with the attempt that it is at when it is reserved."""
+    found = [decode(one.receipt, one.attempts) for one in store.reserve(["default"], TAG + 1, 9).leases]
+    return [(one.id, one.attempts) for one in found]
+
+
+def test_a_cancelled_attempt_has_failed_and_what_was_held_beside_it_goes_back(stores, board, bury, told):
+    slot = cancelled(board, stores.queue)
+    bury(stores).run(time.monotonic())
+
+    [failed] = stores.failed.page()
+    assert "a" == failed.id
+    assert failed.exception.startswith("Cancelled: app.ok (attempt 1): cancelled by ana@web while it ran")
+    assert [("b", 1)] == attempts_of_all(stores.queue)
+    assert [JobCancelled, JobFailed, JobGivenBack] == [type(event) for event in told]
+    assert slot.cancel_at == slot.cancel_done
+    assert slot.settled_incarnation == slot.incarnation
+
+
+def test_an_attempt_that_was_hit_in_place_of_another_is_given_back_as_if_never_begun(stores, board, bury, told):
+    slot = cancelled(board, stores.queue, index=7)
+    bury(stores).run(time.monotonic())
+
+    assert [] == stores.failed.page()
+    assert [("a", 1), ("b", 1)] == sorted(attempts_of_all(stores.queue))
+    assert {JobGivenBack} == {type(event) for event in told}
+    assert 0.0 == slot.cancel_done
+
+
+def test_an_order_of_another_life_or_hand_is_none_for_this_attempt(stores, board, bury):
+    slot = cancelled(board, stores.queue)
+    slot.cancel_life += 1
+    bury(stores).run(time.monotonic())
+
+    assert [] == stores.failed.page()
+
+
+def test_whatever_its_worker_died_of_meanwhile_the_job_is_cancelled(stores, board, bury):
+    slot = cancelled(board, stores.queue)
+    slot.killed, slot.status = Killed.OVERDUE, signal.SIGSEGV
+    bury(stores).run(time.monotonic())
+
+    assert ["a"] == [row.id for row in stores.failed.page() if row.exception.startswith("Cancelled: ")]
+
+
+def test_once_the_lease_is_lost_another_worker_has_the_job(stores, board, bury):
+    slot = cancelled(board, stores.queue)
+    slot.killed = Killed.LEASE
+    bury(stores).run(time.monotonic())
+
+    assert [] == stores.failed.page()
+
+
+def test_a_requeued_one_goes_back_and_its_attempt_does_not_count(stores, board, bury, told):
+    slot = cancelled(board, stores.queue, requeue=True)
+    bury(stores).run(time.monotonic())
+
+    assert [] == stores.failed.page()
+    assert [("a", 1), ("b", 1)] == sorted(attempts_of_all(stores.queue))
+    assert [JobCancelled, JobGivenBack, JobGivenBack] == [type(event) for event in told]
+    assert slot.cancel_at == slot.cancel_done

@@ -62,10 +62,12 @@ DOORS = {
         "cli/waiting.py",
         "unix/originals.py",
         "board/runtime_dir.py",
+        "jobs/cancelling.py",
         "jobs/following.py",
     ],
     # Where user code may have replaced it.
     "queuepool.unix.originals.sleep": [
+        "board/live_stack.py",
         "steward/side_stores.py",
         "steward/give_back.py",
         "pool/lone_worker.py",

@@ -43,6 +43,8 @@ _CLEARED, _CLEARED_BYTES = 1000, 1_000_000
 _TAKEN = 50
 #: the numbers of the keys in ``drop_held.lua`` and ``move.lua``
 _NUMBERS: Mapping[Shelf, int] = {"ready": 1, "delayed": 2, "reserved": 3}
+#: the most that one step of a search reads: jobs, and bytes (one page more)
+_FOUND, _FOUND_BYTES = 1000, 1_000_000
 #: most bytes read of the next job's payload when measuring, as the steward does so again and again
 _MEASURED = 64 * 1024
 
@@ -213,16 +215,39 @@ class RedisQueue:
 
     def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
         keys = self.keys
-        kept = [keys.pending, keys.pending_times] if self._outbox else [keys.failed, keys.failed_times]
-        identity = secrets.token_hex(8) if self._outbox else record["id"]
-        args = [self.clock, lease.receipt, identity, json.dumps(record) if self._keep else "", lease.tag]
+        kept, identity, text = self._kept(record)
+        args = [self.clock, lease.receipt, identity, text, lease.tag]
         more, words = following(ending, self.locks_of.here(ending.unlocks), keys)
         names = [keys.reserved(lease.queue), *kept, keys.tallies(job_id), *more]
         return self.locks_of.ended(self.client.script("fail", names, [*args, *words]))
 
+    def waiting(self, queue: str, text: str) -> Iterator[Lease]:
+        """As the contract says. From the tail on: what is taken from the head meanwhile moves the others towards it."""
+        names, mark = [self.keys.ready(queue), self.keys.delayed(queue)], text.encode("utf-8", "replace")
+        for number in (1, 2, 1):  # a delayed job may become ready meanwhile
+            end = -1
+            while end:
+                end, *found = self.client.script("find", names, [number, end, mark, _FOUND, _FOUND_BYTES])
+                yield from (Lease(queue, job) for job in found)
+
+    def cancel(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
+        keys, queue = self.keys, lease.queue
+        kept, identity, text = self._kept(record)
+        more, words = following(ending, self.locks_of.here(ending.unlocks), keys)
+        names = [keys.ready(queue), keys.delayed(queue), keys.notify(queue), *kept, keys.tallies(job_id), *more]
+        args = [self.clock, lease.receipt, identity, text, *words]
+        return self.locks_of.ended(self.client.script("cancel", names, args))
+
     def quarantine(self, lease: Lease, reason: str) -> bool:
         names = [self.keys.reserved(lease.queue), self.keys.quarantine(lease.queue)]
         return bool(self.client.script("quarantine", names, [self.clock, lease.receipt, reason, lease.tag]) == 1)
+
+    def _kept(self, record: Mapping[str, Any]) -> tuple[list[str], str, str]:
+        """Where the record of a failed job is kept, under which id, and as which text; empty = it is not kept."""
+        keys, text = self.keys, json.dumps(record) if self._keep else ""
+        if self._outbox:
+            return [keys.pending, keys.pending_times], secrets.token_hex(8), text
+        return [keys.failed, keys.failed_times], record["id"], text
 
     def show(self, leases: Sequence[Lease], states: Sequence[StateRecord]) -> None:
         names, args = [], []

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, func, not_, select
 
 from queuepool.payload.ending import NOTHING, Ending, Lock, StateRecord, Unlock
-from queuepool.payload.lease import Lease, Tallies
+from queuepool.payload.lease import Lease, LeaseRow, Tallies
 from queuepool.stores.contract import (
     Measured,
     MovedJob,
@@ -200,6 +200,30 @@ class SqlQueue:
         return self._leases.if_held([lease], act)[0]
 
     def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
+        return self._leases.if_held([lease], self._failing(job_id, record, ending))[0]
+
+    def waiting(self, queue: str, text: str) -> Iterator[Lease]:
+        last = 0
+        while rows := self.client.ask(partial(self._table.waiting, queue=queue, text=text, after=last)):
+            for last, payload, attempts in rows:
+                if payload is not None:  # else it is too large to be a job
+                    yield Lease(queue, bytes_of(payload), row=LeaseRow(last, attempts))
+
+    def cancel(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
+        act, row = self._failing(job_id, record, ending), row_of(lease)
+
+        def work(connection: Connection) -> bool:
+            there = self._table.waiting_row(connection, row.id)
+            # The bytes, too: SQLite gives the number of its last row to the next one.
+            if there is None or (bytes_of(there.payload), there.attempts) != (lease.receipt, row.attempts):
+                return False
+            act(connection, [row.id])
+            return True
+
+        return self.client.transaction(work)
+
+    def _failing(self, job_id: str, record: Mapping[str, Any], ending: Ending) -> Act:
+        """Records the job in place of its row, and writes its ending."""
         follow = self._following(ending)
 
         def act(connection: Connection, ids: list[int]) -> None:
@@ -212,7 +236,7 @@ class SqlQueue:
             self._values.forget_counts(connection, job_id)
             follow(connection)
 
-        return self._leases.if_held([lease], act)[0]
+        return act
 
     def quarantine(self, lease: Lease, reason: str) -> bool:
         def act(connection: Connection, ids: list[int]) -> None:

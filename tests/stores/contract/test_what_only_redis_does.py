@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from queuepool.config.settings import ConnectionSettings
-from queuepool.payload.lease import Tallies
+from queuepool.errors import StoreError
+from queuepool.payload.lease import Lease, Tallies
 from queuepool.stores.factory import Stores
 from queuepool.stores.records import PendingFailure
 from queuepool.stores.values import MAX_MARK, Due, Mark
@@ -325,3 +326,14 @@ def test_of_a_large_payload_only_the_start_is_measured(built, store):
     store.push("default", new_jobs(payload("a", data="x" * 2**20)))
 
     assert 64 * 1024 == len(built.queue.measure("default").payload)
+
+
+def test_a_waiting_job_is_not_removed_if_it_cannot_be_recorded(built):
+    """A key of another type is in the place of the failed jobs."""
+    raw = payload("a")
+    built.queue.push("default", new_jobs(raw))
+    built.client.command("SET", built.queue.keys.failed, "odd")
+
+    with pytest.raises(StoreError):
+        built.queue.cancel(Lease("default", raw), "a", record(Lease("default", raw)))
+    assert 1 == built.queue.sizes("default").ready

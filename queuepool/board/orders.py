@@ -1,0 +1,44 @@
+"""What others tell a worker of a job that it runs."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+
+class LaneOrder(IntEnum):
+    """What the steward tells a worker about the job in one lane."""
+
+    CANCEL = 1
+    #: another worker may have the job
+    LOST = 2
+    #: as ``CANCEL``, and it goes back to its queue
+    REQUEUE = 3
+
+
+#: the orders of whoever cancels a job
+CANCELS = (LaneOrder.CANCEL, LaneOrder.REQUEUE)
+
+
+class CancelOrder(NamedTuple):
+    """Which attempt is to end; ``by``: on whose behalf, ``requeue``: whether its job then goes back to its queue."""
+
+    life: int
+    #: or the turn of its lane
+    hand: int
+    number: int
+    requeue: bool
+    #: seconds for a job that can end by itself
+    grace: float
+    #: when it was given (monotonic)
+    at: float
+    by: str
+
+
+#: seconds that a worker has to say whether a cancelled job ends by itself: it says so at once, unless C code keeps it
+_ANSWER = 0.5
+
+
+def due(at: float, grace: float, answered: float) -> float:
+    """When a worker must be killed for an order. ``answered``: ``at`` = the job ends by itself, ``-at`` = it cannot."""
+    return at + (grace if answered == at else 0.0 if answered == -at else min(grace, _ANSWER))

@@ -1,0 +1,89 @@
+"""Cancel one job."""
+
+from __future__ import annotations
+
+from contextlib import closing, suppress
+from dataclasses import asdict
+
+import click
+
+from queuepool.board.boards_here import boards_in
+from queuepool.cli import output
+from queuepool.cli.local import runtime_of
+from queuepool.cli.options import JSON, PLACE, TEXT, Where, located, option, parsed
+from queuepool.cli.reading import Reading
+from queuepool.config.settings import ConnectionSettings
+from queuepool.config.values import seconds
+from queuepool.errors import StoreDenied
+from queuepool.jobs.cancelling import Cancellation, Canceller, CancelOutcome, Wish, whoever
+from queuepool.jobs.client import Queue
+from queuepool.unix.exit_codes import FAILED, OK
+
+#: seconds for a job that can end by itself
+_GRACE = 10.0
+
+
+@click.command()
+@located(*PLACE)
+@click.argument("job_id", metavar="ID", type=TEXT)
+@click.option("--requeue", is_flag=True, help="Put a running job back on its queue; this attempt does not count")
+@option(
+    "--grace", metavar="SECONDS", type=parsed(seconds), default=_GRACE,
+    help="How long a job that can end by itself may take  [default: 10]",
+)  # fmt: skip
+@JSON
+def cancel(where: Where, job_id: str, requeue: bool, grace: float, as_json: bool) -> int:
+    """Cancel one job that waits, or that runs on this host
+
+    A job that waits is taken out of its queue. One that runs is ended: a coroutine is cancelled, one that asks
+    current().stopping is told, and any other is killed with its worker. Either is recorded as failed and never retried.
+    Exits with 1 if the job was not cancelled.
+    """
+    reading, wish = Reading(where.connections()), Wish(job_id, whoever(), requeue, grace)
+    found = None
+    for one in reading.each(lambda connection: [_cancel(where, connection, wish)]):
+        if found is None or one.outcome is not CancelOutcome.UNKNOWN:
+            found = one
+        if one.outcome is not CancelOutcome.UNKNOWN:
+            break
+    if found is None:
+        return FAILED
+    if as_json:
+        output.document(output.versioned({key: value or None for key, value in asdict(found).items()}))
+    else:
+        (output.say if found else output.complain)(words_of(found))
+    return OK if found else FAILED
+
+
+def _cancel(where: Where, connection: ConnectionSettings, wish: Wish) -> Cancellation:
+    folders = [runtime_of(where, pool).path for pool in where.pools() if pool.connection == connection]
+    with closing(Queue(connection, by_hand=True)) as queue, boards_in(folders) as boards:
+        queues = dict.fromkeys(where.queues(connection))
+        with suppress(StoreDenied):  # a Redis user without +scan
+            queues |= dict.fromkeys(queue.stores.queue.queues())
+        return Canceller(queue.stores, tuple(queues), boards).cancel(wish)
+
+
+def words_of(found: Cancellation) -> str:
+    """What has come of it, in a line."""
+    job = f"job {found.id}" + (f" ({found.name})" if found.name else "")
+    match found.outcome:
+        case CancelOutcome.CANCELLED if found.was == "running":
+            return f"{job} was cancelled while it ran (pid {found.pid}); it is recorded as failed"
+        case CancelOutcome.CANCELLED:
+            return f"{job} was taken out of queue {found.queue}; it is recorded as failed"
+        case CancelOutcome.REQUEUED:
+            return f"{job} was interrupted (pid {found.pid}), and is back in queue {found.queue}"
+        case CancelOutcome.WAITS:
+            return f"{job} waits in queue {found.queue} already: there is no attempt to interrupt"
+        case CancelOutcome.OVER:
+            return f"{job} is over already"
+        case CancelOutcome.ELSEWHERE:
+            place = f"on host {found.host}, in pool {found.pool} (pid {found.pid})"
+            return f"{job} runs {place}: type there: queuepool cancel {found.id}"
+        case CancelOutcome.RESERVED:
+            return f"{job} is reserved by a worker of no pool that is known here"
+        case CancelOutcome.ORDERED:
+            return f"{job} is told to end (pid {found.pid}), but is not settled yet: is its store away?"
+        case CancelOutcome.UNKNOWN:
+            return f"{job} neither waits nor runs here"

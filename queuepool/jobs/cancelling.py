@@ -1,0 +1,240 @@
+"""Cancel one job: out of its queue while it waits; by an order on its worker's board while it runs on this host."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from queuepool.board.about import user_name
+from queuepool.board.board import Board
+from queuepool.board.boards_here import boards_in, default_folders
+from queuepool.board.cancelling import Came, Ordered, RunningHere, order, running_here, wake_master
+from queuepool.board.overview import JobRow, processes_in
+from queuepool.board.record import DAMAGED
+from queuepool.config.connections import identity_of
+from queuepool.errors import BadPayload, Cancelled, StoreDenied, StoreDown, StoreError
+from queuepool.events import JobCancelled, JobFailed
+from queuepool.events.listeners import LISTENERS
+from queuepool.jobs.following import OVER
+from queuepool.jobs.following import found as state_of
+from queuepool.payload.envelope import decode
+from queuepool.settlement import deferred_hooks
+from queuepool.settlement.cancelled import WaitingJob, cancel_waiting, cancelled_before, find_waiting
+from queuepool.settlement.facts import facts_of
+from queuepool.stores.factory import Stores
+
+#: seconds for which a job that is neither waiting nor running is looked for: it may be on its way to a worker
+_ON_ITS_WAY = 1.0
+#: seconds beyond the grace within which an order is carried out, where all goes well; and between two looks
+_CARRIED_OUT, _PAUSE = 10.0, 0.005
+#: reserved jobs of a queue that are read
+_MOST = 1000
+
+
+class CancelOutcome(StrEnum):
+    """What has come of a cancellation."""
+
+    #: it will not run any more, and is recorded as failed
+    CANCELLED = "cancelled"
+    #: it was interrupted, and is back in its queue
+    REQUEUED = "requeued"
+    #: it waits in its queue, where it was to go
+    WAITS = "waits"
+    #: it is over already
+    OVER = "over"
+    #: a pool of another host runs it
+    ELSEWHERE = "elsewhere"
+    #: a worker has it, but of no pool that is known here; or that worker has not begun it yet
+    RESERVED = "reserved"
+    #: the order was given, but has not been carried out yet
+    ORDERED = "ordered"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancellation:
+    """What has come of the cancellation of a job; true if that was done. What is empty does not apply."""
+
+    id: str
+    outcome: CancelOutcome
+    #: ``ready``, ``delayed`` or ``running``: where it was met
+    was: str = ""
+    name: str = ""
+    queue: str = ""
+    #: where it runs, if it does not end
+    host: str = ""
+    pool: str = ""
+    pid: int = 0
+
+    def __bool__(self) -> bool:
+        return self.outcome in (CancelOutcome.CANCELLED, CancelOutcome.REQUEUED)
+
+
+#: what may only be so for a moment
+_LOOKED_FOR = (CancelOutcome.RESERVED, CancelOutcome.UNKNOWN)
+
+
+class Wish(NamedTuple):
+    """What is to become of the job. ``grace``: seconds for one that can end by itself; ``by`` as ``user@host``."""
+
+    job_id: str
+    by: str
+    requeue: bool = False
+    grace: float = 10.0
+
+
+def whoever() -> str:
+    """The user and host of this process."""
+    return f"{user_name()}@{socket.gethostname()}"
+
+
+class Canceller:
+    """Cancels jobs of one connection.
+
+    ``queues``: those to search. ``boards``: those of the pools of this host, opened to write.
+    """
+
+    def __init__(self, stores: Stores, queues: Sequence[str], boards: Collection[Board]) -> None:
+        self._stores = stores
+        self._queues = queues
+        self._boards = boards
+
+    def cancel(self, wish: Wish) -> Cancellation:
+        """Cancel the job, and wait until that is done. Raises ``StoreDown`` and ``StoreError``."""
+        until = time.monotonic() + _ON_ITS_WAY
+        while True:
+            # In this order: a job goes from its queue to a worker, and perhaps back.
+            for look in (self._running, self._waiting, self._running):
+                if (met := look(wish)) is not None:
+                    return met
+            found = self._nowhere(wish)
+            if found.outcome not in _LOOKED_FOR or time.monotonic() >= until:
+                return found
+            time.sleep(_PAUSE)
+
+    def _running(self, wish: Wish) -> Cancellation | None:
+        for board in self._boards:
+            for found in running_here(board, wish.job_id):
+                if ordered := order(found, by=wish.by, grace=wish.grace, requeue=wish.requeue):
+                    return self._awaited(wish, ordered)
+        return None
+
+    def _awaited(self, wish: Wish, ordered: Ordered) -> Cancellation | None:
+        """What came of the order; ``None``: look again, as the attempt had ended before."""
+        found, until = ordered.found, time.monotonic() + wish.grace + _CARRIED_OUT
+        while not (came := ordered.came) and time.monotonic() < until:
+            time.sleep(_PAUSE)
+        said = partial(_said, found, wish)
+        if came is None:
+            return said(CancelOutcome.ORDERED)
+        if came is Came.OF_IT:
+            return said(CancelOutcome.REQUEUED if wish.requeue else CancelOutcome.CANCELLED)
+        if self._is_recorded(wish.job_id):
+            return said(CancelOutcome.CANCELLED)
+        return said(CancelOutcome.OVER) if wish.requeue else None  # a second order would hit its next attempt
+
+    def _waiting(self, wish: Wish) -> Cancellation | None:
+        for queue in self._queues:
+            found = find_waiting(self._stores, queue, wish.job_id)
+            if found and (wish.requeue or self._take_out(found, wish)):
+                about: dict[str, Any] = {
+                    "id": wish.job_id,
+                    "name": found.payload.name,
+                    "queue": queue,
+                    "was": "waiting",
+                }
+                return Cancellation(outcome=CancelOutcome.WAITS if wish.requeue else CancelOutcome.CANCELLED, **about)
+        return None
+
+    def _take_out(self, found: WaitingJob, wish: Wish) -> bool:
+        error = cancelled_before(found.payload, wish.by)
+        if not cancel_waiting(self._stores, found, error):
+            return False
+        self._leave_hook(found, error)
+        facts = facts_of(found.payload, found.lease.queue)
+        LISTENERS.emit(JobCancelled(facts, wish.by))
+        LISTENERS.emit(JobFailed(facts, error))
+        return True
+
+    def _leave_hook(self, found: WaitingJob, error: Cancelled) -> None:
+        """``after_failed`` is user code: a worker of this host calls it, if there is one on the same store."""
+        store = identity_of(self._stores.settings)
+        for board in self._boards:
+            if board.has_master and board.header.store == store:
+                deferred_hooks.leave(board.path.parent, store, found.lease, error)
+                # The steward counts here as well. Whoever writes second has either read the other's number, or left
+                # its note before the first one wrote: no worker misses a note.
+                board.header.note_deferred_hook()
+                wake_master(board)
+                return
+
+    def _nowhere(self, wish: Wish) -> Cancellation:
+        """It neither waits nor runs here: where it may be."""
+        job_id = wish.job_id
+        said = partial(Cancellation, id=job_id)
+        state = state_of(self._stores, job_id)
+        if (state and state.state in OVER) or self._is_recorded(job_id, cancelled=False):
+            return said(outcome=CancelOutcome.OVER)
+        for notice, pid, job in self._noticed():
+            if job.id == job_id and notice["host"] != socket.gethostname():
+                place: dict[str, Any] = {"host": notice["host"], "pool": notice["pool"], "pid": pid}
+                return said(outcome=CancelOutcome.ELSEWHERE, was="running", name=job.name, queue=job.queue, **place)
+        return said(outcome=CancelOutcome.RESERVED if self._is_reserved(job_id) else CancelOutcome.UNKNOWN)
+
+    def _noticed(self) -> Iterator[tuple[dict[str, str], int, JobRow]]:
+        """What pools run by their last notices, which may be seconds old."""
+        for notice in self._stores.control.pools():
+            with suppress(*DAMAGED):
+                yield from ((notice, process.pid, job) for process in processes_in(notice) for job in process.jobs)
+
+    def _is_recorded(self, job_id: str, *, cancelled: bool = True) -> bool:
+        """Whether it is among the failed jobs; ``cancelled``: as one that was cancelled."""
+        try:
+            record = self._stores.failed.get(job_id)
+        except StoreDown as error:
+            if error.store:
+                return False  # the failed store is elsewhere, and away
+            raise
+        return record is not None and (not cancelled or record.exception.startswith(f"{Cancelled.__name__}: "))
+
+    def _is_reserved(self, job_id: str) -> bool:
+        for queue in self._queues:
+            for raw in self._first_reserved(queue):
+                with suppress(BadPayload):
+                    if decode(raw).id == job_id:
+                        return True
+        return False
+
+    def _first_reserved(self, queue: str) -> Sequence[bytes]:
+        try:
+            return self._stores.queue.first(queue, _MOST, "reserved")
+        except StoreDenied:
+            return ()
+        except StoreDown:
+            raise
+        except StoreError:  # a key of the wrong type
+            return ()
+
+
+def _said(found: RunningHere, wish: Wish, outcome: CancelOutcome) -> Cancellation:
+    job, pid = found.job, found.slot.pid
+    return Cancellation(id=wish.job_id, outcome=outcome, was="running", name=job.job, queue=job.queue, pid=pid)
+
+
+def cancel_in(stores: Stores, wish: Wish) -> Cancellation:
+    """As ``Canceller.cancel``, with the pools of this host that are known by their place or by their notices."""
+    notices = [notice for notice in stores.control.pools() if notice["host"] == socket.gethostname()]
+    folders = [Path(str(notice.get("runtime_directory"))) for notice in notices]
+    state = state_of(stores, wish.job_id)
+    queues = dict.fromkeys([state.queue] if state and state.queue else [])
+    with suppress(StoreDenied):  # a Redis user without +scan
+        queues |= dict.fromkeys(stores.queue.queues())
+    with boards_in([*default_folders(identity_of(stores.settings)), *folders]) as boards:
+        return Canceller(stores, tuple(queues), boards).cancel(wish)

@@ -1,0 +1,71 @@
+"""Cancelled jobs: the error that is recorded of one, and how a job that waits is taken out of its queue."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from queuepool.errors import BadPayload, Cancelled, StoreDown, StoreError
+from queuepool.payload.envelope import Payload, decode
+from queuepool.payload.lease import Lease
+from queuepool.settlement.endings import Endings, commands_of
+from queuepool.settlement.run import NOT_RUN
+from queuepool.settlement.settler import record
+from queuepool.settlement.states import States
+from queuepool.stores.elsewhere import plainer
+from queuepool.stores.factory import Stores
+
+#: an id that JSON leaves as it is, so that a search of the bytes finds it
+_PLAIN = re.compile(r"[\w.-]+", re.ASCII)
+
+
+def cancelled_in(payload: Payload, by: str, trace: str = "") -> Cancelled:
+    """The error of an attempt that ``by`` has cancelled; ``trace``: where it stood, if that is known."""
+    return Cancelled(f"{payload.name} (attempt {payload.attempts}): cancelled by {by} while it ran", trace, by)
+
+
+def cancelled_before(payload: Payload, by: str) -> Cancelled:
+    """The error of a job that ``by`` has cancelled while it waited."""
+    return Cancelled(f"{payload.name}: cancelled by {by} while it waited", by=by)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingJob:
+    """A job that waits in a queue. ``lease``: its queue and bytes, and its row in a database; nobody holds it."""
+
+    lease: Lease
+    payload: Payload
+
+
+def find_waiting(stores: Stores, queue: str, job_id: str) -> WaitingJob | None:
+    """The job with this id, ready or delayed; ``None`` if none waits there. Raises ``StoreError``.
+
+    Reads the whole queue, but cannot find a job whose payload names no id.
+
+    """
+    for found in stores.queue.waiting(queue, job_id if _PLAIN.fullmatch(job_id) else ""):
+        try:
+            payload = decode(found.receipt, found.attempts)
+        except BadPayload:
+            continue
+        if payload.id == job_id:
+            return WaitingJob(found, payload)
+    return None
+
+
+def cancel_waiting(stores: Stores, found: WaitingJob, error: Cancelled) -> bool:
+    """Record it as failed and take it out of its queue, with its lock, in one step; ``False`` if it waits no longer.
+
+    Raises ``StoreDown``, after which it is unknown whether it was, and ``StoreError``. It may be repeated.
+    """
+    settings, lease, payload = stores.settings, found.lease, found.payload
+    row: dict[str, Any] = record(payload, lease, settings.name, error)
+    state = States().failed(payload, lease.queue, NOT_RUN, error)
+    ending = Endings(settings, commands_of(settings)).after(payload, error)._replace(state=state)
+    try:
+        return stores.queue.cancel(lease, payload.id, row, ending)
+    except StoreDown:
+        raise
+    except StoreError:  # the record may be the reason
+        return stores.queue.cancel(lease, payload.id, plainer(row), ending)

@@ -1,0 +1,146 @@
+"""An order to end a running job names one attempt, and demands the kill of no other's worker."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from queuepool.board import cancel_orders
+from queuepool.board.board import Board, Killed, Role, Slot, State, next_deadline, overdue
+from queuepool.board.cancelling import Came, cancel_here, order, running_on
+from queuepool.board.held_jobs import Stage
+from queuepool.payload.lease import Lease
+from tests.support.samples import payload
+
+NOW = time.monotonic()
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Board:
+    return Board.create(tmp_path / "board.1", capacity=2)
+
+
+@pytest.fixture
+def slot(board: Board) -> Slot:
+    """A worker at the first of two jobs."""
+    slot = board.slots[0]
+    board.allocate(slot)
+    slot.begin(Role.WORKER, 1, 1)
+    slot.hold([Lease("default", payload("a"), 7), Lease("default", payload("b"), 7)])
+    begin(slot, 0, "a")
+    return slot
+
+
+def begin(slot: Slot, index: int, job_id: str) -> None:
+    slot.state, slot.job, slot.job_id, slot.queue, slot.attempt = State.BUSY, "app.ok", job_id, "default", 1
+    slot.current_index, slot.lease_end = index, time.monotonic() + 90
+    slot.hand.mark(index, Stage.RUNNING)
+
+
+def given(board: Board, job_id: str = "a", grace: float = 10.0):
+    return cancel_here(board, job_id, by="ana@web", grace=grace, requeue=False)
+
+
+def killed(slot: Slot, after: float) -> Killed | None:
+    return overdue(slot, slot.cancel_at + after, grace=1.0)
+
+
+def test_without_an_order_nobody_is_killed(slot):
+    assert (None, 0.0) == (overdue(slot, time.monotonic(), 1.0), cancel_orders.kill_at(slot))
+
+
+def test_a_worker_that_does_not_answer_is_killed_at_once_and_one_that_obeys_after_the_grace(board, slot):
+    assert given(board)
+    assert (None, Killed.CANCELLED) == (killed(slot, 0.4), killed(slot, 0.6))
+    assert slot.cancel_at + 0.4 < next_deadline(slot, 1.0) < slot.cancel_at + 0.6
+
+    slot.cancel_obeyed = -slot.cancel_at
+    assert Killed.CANCELLED == killed(slot, 0.0)
+    slot.cancel_obeyed = slot.cancel_at
+    assert (None, Killed.CANCELLED) == (killed(slot, 9.9), killed(slot, 10.1))
+
+
+def test_without_a_grace_nobody_is_waited_for(board, slot):
+    assert given(board, grace=0.0)
+    assert Killed.CANCELLED == killed(slot, 0.0)
+
+
+@pytest.mark.parametrize("gone_on", ["next job", "next hand", "next life", "settling", "done"])
+def test_once_the_attempt_is_over_nobody_is_killed_for_it(board, slot, gone_on):
+    ordered = given(board)
+    match gone_on:
+        case "next job":
+            slot.hand.mark(0, Stage.DONE)
+            begin(slot, 1, "b")
+        case "next hand":
+            slot.hold([Lease("default", payload("a"), 7)])
+            begin(slot, 0, "a")
+        case "next life":
+            at = slot.cancel_at, slot.cancel_life, slot.cancel_hand
+            slot.begin(Role.WORKER, 1, 1)
+            slot.hand_number = at[2]
+            begin(slot, 0, "a")
+            slot.cancel_at, slot.cancel_life, slot.cancel_hand = at
+        case "settling":
+            slot.lease_end = 0.0
+        case "done":
+            slot.hand.mark(0, Stage.DONE)
+
+    assert None is overdue(slot, time.monotonic() + 60, 1.0)
+    assert ordered
+    assert Came.OF_IT != ordered.came
+
+
+def test_it_is_given_only_for_a_job_that_runs(board, slot):
+    assert [None, None] == [given(board, "b"), given(board, "c")]
+    assert 0.0 == slot.cancel_at
+
+
+def test_an_attempt_that_has_ended_since_it_was_found_gets_none(board, slot):
+    [found] = running_on(board)
+    slot.hand.mark(0, Stage.DONE)
+
+    assert order(found, by="ana@web", grace=0.0, requeue=False) is None
+    assert order(replace(found, life=found.life + 1), by="ana@web", grace=0.0, requeue=False) is None
+    assert 0.0 == slot.cancel_at
+
+
+def test_what_is_shown_of_another_job_is_not_believed(board, slot):
+    """The texts of a slot may be half of the next job's."""
+    slot.job_id = "c"
+
+    assert given(board, "c") is None
+
+
+def test_a_half_written_order_counts_for_nothing(board, slot):
+    given(board)
+    slot.cancel_at = 0.0  # the writer of the next one died here
+
+    assert (None, None) == (cancel_orders.order_on(slot), overdue(slot, time.monotonic() + 60, 1.0))
+
+
+def test_nonsense_on_the_board_kills_nobody(slot):
+    for at, grace in ((math.nan, 0.0), (math.inf, 0.0), (-1.0, 0.0)):
+        slot.cancel_at, slot.cancel_grace, slot.cancel_index = at, grace, 10**9
+        assert 0.0 == cancel_orders.kill_at(slot)
+
+
+def test_what_came_of_it(board, slot):
+    ordered = given(board)
+    assert ordered
+    assert None is ordered.came
+    slot.cancel_done = slot.cancel_at
+
+    assert Came.OF_IT == ordered.came
+
+
+def test_a_second_order_takes_the_place_of_the_first(board, slot):
+    given(board)
+    slot.cancel_obeyed = slot.cancel_at
+    given(board, grace=0.0)
+
+    assert Killed.CANCELLED == killed(slot, 0.0)
