@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -59,8 +59,7 @@ def _overview(name: str, board: Board) -> PoolOverview:
     header = board.header
     done, failed, released = board.totals()
     paused = paused_in(header.paused, lambda: _queues_beside(board))
-    known = pauses.read(board) if paused or header.down else {}
-    whole, maintenance = pauses.pool_pause(board), known.get(pauses.MAINTENANCE) if header.down else None
+    known, whole, maintenance = _pauses(board, paused)
     slots = sorted(board.of(Role.TEMPLATE, *HELPERS, Role.WORKER), key=lambda slot: (-slot.role, slot.number))
     processes = [_process(slot) for slot in slots]
     return PoolOverview(
@@ -96,6 +95,14 @@ def _overview(name: str, board: Board) -> PoolOverview:
         scaling=_scaling(header),
         processes=processes,
     )
+
+
+def _pauses(
+    board: Board, paused: Collection[str]
+) -> tuple[dict[str, pauses.Pause], pauses.Pause | None, pauses.Pause | None]:
+    """What is known of paused queues, of the pause of the whole pool, and of maintenance mode."""
+    known = pauses.read(board) if paused or board.header.down else {}
+    return known, pauses.pool_pause(board), known.get(pauses.MAINTENANCE) if board.header.down else None
 
 
 def beat_age(header: Header) -> float | None:

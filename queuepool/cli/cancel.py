@@ -15,7 +15,7 @@ from queuepool.cli.reading import Reading
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.values import seconds
 from queuepool.errors import StoreDenied
-from queuepool.jobs.cancelling import Cancellation, Canceller, CancelOutcome, Wish, whoever
+from queuepool.jobs.cancelling import Cancellation, Canceller, CancelOutcome, CancelWish, whoever
 from queuepool.jobs.client import Queue
 from queuepool.unix.exit_codes import FAILED, OK
 
@@ -39,7 +39,7 @@ def cancel(where: Where, job_id: str, requeue: bool, grace: float, as_json: bool
     current().stopping is told, and any other is killed with its worker. Either is recorded as failed and never retried.
     Exits with 1 if the job was not cancelled.
     """
-    reading, wish = Reading(where.connections()), Wish(job_id, whoever(), requeue, grace)
+    reading, wish = Reading(where.connections()), CancelWish(job_id, whoever(), requeue, grace)
     found = None
     for one in reading.each(lambda connection: [_cancel(where, connection, wish)]):
         if found is None or one.outcome is not CancelOutcome.UNKNOWN:
@@ -55,7 +55,7 @@ def cancel(where: Where, job_id: str, requeue: bool, grace: float, as_json: bool
     return OK if found else FAILED
 
 
-def _cancel(where: Where, connection: ConnectionSettings, wish: Wish) -> Cancellation:
+def _cancel(where: Where, connection: ConnectionSettings, wish: CancelWish) -> Cancellation:
     folders = [runtime_of(where, pool).path for pool in where.pools() if pool.connection == connection]
     with closing(Queue(connection, by_hand=True)) as queue, boards_in(folders) as boards:
         queues = dict.fromkeys(where.queues(connection))

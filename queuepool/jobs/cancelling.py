@@ -81,7 +81,7 @@ class Cancellation:
 _LOOKED_FOR = (CancelOutcome.RESERVED, CancelOutcome.UNKNOWN)
 
 
-class Wish(NamedTuple):
+class CancelWish(NamedTuple):
     """What is to become of the job. ``grace``: seconds for one that can end by itself; ``by`` as ``user@host``."""
 
     job_id: str
@@ -106,7 +106,7 @@ class Canceller:
         self._queues = queues
         self._boards = boards
 
-    def cancel(self, wish: Wish) -> Cancellation:
+    def cancel(self, wish: CancelWish) -> Cancellation:
         """Cancel the job, and wait until that is done. Raises ``StoreDown`` and ``StoreError``."""
         until = time.monotonic() + _ON_ITS_WAY
         while True:
@@ -119,14 +119,14 @@ class Canceller:
                 return found
             time.sleep(_PAUSE)
 
-    def _running(self, wish: Wish) -> Cancellation | None:
+    def _running(self, wish: CancelWish) -> Cancellation | None:
         for board in self._boards:
             for found in running_here(board, wish.job_id):
                 if ordered := order(found, by=wish.by, grace=wish.grace, requeue=wish.requeue):
                     return self._awaited(wish, ordered)
         return None
 
-    def _awaited(self, wish: Wish, ordered: Ordered) -> Cancellation | None:
+    def _awaited(self, wish: CancelWish, ordered: Ordered) -> Cancellation | None:
         """What came of the order; ``None``: look again, as the attempt had ended before."""
         found, until = ordered.found, time.monotonic() + wish.grace + _CARRIED_OUT
         while not (came := ordered.came) and time.monotonic() < until:
@@ -140,7 +140,7 @@ class Canceller:
             return said(CancelOutcome.CANCELLED)
         return said(CancelOutcome.OVER) if wish.requeue else None  # a second order would hit its next attempt
 
-    def _waiting(self, wish: Wish) -> Cancellation | None:
+    def _waiting(self, wish: CancelWish) -> Cancellation | None:
         for queue in self._queues:
             found = find_waiting(self._stores, queue, wish.job_id)
             if found and (wish.requeue or self._take_out(found, wish)):
@@ -153,7 +153,7 @@ class Canceller:
                 return Cancellation(outcome=CancelOutcome.WAITS if wish.requeue else CancelOutcome.CANCELLED, **about)
         return None
 
-    def _take_out(self, found: WaitingJob, wish: Wish) -> bool:
+    def _take_out(self, found: WaitingJob, wish: CancelWish) -> bool:
         error = cancelled_before(found.payload, wish.by)
         if not cancel_waiting(self._stores, found, error):
             return False
@@ -175,7 +175,7 @@ class Canceller:
                 wake_master(board)
                 return
 
-    def _nowhere(self, wish: Wish) -> Cancellation:
+    def _nowhere(self, wish: CancelWish) -> Cancellation:
         """It neither waits nor runs here: where it may be."""
         job_id = wish.job_id
         said = partial(Cancellation, id=job_id)
@@ -223,12 +223,12 @@ class Canceller:
             return ()
 
 
-def _said(found: RunningHere, wish: Wish, outcome: CancelOutcome) -> Cancellation:
+def _said(found: RunningHere, wish: CancelWish, outcome: CancelOutcome) -> Cancellation:
     job, pid = found.job, found.slot.pid
     return Cancellation(id=wish.job_id, outcome=outcome, was="running", name=job.job, queue=job.queue, pid=pid)
 
 
-def cancel_in(stores: Stores, wish: Wish) -> Cancellation:
+def cancel_in(stores: Stores, wish: CancelWish) -> Cancellation:
     """As ``Canceller.cancel``, with the pools of this host that are known by their place or by their notices."""
     notices = [notice for notice in stores.control.pools() if notice["host"] == socket.gethostname()]
     folders = [Path(str(notice.get("runtime_directory"))) for notice in notices]

@@ -8,7 +8,7 @@ import pytest
 
 from queuepool.events import JobCancelled, JobFailed
 from queuepool.events.listeners import LISTENERS
-from queuepool.jobs.cancelling import Canceller, CancelOutcome, Wish
+from queuepool.jobs.cancelling import Canceller, CancelOutcome, CancelWish
 from queuepool.jobs.client import Queue
 from queuepool.payload.ending import Ending
 from queuepool.payload.envelope import decode
@@ -30,7 +30,7 @@ def waiting(built: Stores, text: str, queue: str = "default") -> list[str]:
 
 
 def cancel(built: Stores, job_id: str, **more: object) -> CancelOutcome:
-    return Canceller(built, ["high", "default"], []).cancel(Wish(job_id, "ana@web", **more)).outcome
+    return Canceller(built, ["high", "default"], []).cancel(CancelWish(job_id, "ana@web", **more)).outcome
 
 
 def push(built: Stores, *ids: str, queue: str = "default", delay: float = 0.0) -> None:
