@@ -9,9 +9,11 @@ import click
 
 from queuepool.board.boards_here import boards_in
 from queuepool.cli import output
+from queuepool.cli.acted import note
 from queuepool.cli.local import runtime_of
 from queuepool.cli.options import JSON, PLACE, TEXT, Where, located, option, parsed
 from queuepool.cli.reading import Reading
+from queuepool.cli.targets import Elsewhere, reaching
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.values import seconds
 from queuepool.errors import StoreDenied
@@ -31,14 +33,21 @@ _GRACE = 10.0
     "--grace", metavar="SECONDS", type=parsed(seconds), default=_GRACE,
     help="How long a job that can end by itself may take  [default: 10]",
 )  # fmt: skip
+@reaching
 @JSON
-def cancel(where: Where, job_id: str, requeue: bool, grace: float, as_json: bool) -> int:
+def cancel(where: Where, job_id: str, requeue: bool, grace: float, as_json: bool, elsewhere: Elsewhere | None) -> int:
     """Cancel one job that waits, or that runs on this host
 
     A job that waits is taken out of its queue. One that runs is ended: a coroutine is cancelled, one that asks
     current().stopping is told, and any other is killed with its worker. Either is recorded as failed and never retried.
-    Exits with 1 if the job was not cancelled.
+    Exits with 1 if the job was not cancelled. With --on or --everywhere, it is ended if a pool there runs it.
     """
+    if elsewhere:
+        if as_json:
+            raise click.UsageError("--json does not go with --on or --everywhere")
+        from queuepool.cli.remote import command  # imported here: few jobs run elsewhere
+
+        return command(where, elsewhere, "cancel", {"id": job_id, "grace": grace, "requeue": requeue})
     reading, wish = Reading(where.connections()), CancelWish(job_id, whoever(), requeue, grace)
     found = None
     for one in reading.each(lambda connection: [_cancel(where, connection, wish)]):
@@ -61,7 +70,10 @@ def _cancel(where: Where, connection: ConnectionSettings, wish: CancelWish) -> C
         queues = dict.fromkeys(where.queues(connection))
         with suppress(StoreDenied):  # a Redis user without +scan
             queues |= dict.fromkeys(queue.stores.queue.queues())
-        return Canceller(queue.stores, tuple(queues), boards).cancel(wish)
+        found = Canceller(queue.stores, tuple(queues), boards).cancel(wish)
+        if found:
+            note(queue.stores, "cancel", f"job {wish.job_id}{' (put back)' if wish.requeue else ''}", 1)
+        return found
 
 
 def words_of(found: Cancellation) -> str:
@@ -80,7 +92,7 @@ def words_of(found: Cancellation) -> str:
             return f"{job} is over already"
         case CancelOutcome.ELSEWHERE:
             place = f"on host {found.host}, in pool {found.pool} (pid {found.pid})"
-            return f"{job} runs {place}: type there: queuepool cancel {found.id}"
+            return f"{job} runs {place}: queuepool cancel {found.id} --on {found.host}/{found.pool}"
         case CancelOutcome.RESERVED:
             return f"{job} is reserved by a worker of no pool that is known here"
         case CancelOutcome.ORDERED:

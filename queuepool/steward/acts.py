@@ -10,12 +10,15 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from queuepool.board.board import Board, State
+from queuepool.board.cancelling import Came, cancel_here
 from queuepool.board.pauses import Pause, forget_pool_pause, note_pool_pause
 from queuepool.board.record import as_count
 from queuepool.board.requests import Change, Pin, ScaleOrder, fitted, is_carried_out, order_of, word_of
 from queuepool.errors import QueuepoolError
 from queuepool.unix import fork
 
+#: seconds that a job which is cancelled may be given to end by itself
+_LONGEST_GRACE = 3600.0
 #: what it has done, in words; empty until it is done
 Done = Callable[[], str]
 
@@ -81,6 +84,22 @@ def _stop(errand: Errand) -> Done:
     return lambda: words if header.stop_asked else ""
 
 
+def _cancel(errand: Errand) -> Done:
+    details = errand.details
+    job_id, grace = str(details.get("id", "")), details.get("grace", 0.0)
+    if not isinstance(grace, (int, float)) or not 0.0 <= grace <= _LONGEST_GRACE:
+        raise QueuepoolError(f"a grace is from 0 to {_LONGEST_GRACE:g} s")
+    is_requeued = details.get("requeue") is True
+    ordered = cancel_here(errand.board, job_id, by=errand.by, grace=float(grace), requeue=is_requeued)
+    if ordered is None:
+        raise QueuepoolError("it runs no job with this id")
+    words = {
+        Came.OF_IT: f"job {'is back in its queue' if is_requeued else 'cancelled'}",
+        Came.TOO_LATE: "job is over already",
+    }
+    return lambda: words[came] if (came := ordered.came) else ""
+
+
 def _keeps_a_worker(details: Mapping[str, Any]) -> bool:
     """Whether it cannot leave the pool without one; fewer workers than now may be none."""
     try:
@@ -101,6 +120,7 @@ ACTS: Mapping[str, Act] = MappingProxyType({
     "restart": Act(_reload),
     "reload": Act(_reload),
     "scale": Act(_scale, _keeps_a_worker),
+    "cancel": Act(_cancel),
     "drain": Act(_stop, _never),
     "stop": Act(_stop, _never),
 })  # fmt: skip

@@ -158,6 +158,19 @@ def test_a_pool_is_told_over_any_store_and_what_was_done_is_in_log_and_journal(a
     assert re.search(rf"^pool default on {HOST}: left \d+ s ago done=0 failed=0$", done.stdout, re.MULTILINE)
 
 
+def test_a_job_is_cancelled_by_the_pool_that_runs_it(site):
+    target = f"{HOST}/default"
+    job_id = site.push("until", gate=str(site.path / "gate"))
+    with site.pool("--workers", "1"):
+        eventually(lambda: site.trail(event="start"))
+        assert [f"{target}: refused: it runs no job with this id"] == told(site, "cancel", "x", "--on", HOST, code=1)
+        assert [f"{target}: job cancelled"] == told(site, "cancel", job_id, "--on", target)
+        eventually(
+            lambda: [job_id] == [row["id"] for row in json.loads(site.run("failed", "--json", *site.where).stdout)]
+        )
+        assert [f"{target}: refused: it runs no job with this id"] == told(site, "cancel", job_id, "--on", HOST, code=1)
+
+
 def test_what_a_pool_does_not_allow_is_refused_and_pools_that_are_not_there_are_named(site, server):
     target = f"{HOST}/default"
     with site.pool("--workers", "1") as pool:
