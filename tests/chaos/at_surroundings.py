@@ -68,14 +68,16 @@ def directory_full(rig: Rig) -> Iterator[float]:
     while True:
         pool = rig.chance.choice(rig.pools)
         try:
+            for each in rig.pools:
+                each.may_not_start = True
             fill(filler)
             if rig.chance.random() < 0.5:
-                pool.may_not_start = True
                 end_host(rig, pool)
             yield rig.chance.uniform(0.5, 2.0)
         finally:
             filler.unlink(missing_ok=True)
-            pool.may_not_start = False
+            for each in rig.pools:
+                each.may_not_start = False
         yield rig.chance.uniform(0.5, 1.0)
 
 

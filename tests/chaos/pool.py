@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from queuepool.unix.exit_codes import NO_ROOM
 from tests.chaos.alerts import SECTION
 from tests.chaos.ledger import Ledger
 from tests.chaos.ticks import SCHEDULE
@@ -84,8 +85,8 @@ class Pool:
             config.write(sections.format(name=name, folder=folder, schedule=SCHEDULE, **settings))
         self._config.chmod(0o600)
         self._expected = False
-        #: while there is no room for it
-        self.may_not_start = False
+        #: while there is no room for it, and whether there was none at some time since its process was started
+        self.may_not_start = self._may_refuse = False
         self._is_kept_away = False
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -94,7 +95,7 @@ class Pool:
         return [sys.executable, "-m", "queuepool", *words, "-c", str(self._config)]
 
     def start(self) -> None:
-        self._expected = False
+        self._expected = self._may_refuse = False
         with self._output.open("ab") as output:
             self.process = subprocess.Popen(
                 [*self._preface, *self.birth, *self.command("start", "--pool", self.name)],
@@ -103,8 +104,10 @@ class Pool:
 
     def supervise(self) -> None:
         """Start it again if it has ended; an end that the harness did not cause is an event."""
+        self._may_refuse |= self.may_not_start
         if self.process and self.process.poll() is not None and not self._is_kept_away:
-            if not (self._expected or self.may_not_start):
+            refuses = self._may_refuse and self.process.returncode == NO_ROOM  # by now there may be room again
+            if not (self._expected or refuses):
                 self._ledger.write("pool_died", pool=self.name, code=self.process.returncode)
             self.start()
 
