@@ -327,9 +327,11 @@ class Waiter:
     def __init__(self, store: QueueStore, bell: Bell) -> None:
         self._store = store
         self._bell = bell
-        self._asks: SimpleQueue[Callable[[], object]] = SimpleQueue()
+        #: each with whether it is a wait
+        self._asks: SimpleQueue[tuple[Callable[[], object], bool]] = SimpleQueue()
         #: of the wait whose end has yet to be seen
         self._queues: Sequence[str] = ()
+        #: whether that wait has; what is passed on meanwhile is no wait, and must not keep the next one out
         self._has_returned = True
         #: what ended the thread
         self._broken: BaseException | None = None
@@ -350,28 +352,28 @@ class Waiter:
     def wait(self, queues: Sequence[str], timeout: float) -> None:
         """Begin to wait, for at most ``timeout`` seconds, unless it still waits. Raises what has ended the thread."""
         if self._has_returned and not self._queues:
-            self._queues = queues
-            self._ask(lambda: self._store.wait(queues, timeout))
+            self._queues, self._has_returned = queues, False
+            self._ask(lambda: self._store.wait(queues, timeout), is_wait=True)
 
     def pass_on(self, queues: Sequence[str]) -> None:
         """Have another worker woken instead: a wait may have taken the token of a job that nobody here will ask for."""
-        self._ask(lambda: self._store.stage(queues))
+        self._ask(lambda: self._store.stage(queues), is_wait=False)
 
-    def _ask(self, ask: Callable[[], object]) -> None:
+    def _ask(self, ask: Callable[[], object], *, is_wait: bool) -> None:
         if self._broken:
             raise self._broken
-        self._has_returned = False
-        self._asks.put(ask)
+        self._asks.put((ask, is_wait))
 
     def _run(self) -> None:
         leave_signals_to_the_main_thread()
         while True:
-            ask = self._asks.get()
+            ask, is_wait = self._asks.get()
             try:
                 ask()
             except StoreError:
                 sleep(_AWAY)
             except BaseException as error:  # noqa: BLE001 - the main thread raises it: nobody looks at this one
                 self._broken = error
-            self._has_returned = True
-            self._bell.ring()
+            if is_wait:
+                self._has_returned = True
+                self._bell.ring()

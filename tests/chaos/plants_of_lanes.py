@@ -92,8 +92,8 @@ OF_LANES = {
         (
             (
                 "worker/lane_worker.py",
-                "            self._has_returned = True\n            self._bell.ring()\n",
-                "            self._bell.ring()\n",
+                "                self._has_returned = True\n                self._bell.ring()\n",
+                "                self._bell.ring()\n",
             ),
         ),
         replace(_LANES, deadly=0.0, lane_modes=("lane_nap",), seconds=8.0, drain=4.0),
