@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from queue import SimpleQueue
 
@@ -116,8 +116,11 @@ class LaneWorker(Rounds):
 
     def _round(self) -> None:
         self._settle_or_report()
-        self._begin_taken()
-        self._ask(self._gate.queues())
+        queues = self._gate.queues()
+        if self._taken or self._batch.suspects:
+            self._give_back(but=queues)  # of a closed gate: none of them may begin
+            self._begin_taken()
+        self._ask(queues)
 
     def _ask(self, queues: tuple[str, ...]) -> None:
         """The next request, or a wait until it is due."""
@@ -271,15 +274,23 @@ class LaneWorker(Rounds):
             self._leave_to_the_steward()
             raise
 
-    def _give_back(self) -> None:
-        """Give back what was taken and has not begun."""
-        waiting = [*self._taken, *((one.number, one.lease) for one in self._batch.suspects)]
-        self._taken.clear()
-        self._batch.suspects.clear()
-        self._settler.give_back_unstarted([lease for _, lease in waiting])
-        for lane, _ in waiting:
+    def _give_back(self, but: Sequence[str] = ()) -> None:
+        """Give back what was taken and has not begun, but not jobs of these queues."""
+        if back := {lane: lease for lane, lease in self._waiting() if lease.queue not in but}:
+            self._settler.give_back_unstarted([*back.values()])
+            self._forget(back)
+            self._settler.emit_noted()
+
+    def _waiting(self) -> list[tuple[int, Lease]]:
+        """What was taken and has not begun."""
+        return [*self._taken, *((one.number, one.lease) for one in self._batch.suspects)]
+
+    def _forget(self, jobs: Mapping[int, Lease]) -> None:
+        """Nothing is left to do for these jobs, which have not begun; by lane."""
+        self._taken = deque(one for one in self._taken if one[0] not in jobs)
+        self._batch.suspects = deque(one for one in self._batch.suspects if one.number not in jobs)
+        for lane in jobs:
             self._batch.free(lane)
-        self._settler.emit_noted()
 
     def _settle_or_report(self) -> None:
         """As in a round: what the store refuses for one job does not end the others."""

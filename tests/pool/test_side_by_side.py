@@ -408,31 +408,6 @@ def test_a_job_whose_lease_is_lost_is_told_to_end_and_is_not_settled(site, serve
     assert 0 == site.queue.stores.failed.count()
 
 
-def suspected(site: Site, mode: str, count: int, **data: Any) -> None:
-    """So many jobs that were there when two workers died without a proof of who had ended them."""
-    store = site.queue.stores.queue
-    ids = [push(site, mode, **data) for _ in range(count)]
-    for _ in range(2):
-        for job_id, lease in zip(ids, store.reserve(("default",), store.join(), count).leases, strict=True):
-            assert store.release(lease, 0.0, job_id, "suspects")
-
-
-def test_suspects_run_one_after_another_and_keep_nobody_out(site):
-    suspected(site, "until", 4, gate=str(site.path / "gate"), tag="suspect")
-    with site.pool(*BESIDE[:3], "4", *BESIDE[4:]):
-        eventually(lambda: site.trail(event="start", tag="suspect"))
-        for number in range(3):
-            push(site, "until", gate=str(site.path / "others"), tag=f"{number}")
-        eventually(lambda: 4 == len(site.trail(event="start")))
-        (site.path / "gate").touch()
-        eventually(lambda: 4 == len(site.trail(event="end", tag="suspect")))
-        (site.path / "others").touch()
-        eventually(lambda: 0 == site.queue.size())
-
-    order = [line["event"] for line in site.trail(tag="suspect") if line["event"] in ("start", "end")]
-    assert ["start", "end"] * 4 == order
-
-
 @pytest.mark.parametrize("flags", [("--preload",), ("--reserve-ahead", "5"), ("--rest", "1")])
 def test_what_contradicts_it_is_refused_in_one_line(site, flags):
     ended = site.run("start", *site.flags(*BESIDE, *flags), "--runtime-dir", str(site.path / "run"), check=False)

@@ -21,7 +21,7 @@ _kept: list[Any] = []
 
 @job("beside", backoff=0)
 async def run(mode: str = "ok", tag: str = "", **options: Any) -> object:
-    note(event="start", mode=mode, tag=tag, attempt=current().attempts)
+    note(event="start", mode=mode, tag=tag, attempt=current().attempts, id=current().id)
     try:
         returned = await MODES[mode](**options)
     finally:
