@@ -72,9 +72,6 @@ class LaneBatch:
 
     def next_suspect(self) -> JobAttempt | None:
         """The next suspect, whose turn it is now; ``None`` = none waits, or as many jobs run as may."""
-        lost = set(self.lost()) if self.suspects else ()
-        while self.suspects and self.suspects[0].number in lost:
-            self.free(self.suspects.popleft().number)
         return self.suspects.popleft() if self.suspects and self.running < self._most else None
 
     @property

@@ -18,11 +18,12 @@ from queuepool.board.boot_report import too_late
 from queuepool.config.settings import PoolSettings
 from queuepool.config.values import MAX_AHEAD
 from queuepool.errors import StoreDown, StoreError
-from queuepool.events import JobReserving
+from queuepool.events import JobReserving, LeaseLost
 from queuepool.jobs.current_job import set_progress
 from queuepool.jobs.lifespan import LIFESPANS
 from queuepool.log.captured import INCOMPLETE, log_incomplete
 from queuepool.payload.lease import Lease
+from queuepool.settlement.facts import facts_of_unread
 from queuepool.stores.contract import QueueStore
 from queuepool.unix.originals import sleep, start_thread
 from queuepool.unix.signals import leave_signals_to_the_main_thread
@@ -158,7 +159,18 @@ class LaneWorker(Rounds):
             self._watch.look(now, is_needed=bool(self._open or self._runner.hooks))
             renew_connections()  # of listeners in this thread
             if lost := self._batch.lost():
+                self._drop(lost)
                 self._loop.loop.call_soon_threadsafe(self._runner.lose, lost)
+
+    def _drop(self, lanes: Sequence[int]) -> None:
+        """Of these jobs, which another worker may have, those that have yet to begin: no loop will end them.
+
+        The end of their leases would end us: for the master they are jobs like any other.
+        """
+        lost = {lane: lease for lane, lease in self._waiting() if lane in lanes}
+        self._forget(lost)
+        for lease in lost.values():
+            self._listeners.emit(LeaseLost(facts_of_unread(lease)))
 
     def _room(self) -> int:
         most = self._limits.max_jobs - self._jobs if self._limits.max_jobs else math.inf
@@ -201,9 +213,11 @@ class LaneWorker(Rounds):
                     (self._batch.suspects if attempt.is_suspect else attempts).append(attempt)
                 self._taken.popleft()
         finally:
-            if not self._suspect_runs and (suspect := self._batch.next_suspect()):
-                self._suspect_runs = True
-                attempts.append(suspect)
+            if self._batch.suspects and not self._suspect_runs:
+                self._drop(self._batch.lost())
+                if suspect := self._batch.next_suspect():
+                    self._suspect_runs = True
+                    attempts.append(suspect)
             if attempts:
                 self._jobs += len(attempts)  # now, not at their ends: the last one may take long, and has a successor
                 self._open += len(attempts)

@@ -6,8 +6,10 @@ from typing import Any
 
 from tests.support.eventually import eventually
 from tests.support.pools import Site
+from tests.support.redis_server import PREFIX
 
 BESIDE = ("--workers", "1", "--concurrency", "10", "--modules", "tests.support.besideapp")
+LOST = "lease lost"
 
 
 def push(site: Site, mode: str, **data: Any) -> str:
@@ -59,3 +61,20 @@ def test_those_that_wait_are_given_back_when_the_worker_is_paused(site):
         eventually(lambda: 0 == site.queue.size())
 
     assert 3 == len(site.trail(event="start", tag="suspect"))
+
+
+def test_the_lost_lease_of_one_that_waits_ends_nobody(site, server):
+    suspected(site, "until", 3, gate=str(site.path / "gate"), tag="suspect")
+    with site.pool(*BESIDE, config="[connection]\nretry_after = 3\n") as pool:
+        one_runs(site, 3)
+        [running] = site.trail(event="start", tag="suspect")
+        reserved = f"{PREFIX}queues:default:reserved"
+        waiting = [one for one in server.zrange(reserved, 0, -1) if running["id"].encode() not in one]
+        server.zrem(reserved, waiting[-1])
+        eventually(lambda: LOST in pool.log())
+        (site.path / "gate").touch()
+        eventually(lambda: 2 == len(site.trail(event="end", tag="suspect")))
+        eventually(lambda: 0 == site.queue.size())
+
+    assert 2 == len(site.trail(event="start", tag="suspect"))
+    assert 1 == len({line["pid"] for line in site.trail()})
