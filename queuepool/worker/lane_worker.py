@@ -126,6 +126,7 @@ class LaneWorker(Rounds):
     def _ask(self, queues: tuple[str, ...]) -> None:
         """The next request, or a wait until it is due."""
         self._call_deferred_hooks()
+        self._slot_writer.show_jobs(self._open, State.PAUSED if self._gate.closed_by else State.IDLE)
         if queues != self._served:
             self._delete_done()  # a reserve can settle only what came from the queues it serves
             self._served, self._is_empty = queues, False
@@ -269,7 +270,6 @@ class LaneWorker(Rounds):
         self._job_lines.rest()
         if INCOMPLETE and not self._open:
             log_incomplete()  # of listeners, and of threads that are no job's
-        self._slot_writer.show_jobs(self._open, State.PAUSED if self._gate.closed_by else State.IDLE)
         self._signals.wait(lambda: self._bell.wait(timeout, self._is_due))
 
     def _is_due(self) -> bool:
