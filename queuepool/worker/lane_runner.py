@@ -112,7 +112,7 @@ class LaneRunner(Runner):
         """Settle an attempt that is over; whether only its receipt is left to delete."""
         try:
             self._counts(attempt)  # first: ``abandon`` ends what was begun here
-            if attempt.is_lost:
+            if attempt.is_lost and attempt.verdict is None:  # what is done stays so, even if it is done again
                 self._meter.loses(attempt.duration)
                 self._batch.settled(attempt.number)
                 self._listeners.emit(LeaseLost(attempt.facts))

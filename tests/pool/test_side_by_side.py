@@ -408,6 +408,18 @@ def test_a_job_whose_lease_is_lost_is_told_to_end_and_is_not_settled(site, serve
     assert 0 == site.queue.stores.failed.count()
 
 
+def test_a_job_that_is_done_counts_as_done_though_its_lease_is_lost_in_its_hook(site, server):
+    push(site, "ok", hook=60)
+    with site.pool(*BESIDE, config="[connection]\nretry_after = 3\n") as pool:
+        eventually(lambda: site.trail(event="end"))
+        server.delete(f"{PREFIX}queues:default:reserved")
+        counted = partial(of_job, name="beside")
+        eventually(lambda: counted(counts_in(Path(pool.runtime))).ended)
+        found = counted(counts_in(Path(pool.runtime)))
+
+    assert (1, 0) == (found.done, found.given_back)
+
+
 @pytest.mark.parametrize("flags", [("--preload",), ("--reserve-ahead", "5"), ("--rest", "1")])
 def test_what_contradicts_it_is_refused_in_one_line(site, flags):
     ended = site.run("start", *site.flags(*BESIDE, *flags), "--runtime-dir", str(site.path / "run"), check=False)
