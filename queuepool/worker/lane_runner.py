@@ -70,6 +70,8 @@ class LaneRunner(Runner):
         self.context = copy_context()
         #: the hooks of jobs that are over, and have yet to end; each by the identity of its job
         self.hooks: dict[int, asyncio.Task[Any] | None] = {}
+        #: seconds that a job may take, and so its hook: what the pool says, or more if one has failed that may
+        self.longest = context.pool.timeout or math.inf
         #: by lane: the tasks of attempts
         self._tasks: dict[int, JobTask] = {}
         #: the lanes whose jobs were told to end at their deadlines, or as another worker may have them
@@ -328,6 +330,7 @@ class LaneRunner(Runner):
                 self._hooks.wait_for, job, "after_failed", self._beside(plan, partial(task.after_failed, error))
             )
             self.hooks[id(job)] = None
+            self.longest = max(self.longest, plan.timeout or math.inf)
             self._loop.loop.call_soon_threadsafe(self._begin_hook, hook, job, plan.timeout)
 
     def _begin_hook(self, hook: Callable[[], Any], job: Current, timeout: float) -> None:

@@ -15,7 +15,6 @@ from queue import SimpleQueue
 
 from queuepool.board.board import State
 from queuepool.board.boot_report import too_late
-from queuepool.config.settings import PoolSettings
 from queuepool.config.values import MAX_AHEAD
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events import JobReserving, LeaseLost
@@ -48,8 +47,8 @@ _GAP = 0.001
 _LONGEST = 1.0
 #: seconds between looks for what the steward says of the jobs that run, and for one that holds up the others
 _LOOK = 0.25
-#: most seconds for which jobs wait for a loop that code of no job holds up
-_MOST_PATIENCE = 60.0
+#: seconds for which jobs wait, at least and at most, for a loop that code of no job holds up
+_LEAST_PATIENCE, _MOST_PATIENCE = 5.0, 60.0
 #: seconds until the next wait if the store is away; the main thread meets that too, and reports it
 _AWAY = 0.05
 
@@ -72,9 +71,9 @@ class LaneWorker(Rounds):
         self._batch = context.slot_writer.batch
         self._settler = context.settler
         self._retry_after = context.pool.connection.retry_after
-        silence, patience = Silence(self._loop.loop.call_soon_threadsafe), _patience(context.pool)
+        silence = Silence(self._loop.loop.call_soon_threadsafe)
         at_once = partial(context.slot_writer.arm_at, time.monotonic())
-        self._watch = LoopWatch(lanes, context.listeners, silence, patience, end=at_once)
+        self._watch = LoopWatch(lanes, context.listeners, silence, end=at_once)
         self._lifespans = Lifespans(self._loop, self._runner.context)
         self._waiter = Waiter(waits_in, self._bell)
         self._served: Sequence[str] = ()
@@ -157,11 +156,16 @@ class LaneWorker(Rounds):
         """End the jobs that another worker may have, and say which one holds up the others."""
         if now - self._looked_at >= _LOOK:
             self._looked_at = now
-            self._watch.look(now, is_needed=bool(self._open or self._runner.hooks))
+            self._watch_loop(now)
             renew_connections()  # of listeners in this thread
             if lost := self._batch.lost():
                 self._drop(lost)
                 self._loop.loop.call_soon_threadsafe(self._runner.lose, lost)
+
+    def _watch_loop(self, now: float) -> None:
+        # No job's code need run: a hook may take as long as its job.
+        patience = min(max(self._runner.longest, _LEAST_PATIENCE), _MOST_PATIENCE) + self._pool.grace
+        self._watch.look(now, patience, is_needed=bool(self._open or self._runner.hooks))
 
     def _drop(self, lanes: Sequence[int]) -> None:
         """Of these jobs, which another worker may have, those that have yet to begin: no loop will end them.
@@ -339,11 +343,6 @@ class LaneWorker(Rounds):
         self._slot_writer.show_jobs(self._open, State.DRAINING)
         self._signals.begin_round()
         self._bell.wait(_LONGEST, lambda: self._loop.ended)
-
-
-def _patience(pool: PoolSettings) -> float:
-    """Seconds for which the loop need not answer, though no job's code runs: a hook may take as long as a job."""
-    return min(pool.timeout or _MOST_PATIENCE, _MOST_PATIENCE) + pool.grace
 
 
 class Waiter:

@@ -305,6 +305,13 @@ def test_a_hook_that_blocks_the_loop_ends_its_worker_and_no_job_is_charged(site)
     assert "the event loop has not answered for" in pool.log()
 
 
+def test_a_hook_may_hold_up_the_loop_for_as_long_as_its_job_might_have_taken(site):
+    with site.pool(*BESIDE, "--timeout", "1", "--grace", "0.5") as pool:
+        push(site, "raise", hook="naps", maxTries=1, timeout=60)
+        eventually(lambda: site.trail(event="has napped"))
+        assert "the event loop has not answered for" not in pool.log()
+
+
 def test_errors_count_under_the_names_of_their_jobs(site):
     for number in range(5):
         push(site, "raise", maxTries=1)

@@ -36,6 +36,9 @@ async def failed(error: BaseException, mode: str, tag: str = "", **options: Any)
     note(event="after_failed", mode=mode, tag=tag, error=type(error).__name__, id=current().id)
     if options.get("hook") == "blocks":
         time.sleep(600)
+    if options.get("hook") == "naps":
+        time.sleep(8)
+        note(event="has napped")
 
 
 @run.after_succeeded
