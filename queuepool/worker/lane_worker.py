@@ -85,6 +85,7 @@ class LaneWorker(Rounds):
         self._open = 0
         self._sent_at = self._done_at = self._looked_at = 0.0
         self._last, self._is_empty = 1, False
+        context.outage.meanwhile = self._meanwhile
         set_progress(self._progress)
         end_copies()
         self._loop.start(self._batch.runs_in)
@@ -161,6 +162,11 @@ class LaneWorker(Rounds):
             if lost := self._batch.lost():
                 self._drop(lost)
                 self._loop.loop.call_soon_threadsafe(self._runner.lose, lost)
+
+    def _meanwhile(self) -> None:
+        """The store is away, and whoever asks it waits."""
+        self._slot_writer.alive()
+        self._watch_loop(time.monotonic())
 
     def _watch_loop(self, now: float) -> None:
         # No job's code need run: a hook may take as long as its job.
