@@ -72,8 +72,7 @@ class LaneWorker(Rounds):
         self._settler = context.settler
         self._retry_after = context.pool.connection.retry_after
         silence = Silence(self._loop.loop.call_soon_threadsafe)
-        at_once = partial(context.slot_writer.arm_at, time.monotonic())
-        self._watch = LoopWatch(lanes, context.listeners, silence, end=at_once)
+        self._watch = LoopWatch(lanes, context.listeners, silence, end=context.slot_writer.end_at_once)
         self._lifespans = Lifespans(self._loop, self._runner.context)
         self._waiter = Waiter(waits_in, self._bell)
         self._served: Sequence[str] = ()
