@@ -74,7 +74,12 @@ class LaneBatch:
 
     def next_suspect(self) -> JobAttempt | None:
         """The next suspect, whose turn it is now; ``None`` = none waits, or as many jobs run as may."""
-        return self.suspects.popleft() if self.suspects and self.running < self._most else None
+        if not self.suspects or self.running >= self._most:
+            return None
+        suspect = self.suspects.popleft()
+        if suspect.now:  # it was asked for before the wait, in which the job may have expired
+            suspect.now += time.monotonic() - suspect.suspect_since
+        return suspect
 
     @property
     def awaits_reply(self) -> bool:

@@ -101,7 +101,7 @@ class LaneRunner(Runner):
         tallies = self._outage.insist(lambda: self._store.tallies(attempt.payload.id))[0]
         attempt.suspects = tallies.suspects
         if tallies.suspects >= _SUSPECT:
-            attempt.is_suspect = True
+            attempt.suspect_since = time.monotonic()
             self._lanes.suspect(attempt.number)
 
     def begin(self, attempt: JobAttempt) -> None:

@@ -220,7 +220,7 @@ class LaneWorker(Rounds):
                 if attempt is None:
                     self._batch.free(lane)
                 else:
-                    (self._batch.suspects if attempt.is_suspect else attempts).append(attempt)
+                    (self._batch.suspects if attempt.suspect_since else attempts).append(attempt)
                 self._taken.popleft()
         finally:
             if self._batch.suspects and not self._suspect_runs:
@@ -246,7 +246,7 @@ class LaneWorker(Rounds):
         while self._loop.ended:
             attempt = self._loop.ended.popleft()
             self._open -= 1
-            self._suspect_runs = self._suspect_runs and not attempt.is_suspect
+            self._suspect_runs = self._suspect_runs and not attempt.suspect_since
             self._idle_since = time.monotonic()
             self._conclude(attempt)
 

@@ -128,7 +128,7 @@ OF_LANES = {
         (
             (
                 "worker/lane_worker.py",
-                "(self._batch.suspects if attempt.is_suspect else attempts).append(attempt)",
+                "(self._batch.suspects if attempt.suspect_since else attempts).append(attempt)",
                 "attempts.append(attempt)",
             ),
         ),

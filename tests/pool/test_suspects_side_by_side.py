@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from tests.support.eventually import eventually
@@ -78,3 +79,20 @@ def test_the_lost_lease_of_one_that_waits_ends_nobody(site, server):
 
     assert 2 == len(site.trail(event="start", tag="suspect"))
     assert 1 == len({line["pid"] for line in site.trail()})
+
+
+def test_one_that_expires_while_it_waits_does_not_begin(site):
+    control = site.queue.stores.control
+    control.pause("default")
+    with site.pool(*BESIDE) as pool:
+        eventually(lambda: "worker paused" in pool.log())
+        expires = int(time.time()) + 6
+        suspected(site, "until", 2, gate=str(site.path / "gate"), tag="suspect", retryUntil=expires)
+        control.resume("default")
+        one_runs(site, 2)
+        eventually(lambda: time.time() > expires + 1)
+        (site.path / "gate").touch()
+        eventually(lambda: 1 == site.queue.stores.failed.count())
+        eventually(lambda: 0 == site.queue.size())
+
+    assert 1 == len(site.trail(event="start", tag="suspect"))
