@@ -67,7 +67,7 @@ class Outage:
         self._listeners = listeners
         self._announces = announces
         self._retries = retries
-        self._meanwhile = meanwhile
+        self.meanwhile = meanwhile
         self._max_pause = max_pause
         self._pause = _MIN_PAUSE
         self._reported: dict[str, float] = {}
@@ -124,8 +124,8 @@ class Outage:
 
     def rest(self) -> None:
         """Pause before the next try: longer each time, and by chance, so that processes do not retry all at once."""
-        if self._meanwhile:
-            self._meanwhile()  # a process that waits for the store must not look stuck
+        if self.meanwhile:
+            self.meanwhile()  # a process that waits for the store must not look stuck
         pause = random.uniform(self._pause / 2, self._pause)
         self._pause = min(self._pause * 2, self._max_pause)
         self._signals.begin_round()  # one signal ends one pause, not all that follow

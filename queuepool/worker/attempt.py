@@ -62,8 +62,9 @@ class JobAttempt:
     began: float = 0.0
     duration: float = 0.0
     error: BaseException | None = None
-    #: whether the job may have ended its workers: it runs beside no other such job
-    is_suspect: bool = False
+    #: since when (monotonic) it is known that the job may have ended its workers, and so runs beside no other such job;
+    #: 0.0: it is not
+    suspect_since: float = 0.0
     #: how often it was there when a worker died without a proof of who ended it, as far as that was asked for
     suspects: int = 0
     #: whether another worker may have the job, so that nothing is settled

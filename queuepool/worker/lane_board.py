@@ -26,6 +26,8 @@ from queuepool.worker.slot_writer import SlotWriter
 
 #: seconds between two looks at what jobs may have changed, at memory too, and between two titles
 _PERIOD = 1.0
+#: seconds until an alarm that is due by now
+_AT_ONCE = 0.001
 #: most kinds of jobs whose texts are kept
 _MOST = 256
 
@@ -74,10 +76,12 @@ class LaneBatch:
 
     def next_suspect(self) -> JobAttempt | None:
         """The next suspect, whose turn it is now; ``None`` = none waits, or as many jobs run as may."""
-        lost = set(self.lost()) if self.suspects else ()
-        while self.suspects and self.suspects[0].number in lost:
-            self.free(self.suspects.popleft().number)
-        return self.suspects.popleft() if self.suspects and self.running < self._most else None
+        if not self.suspects or self.running >= self._most:
+            return None
+        suspect = self.suspects.popleft()
+        if suspect.now:  # it was asked for before the wait, in which the job may have expired
+            suspect.now += time.monotonic() - suspect.suspect_since
+        return suspect
 
     @property
     def awaits_reply(self) -> bool:
@@ -223,6 +227,7 @@ class LaneSlotWriter(SlotWriter):
         self.batch = LaneBatch(self.slot, most)
         self._most = most
         self._shown_at = 0.0
+        self._ends = False
 
     def boots(self, problem: str, within: float) -> None:
         """The boot goes on: after so many seconds, 0.0 = never, the alarm ends it, for this reason."""
@@ -242,7 +247,14 @@ class LaneSlotWriter(SlotWriter):
 
     def arm_at(self, at: float) -> None:
         """On the loop: set the kernel's alarm (monotonic), 0.0 = none."""
-        self._alarm.arm(max(at - time.monotonic(), 0.001) if at else 0.0)
+        self._alarm.arm(max(at - time.monotonic(), _AT_ONCE) if at else 0.0)
+        if self._ends:  # looked at only now: what is set above may have replaced that alarm
+            self._alarm.arm(_AT_ONCE)
+
+    def end_at_once(self) -> None:
+        """In the main thread: have the alarm end the process, though the loop may go on meanwhile and set it anew."""
+        self._ends = True
+        self._alarm.arm(_AT_ONCE)
 
     def show(self, state: State) -> None:
         """Nothing runs, as far as the caller knows; ``show_jobs`` knows better, once it has been called."""

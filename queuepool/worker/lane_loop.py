@@ -58,10 +58,7 @@ class Bell:
 
 
 class LaneLoop:
-    """The loop and its thread. ``perform`` is the coroutine of one attempt.
-
-    Methods are for the main thread, except where they say otherwise.
-    """
+    """The loop and its thread. Methods are for the main thread, except where they say otherwise."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, bell: Bell) -> None:
         self.loop = loop
@@ -76,7 +73,7 @@ class LaneLoop:
         threading.stack_size(former)
 
     def begin(self, attempts: Sequence[JobAttempt], perform: Callable[[JobAttempt], None]) -> None:
-        """Have the loop begin these attempts, in their order, by ``perform``."""
+        """Have the loop call ``perform`` with each of these attempts, in their order."""
         self.loop.call_soon_threadsafe(self._begin, attempts, perform)
 
     def has_ended(self, attempt: JobAttempt) -> None:

@@ -72,6 +72,8 @@ class LaneRunner(Runner):
         self.context = copy_context()
         #: the hooks of jobs that are over, and have yet to end; each by the identity of its job
         self.hooks: dict[int, asyncio.Task[Any] | None] = {}
+        #: seconds that a job may take, and so its hook: what the pool says, or more if one has failed that may
+        self.longest = context.pool.timeout or math.inf
         #: by lane: the tasks of attempts
         self._tasks: dict[int, JobTask] = {}
         #: the lanes whose jobs were told to end at their deadlines, or as another worker may have them
@@ -101,7 +103,7 @@ class LaneRunner(Runner):
         tallies = self._outage.insist(lambda: self._store.tallies(attempt.payload.id))[0]
         attempt.suspects = tallies.suspects
         if tallies.suspects >= _SUSPECT:
-            attempt.is_suspect = True
+            attempt.suspect_since = time.monotonic()
             self._lanes.suspect(attempt.number)
 
     def begin(self, attempt: JobAttempt) -> None:
@@ -114,7 +116,7 @@ class LaneRunner(Runner):
         """Settle an attempt that is over; whether only its receipt is left to delete."""
         try:
             self._counts(attempt)  # first: ``abandon`` ends what was begun here
-            if attempt.is_lost:
+            if attempt.is_lost and attempt.verdict is None:  # what is done stays so, even if it is done again
                 self._meter.loses(attempt.duration)
                 self._batch.settled(attempt.number)
                 self._listeners.emit(LeaseLost(attempt.facts))
@@ -357,6 +359,7 @@ class LaneRunner(Runner):
                 self._hooks.wait_for, job, "after_failed", self._beside(plan, partial(task.after_failed, error))
             )
             self.hooks[id(job)] = None
+            self.longest = max(self.longest, plan.timeout or math.inf)
             self._loop.loop.call_soon_threadsafe(self._begin_hook, hook, job, plan.timeout)
 
     def _begin_hook(self, hook: Callable[[], Any], job: Current, timeout: float) -> None:

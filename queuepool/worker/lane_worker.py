@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
@@ -17,14 +17,14 @@ from queue import SimpleQueue
 from queuepool.board import cancel_orders
 from queuepool.board.board import State
 from queuepool.board.boot_report import too_late
-from queuepool.config.settings import PoolSettings
 from queuepool.config.values import MAX_AHEAD
 from queuepool.errors import StoreDown, StoreError
-from queuepool.events import JobReserving
+from queuepool.events import JobReserving, LeaseLost
 from queuepool.jobs.current_job import set_progress
 from queuepool.jobs.lifespan import LIFESPANS
 from queuepool.log.captured import INCOMPLETE, log_incomplete
 from queuepool.payload.lease import Lease
+from queuepool.settlement.facts import facts_of_unread
 from queuepool.stores.contract import QueueStore
 from queuepool.unix import fork
 from queuepool.unix.originals import sleep, start_thread
@@ -50,8 +50,8 @@ _GAP = 0.001
 _LONGEST = 1.0
 #: seconds between looks for what the steward says of the jobs that run, and for one that holds up the others
 _LOOK = 0.25
-#: most seconds for which jobs wait for a loop that code of no job holds up
-_MOST_PATIENCE = 60.0
+#: seconds for which jobs wait, at least and at most, for a loop that code of no job holds up
+_LEAST_PATIENCE, _MOST_PATIENCE = 5.0, 60.0
 #: seconds until the next wait if the store is away; the main thread meets that too, and reports it
 _AWAY = 0.05
 
@@ -74,9 +74,8 @@ class LaneWorker(Rounds):
         self._batch = context.slot_writer.batch
         self._settler = context.settler
         self._retry_after = context.pool.connection.retry_after
-        silence, patience = Silence(self._loop.loop.call_soon_threadsafe), _patience(context.pool)
-        at_once = partial(context.slot_writer.arm_at, time.monotonic())
-        self._watch = LoopWatch(lanes, context.listeners, silence, patience, end=at_once)
+        silence = Silence(self._loop.loop.call_soon_threadsafe)
+        self._watch = LoopWatch(lanes, context.listeners, silence, end=context.slot_writer.end_at_once)
         self._lifespans = Lifespans(self._loop, self._runner.context)
         self._waiter = Waiter(waits_in, self._bell)
         self._served: Sequence[str] = ()
@@ -88,6 +87,7 @@ class LaneWorker(Rounds):
         self._open = 0
         self._sent_at = self._done_at = self._looked_at = 0.0
         self._last, self._is_empty = 1, False
+        context.outage.meanwhile = self._meanwhile
         set_progress(self._progress)
         end_copies()
         self._loop.start(self._batch.runs_in)
@@ -119,12 +119,16 @@ class LaneWorker(Rounds):
 
     def _round(self) -> None:
         self._settle_or_report()
-        self._begin_taken()
-        self._ask(self._gate.queues())
+        queues = self._gate.queues()
+        if self._taken or self._batch.suspects:
+            self._give_back(but=queues)  # of a closed gate: none of them may begin
+            self._begin_taken()
+        self._ask(queues)
 
     def _ask(self, queues: tuple[str, ...]) -> None:
         """The next request, or a wait until it is due."""
         self._call_deferred_hooks()
+        self._slot_writer.show_jobs(self._open, State.PAUSED if self._gate.closed_by else State.IDLE)
         if queues != self._served:
             self._delete_done()  # a reserve can settle only what came from the queues it serves
             self._served, self._is_empty = queues, False
@@ -155,9 +159,10 @@ class LaneWorker(Rounds):
         """End the jobs that another worker may have, and say which one holds up the others."""
         if now - self._looked_at >= _LOOK:
             self._looked_at = now
-            self._watch.look(now, is_needed=bool(self._open or self._runner.hooks))
+            self._watch_loop(now)
             renew_connections()  # of listeners in this thread
             if lost := self._batch.lost():
+                self._drop(lost)
                 self._loop.loop.call_soon_threadsafe(self._runner.lose, lost)
             self._hear()
 
@@ -171,6 +176,26 @@ class LaneWorker(Rounds):
             with suppress(RuntimeError):  # a job has closed the loop, which ends the worker
                 # The next job of a lane is handed over later, and so begins later.
                 self._loop.loop.call_soon_threadsafe(self._runner.cancel, orders)
+
+    def _meanwhile(self) -> None:
+        """The store is away, and whoever asks it waits."""
+        self._slot_writer.alive()
+        self._watch_loop(time.monotonic())
+
+    def _watch_loop(self, now: float) -> None:
+        # No job's code need run: a hook may take as long as its job.
+        patience = min(max(self._runner.longest, _LEAST_PATIENCE), _MOST_PATIENCE) + self._pool.grace
+        self._watch.look(now, patience, is_needed=bool(self._open or self._runner.hooks))
+
+    def _drop(self, lanes: Sequence[int]) -> None:
+        """Of these jobs, which another worker may have, those that have yet to begin: no loop will end them.
+
+        The end of their leases would end us: for the master they are jobs like any other.
+        """
+        lost = {lane: lease for lane, lease in self._waiting() if lane in lanes}
+        self._forget(lost)
+        for lease in lost.values():
+            self._listeners.emit(LeaseLost(facts_of_unread(lease)))
 
     def _room(self) -> int:
         most = self._limits.max_jobs - self._jobs if self._limits.max_jobs else math.inf
@@ -210,12 +235,14 @@ class LaneWorker(Rounds):
                 if attempt is None:
                     self._batch.free(lane)
                 else:
-                    (self._batch.suspects if attempt.is_suspect else attempts).append(attempt)
+                    (self._batch.suspects if attempt.suspect_since else attempts).append(attempt)
                 self._taken.popleft()
         finally:
-            if not self._suspect_runs and (suspect := self._batch.next_suspect()):
-                self._suspect_runs = True
-                attempts.append(suspect)
+            if self._batch.suspects and not self._suspect_runs:
+                self._drop(self._batch.lost())
+                if suspect := self._batch.next_suspect():
+                    self._suspect_runs = True
+                    attempts.append(suspect)
             if attempts:
                 self._jobs += len(attempts)  # now, not at their ends: the last one may take long, and has a successor
                 self._open += len(attempts)
@@ -234,7 +261,7 @@ class LaneWorker(Rounds):
         while self._loop.ended:
             attempt = self._loop.ended.popleft()
             self._open -= 1
-            self._suspect_runs = self._suspect_runs and not attempt.is_suspect
+            self._suspect_runs = self._suspect_runs and not attempt.suspect_since
             self._idle_since = time.monotonic()
             self._conclude(attempt)
 
@@ -267,7 +294,6 @@ class LaneWorker(Rounds):
         self._job_lines.rest()
         if INCOMPLETE and not self._open:
             log_incomplete()  # of listeners, and of threads that are no job's
-        self._slot_writer.show_jobs(self._open, State.PAUSED if self._gate.closed_by else State.IDLE)
         self._signals.wait(lambda: self._bell.wait(timeout, self._is_due))
 
     def _is_due(self) -> bool:
@@ -286,15 +312,23 @@ class LaneWorker(Rounds):
             self._leave_to_the_steward()
             raise
 
-    def _give_back(self) -> None:
-        """Give back what was taken and has not begun."""
-        waiting = [*self._taken, *((one.number, one.lease) for one in self._batch.suspects)]
-        self._taken.clear()
-        self._batch.suspects.clear()
-        self._settler.give_back_unstarted([lease for _, lease in waiting])
-        for lane, _ in waiting:
+    def _give_back(self, but: Sequence[str] = ()) -> None:
+        """Give back what was taken and has not begun, but not jobs of these queues."""
+        if back := {lane: lease for lane, lease in self._waiting() if lease.queue not in but}:
+            self._settler.give_back_unstarted([*back.values()])
+            self._forget(back)
+            self._settler.emit_noted()
+
+    def _waiting(self) -> list[tuple[int, Lease]]:
+        """What was taken and has not begun."""
+        return [*self._taken, *((one.number, one.lease) for one in self._batch.suspects)]
+
+    def _forget(self, jobs: Mapping[int, Lease]) -> None:
+        """Nothing is left to do for these jobs, which have not begun; by lane."""
+        self._taken = deque(one for one in self._taken if one[0] not in jobs)
+        self._batch.suspects = deque(one for one in self._batch.suspects if one.number not in jobs)
+        for lane in jobs:
             self._batch.free(lane)
-        self._settler.emit_noted()
 
     def _settle_or_report(self) -> None:
         """As in a round: what the store refuses for one job does not end the others."""
@@ -331,20 +365,17 @@ class LaneWorker(Rounds):
         self._bell.wait(_LONGEST, lambda: self._loop.ended)
 
 
-def _patience(pool: PoolSettings) -> float:
-    """Seconds for which the loop need not answer, though no job's code runs: a hook may take as long as a job."""
-    return min(pool.timeout or _MOST_PATIENCE, _MOST_PATIENCE) + pool.grace
-
-
 class Waiter:
     """Waits at the store for jobs, in a thread of its own: the main thread has other things to ask meanwhile."""
 
     def __init__(self, store: QueueStore, bell: Bell) -> None:
         self._store = store
         self._bell = bell
-        self._asks: SimpleQueue[Callable[[], object]] = SimpleQueue()
+        #: each with whether it is a wait
+        self._asks: SimpleQueue[tuple[Callable[[], object], bool]] = SimpleQueue()
         #: of the wait whose end has yet to be seen
         self._queues: Sequence[str] = ()
+        #: whether that wait has; what is passed on meanwhile is no wait, and must not keep the next one out
         self._has_returned = True
         #: what ended the thread
         self._broken: BaseException | None = None
@@ -365,28 +396,28 @@ class Waiter:
     def wait(self, queues: Sequence[str], timeout: float) -> None:
         """Begin to wait, for at most ``timeout`` seconds, unless it still waits. Raises what has ended the thread."""
         if self._has_returned and not self._queues:
-            self._queues = queues
-            self._ask(lambda: self._store.wait(queues, timeout))
+            self._queues, self._has_returned = queues, False
+            self._ask(lambda: self._store.wait(queues, timeout), is_wait=True)
 
     def pass_on(self, queues: Sequence[str]) -> None:
         """Have another worker woken instead: a wait may have taken the token of a job that nobody here will ask for."""
-        self._ask(lambda: self._store.stage(queues))
+        self._ask(lambda: self._store.stage(queues), is_wait=False)
 
-    def _ask(self, ask: Callable[[], object]) -> None:
+    def _ask(self, ask: Callable[[], object], *, is_wait: bool) -> None:
         if self._broken:
             raise self._broken
-        self._has_returned = False
-        self._asks.put(ask)
+        self._asks.put((ask, is_wait))
 
     def _run(self) -> None:
         leave_signals_to_the_main_thread()
         while True:
-            ask = self._asks.get()
+            ask, is_wait = self._asks.get()
             try:
                 ask()
             except StoreError:
                 sleep(_AWAY)
             except BaseException as error:  # noqa: BLE001 - the main thread raises it: nobody looks at this one
                 self._broken = error
-            self._has_returned = True
-            self._bell.ring()
+            if is_wait:
+                self._has_returned = True
+                self._bell.ring()

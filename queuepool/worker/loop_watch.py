@@ -36,25 +36,22 @@ _log = logging.getLogger("queuepool")
 
 
 class LoopWatch:
-    """That of one worker, whose lanes these are.
+    """That of one worker, whose lanes these are. ``end`` is called to end it."""
 
-    ``end`` is called once the loop has not answered for ``patience`` seconds while no job's own code ran, as that alone
-    has a deadline.
-    """
-
-    def __init__(
-        self, lanes: Lanes, listeners: Listeners, silence: Silence, patience: float, end: Callable[[], object]
-    ) -> None:
+    def __init__(self, lanes: Lanes, listeners: Listeners, silence: Silence, end: Callable[[], object]) -> None:
         self._lanes = lanes
         self._listeners = listeners
         self._silence = silence
-        self._patience = patience
         self._end = end
         #: by name of the job: when it was said (monotonic)
         self._said: dict[str, float] = {}
 
-    def look(self, now: float, *, is_needed: bool) -> None:
-        """Call some times a second; ``now`` is monotonic. ``is_needed``: whether anything waits for the loop."""
+    def look(self, now: float, patience: float, *, is_needed: bool) -> None:
+        """Call some times a second; ``now`` is monotonic. ``is_needed``: whether anything waits for the loop.
+
+        The worker is to end once the loop has not answered for ``patience`` seconds while no job's own code ran, as
+        that alone has a deadline.
+        """
         step = self._step()
         silent = self._silence.look(now) if is_needed else 0.0
         seconds = now - step[1] if step else silent
@@ -68,7 +65,7 @@ class LoopWatch:
         self._say(job, step, seconds, now)
         if job and job.stage in AT_WORK:
             self._silence.seconds = 0.0
-        elif silent >= self._patience:
+        elif silent >= patience:
             _log.error("the event loop has not answered for %.0f s, and runs no job: this worker ends", silent)
             self._silence.seconds = 0.0
             self._end()

@@ -92,8 +92,8 @@ OF_LANES = {
         (
             (
                 "worker/lane_worker.py",
-                "            self._has_returned = True\n            self._bell.ring()\n",
-                "            self._bell.ring()\n",
+                "                self._has_returned = True\n                self._bell.ring()\n",
+                "                self._bell.ring()\n",
             ),
         ),
         replace(_LANES, deadly=0.0, lane_modes=("lane_nap",), seconds=8.0, drain=4.0),
@@ -128,7 +128,7 @@ OF_LANES = {
         (
             (
                 "worker/lane_worker.py",
-                "(self._batch.suspects if attempt.is_suspect else attempts).append(attempt)",
+                "(self._batch.suspects if attempt.suspect_since else attempts).append(attempt)",
                 "attempts.append(attempt)",
             ),
         ),

@@ -76,6 +76,19 @@ def test_a_task_of_one_that_blocks_the_loop_ends_the_worker_and_no_job_is_charge
     assert 'lifespanapp.py", line' in pool.log()
 
 
+def test_such_a_task_ends_the_worker_also_while_a_verdict_waits_for_the_store(away, own_server):
+    site = away
+    site.queue.push("stays")
+    site.queue.push("stays", options={"timeout": 2})
+    with site.pool(*BESIDE, "--grace", "0.5", "--timeout", "1") as pool:
+        eventually(lambda: 2 == len(site.trail(event="stays")))
+        own_server.kill()
+        eventually(lambda: "JobTimedOut" in pool.log())
+        (site.path / "block").touch()
+        eventually(lambda: "the event loop has not answered for" in pool.log())
+        own_server.start()
+
+
 def test_what_one_raises_at_its_end_is_told_and_the_others_end(site, monkeypatch):
     monkeypatch.setenv("LIFESPAN", "raises at its end")
     with site.pool(*BESIDE) as pool:

@@ -305,6 +305,13 @@ def test_a_hook_that_blocks_the_loop_ends_its_worker_and_no_job_is_charged(site)
     assert "the event loop has not answered for" in pool.log()
 
 
+def test_a_hook_may_hold_up_the_loop_for_as_long_as_its_job_might_have_taken(site):
+    with site.pool(*BESIDE, "--timeout", "1", "--grace", "0.5") as pool:
+        push(site, "raise", hook="naps", maxTries=1, timeout=60)
+        eventually(lambda: site.trail(event="has napped"))
+        assert "the event loop has not answered for" not in pool.log()
+
+
 def test_errors_count_under_the_names_of_their_jobs(site):
     for number in range(5):
         push(site, "raise", maxTries=1)
@@ -408,29 +415,16 @@ def test_a_job_whose_lease_is_lost_is_told_to_end_and_is_not_settled(site, serve
     assert 0 == site.queue.stores.failed.count()
 
 
-def suspected(site: Site, mode: str, count: int, **data: Any) -> None:
-    """So many jobs that were there when two workers died without a proof of who had ended them."""
-    store = site.queue.stores.queue
-    ids = [push(site, mode, **data) for _ in range(count)]
-    for _ in range(2):
-        for job_id, lease in zip(ids, store.reserve(("default",), store.join(), count).leases, strict=True):
-            assert store.release(lease, 0.0, job_id, "suspects")
+def test_a_job_that_is_done_counts_as_done_though_its_lease_is_lost_in_its_hook(site, server):
+    push(site, "ok", hook=60)
+    with site.pool(*BESIDE, config="[connection]\nretry_after = 3\n") as pool:
+        eventually(lambda: site.trail(event="end"))
+        server.delete(f"{PREFIX}queues:default:reserved")
+        counted = partial(of_job, name="beside")
+        eventually(lambda: counted(counts_in(Path(pool.runtime))).ended)
+        found = counted(counts_in(Path(pool.runtime)))
 
-
-def test_suspects_run_one_after_another_and_keep_nobody_out(site):
-    suspected(site, "until", 4, gate=str(site.path / "gate"), tag="suspect")
-    with site.pool(*BESIDE[:3], "4", *BESIDE[4:]):
-        eventually(lambda: site.trail(event="start", tag="suspect"))
-        for number in range(3):
-            push(site, "until", gate=str(site.path / "others"), tag=f"{number}")
-        eventually(lambda: 4 == len(site.trail(event="start")))
-        (site.path / "gate").touch()
-        eventually(lambda: 4 == len(site.trail(event="end", tag="suspect")))
-        (site.path / "others").touch()
-        eventually(lambda: 0 == site.queue.size())
-
-    order = [line["event"] for line in site.trail(tag="suspect") if line["event"] in ("start", "end")]
-    assert ["start", "end"] * 4 == order
+    assert (1, 0) == (found.done, found.given_back)
 
 
 @pytest.mark.parametrize("flags", [("--preload",), ("--reserve-ahead", "5"), ("--rest", "1")])

@@ -21,7 +21,7 @@ _kept: list[Any] = []
 
 @job("beside", backoff=0)
 async def run(mode: str = "ok", tag: str = "", **options: Any) -> object:
-    note(event="start", mode=mode, tag=tag, attempt=current().attempts)
+    note(event="start", mode=mode, tag=tag, attempt=current().attempts, id=current().id)
     try:
         returned = await MODES[mode](**options)
     finally:
@@ -36,6 +36,9 @@ async def failed(error: BaseException, mode: str, tag: str = "", **options: Any)
     note(event="after_failed", mode=mode, tag=tag, error=type(error).__name__, id=current().id)
     if options.get("hook") == "blocks":
         time.sleep(600)
+    if options.get("hook") == "naps":
+        time.sleep(8)
+        note(event="has napped")
 
 
 @run.after_succeeded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 
@@ -48,6 +49,16 @@ print(before.progress)
 print(after.progress, after.note)
 """
 
+_ENDING = f"""{_BEGIN.replace("capacity=1", "capacity=1, lanes=2")}
+import select
+from queuepool.worker.lane_board import LaneSlotWriter
+
+lanes = LaneSlotWriter(slot, "default", Alarm(board.new_trace(slot)), WorkerSignals(), stall_timeout=30.0, most=1)
+lanes.end_at_once()
+lanes.arm_at(0.0)
+select.select([], [], [], 20.0)
+"""
+
 
 def said_by(program: str, *words: object) -> str:
     command = [sys.executable, "-c", program, *map(str, words)]
@@ -64,3 +75,9 @@ def test_a_running_jobs_lease_is_held_and_a_finished_ones_costs_nobody_a_life(tm
 @pytest.mark.parametrize("fraction", [0.0, 1 / 3, 0.1, 1.0])
 def test_progress_is_shown_as_the_job_says_it(tmp_path, fraction):
     assert f"None\n{fraction} rows\n" == said_by(_SAYING, tmp_path, fraction)
+
+
+def test_a_worker_that_is_to_end_at_once_ends_though_its_loop_sets_the_alarm_anew(tmp_path):
+    ended = subprocess.run([sys.executable, "-c", _ENDING, str(tmp_path)], capture_output=True, timeout=30)
+
+    assert (-signal.SIGALRM, b"") == (ended.returncode, ended.stdout)
