@@ -36,6 +36,7 @@ from queuepool.board.lane_layout import (
     ON_CPU_SINCE,
     ORDER,
     ORDERS,
+    OWN_END,
     PAGE,
     PROGRESS,
     RENEWED_END,
@@ -67,6 +68,15 @@ class LaneOrder(IntEnum):
     CANCEL = 1
     #: another worker may have the job
     LOST = 2
+
+
+class OwnEnd(IntEnum):
+    """Why a worker ends itself, while the loop's thread runs its jobs on."""
+
+    #: an exception in the main thread
+    FAILED = 1
+    #: a job has closed the worker's files
+    BROKEN = 2
 
 
 class HeldLane(NamedTuple):
@@ -160,6 +170,12 @@ class Lanes:
         """The lane whose job the main thread settles at this moment, or settled when the process died."""
         lane = self.wholes[SETTLING] - 1
         return lane if 0 <= lane < self.count else None
+
+    @property
+    def own_end(self) -> OwnEnd | None:
+        """Why the worker ends itself; ``None``: it does not, or has not said so."""
+        number = self.wholes[OWN_END]
+        return OwnEnd(number) if number in list(OwnEnd) else None
 
     @property
     def are_tracked(self) -> bool:

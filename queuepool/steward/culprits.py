@@ -26,9 +26,11 @@ class Cause(Enum):
     DEADLINE = auto()
     #: the master's kill of a worker whose main thread, which runs no job's code, showed no life
     STALL = auto()
-    #: its own doing: the signal of a fault, or an exit code
+    #: an exception in its main thread, which runs no job's code
+    FAILURE = auto()
+    #: the signal of a fault, or an exit of a job's
     FAULT = auto()
-    #: SIGKILL from elsewhere, a limit of memory, or nobody saw it
+    #: SIGKILL from elsewhere, a limit of memory, closed files, or nobody saw it
     KILLED = auto()
 
 
@@ -54,7 +56,7 @@ class Charge(IntEnum):
     SUSPECTED = 4
     #: its lease could not be renewed: another worker may have the job, so it is not settled
     LOST = 5
-    #: the main thread hung while it read or settled this job
+    #: the main thread hung, or failed, while it read or settled this job
     STALLED = 6
 
 
@@ -198,14 +200,20 @@ def _of_a_stall(evidence: Evidence) -> _Finding:
 
     A job's code keeps it by the interpreter's lock, which the loop needs as well: no step has begun for as long.
     """
-    reading = [number for number, lane in evidence.at_work.items() if lane.stage == Stage.READING]
-    if at_hand := evidence.at_work.keys() & {evidence.settling, *reading}:
-        return _Finding(dict.fromkeys(at_hand, Charge.STALLED))
+    at_hand = _of_a_failure(evidence)
+    if at_hand.charged:
+        return at_hand
     if evidence.at - evidence.since < evidence.silence / 2:
         return _NOBODY
     if evidence.on_cpu is None:
         return _Finding(possible=evidence.threaded)
     return _of_the_step(evidence, evidence.on_cpu, Charge.BLOCKED)
+
+
+def _of_a_failure(evidence: Evidence) -> _Finding:
+    """The job that the main thread was at; else nobody."""
+    reading = [number for number, lane in evidence.at_work.items() if lane.stage == Stage.READING]
+    return _Finding(dict.fromkeys(evidence.at_work.keys() & {evidence.settling, *reading}, Charge.STALLED))
 
 
 def _is_past(lane: LaneAtDeath, time: float) -> bool:
@@ -238,6 +246,7 @@ _RULES = {
     Cause.LEASE: _of_a_lost_lease,
     Cause.DEADLINE: _of_a_deadline,
     Cause.STALL: _of_a_stall,
+    Cause.FAILURE: _of_a_failure,
     Cause.FAULT: _of_a_fault,
     Cause.KILLED: _of_a_kill,
 }

@@ -8,7 +8,7 @@ import time
 
 from queuepool.board.board import LEASE_MARGIN, STALL_TIMEOUT, Killed, Slot
 from queuepool.board.held_jobs import Stage
-from queuepool.board.lanes import HeldLane
+from queuepool.board.lanes import HeldLane, OwnEnd
 from queuepool.steward.culprits import Cause, CrashedIn, Evidence, LaneAtDeath
 
 _KILLS = {
@@ -53,7 +53,16 @@ def _cause_of(slot: Slot, code: int, status: int | None, trace: str) -> Cause:
         return Cause.STOP  # it left while the store was away: all that it held had ended
     if code == -signal.SIGALRM or _is_alarms(trace):
         return Cause.DEADLINE
-    return Cause.KILLED if status is None or code == -signal.SIGKILL else Cause.FAULT
+    if status is None or code == -signal.SIGKILL:
+        return Cause.KILLED
+    return _own_end_of(slot, code) or Cause.FAULT
+
+
+def _own_end_of(slot: Slot, code: int) -> Cause | None:
+    """Why it has left by itself, if that was not by the code of a job: the loop may have been in the step of any."""
+    why = slot.lanes.own_end if slot.lanes and code > 0 else None
+    # Whose job has closed the files, and when, nobody knows.
+    return {None: None, OwnEnd.FAILED: Cause.FAILURE, OwnEnd.BROKEN: Cause.KILLED}[why]
 
 
 def _is_alarms(trace: str) -> bool:

@@ -53,7 +53,7 @@ class Rules(NamedTuple):
     max_crashes: int = 2
     jobs: int = 2
     deaths: int = 1
-    #: kills from outside; hangs of the worker's own main thread; deaths of stewards
+    #: kills from outside; hangs and failures of the worker's own main thread; deaths of stewards
     kills: int = 0
     hangs: int = 0
     stewards: int = 0
@@ -171,6 +171,7 @@ def steps(rules: Rules, world: World) -> Next:
         yield "killed from outside", _dies(rules, world._replace(kills=world.kills - 1), Cause.KILLED)
     if world.hangs and world.running:
         yield "its main thread hangs", _dies(rules, world._replace(hangs=world.hangs - 1), Cause.STALL, fault=OWN)
+        yield "its main thread fails", _dies(rules, world._replace(hangs=world.hangs - 1), Cause.FAILURE, fault=OWN)
 
 
 def _is_to_be_told(rules: Rules, lane: Lane) -> bool:
