@@ -144,8 +144,7 @@ class LaneRunner(Runner):
     def _counts(self, attempt: JobAttempt) -> None:
         """The meters are about to count this attempt."""
         self._meter.turn(attempt.lease.queue, attempt.payload.name if attempt.plan.handler else "unknown")
-        self._meter.counts(self._lanes.key(attempt.number))
-        self._meter.begins(attempt.payload, attempt.began)
+        self._meter.counts(self._lanes.key(attempt.number), attempt.payload, attempt.began)
         if attempt.error is not None:
             self._meter.raised(attempt.error)
 
