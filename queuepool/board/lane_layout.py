@@ -14,8 +14,9 @@ WORD, PAGE = 8, 4096
 HEAD = 8
 #: which lane has the processor, plus one; since when (monotonic); for how many seconds the loop has been free, counted
 #: while a job is told to end; the identity of the loop's thread; which lane's job the main thread settles, plus one;
-#: by the steward: the incarnation on whose death it has ruled; and why the worker ends itself (``OwnEnd``)
-ON_CPU, ON_CPU_SINCE, FREE, THREAD, SETTLING, RULED, OWN_END = range(7)
+#: by the steward: the incarnation on whose death it has ruled; why the worker ends itself (``OwnEnd``); and
+#: since when, plus for how long the main thread was seen to go on within that step
+ON_CPU, ON_CPU_SINCE, FREE, THREAD, SETTLING, RULED, OWN_END, WATCHED = range(8)
 #: the columns: those that the worker writes, then those of the steward; ``begin`` clears all but the first
 (
     TURN, STAGE, LEASE_END, DEADLINE, SINCE, ATTEMPT, COUNTED, TRACK, PROGRESS, TOLD, THREADS, SUSPECT,

@@ -52,6 +52,7 @@ from queuepool.board.lane_layout import (
     TOLD,
     TRACK,
     TURN,
+    WATCHED,
     WORD,
     LanePage,
     first_page,
@@ -154,6 +155,11 @@ class Lanes:
     def on_cpu_since(self) -> float:
         """When that lane's step began (monotonic), or the last one if the loop waits."""
         return finite(self.reals[ON_CPU_SINCE])
+
+    @property
+    def watched(self) -> float:
+        """For how many seconds of that step the main thread was seen to go on: no thread had the interpreter's lock."""
+        return max(finite(self.reals[WATCHED]) - self.on_cpu_since, 0.0)
 
     @property
     def free(self) -> float:

@@ -95,6 +95,8 @@ class Evidence:
     on_cpu: int | None = None
     #: when the last step began, over or not
     since: float = 0.0
+    #: for how many seconds of that step the main thread was seen to go on, so that no thread had the interpreter's lock
+    watched: float = 0.0
     #: the lane whose job the main thread was settling
     settling: int | None = None
     #: seconds for which the main thread has shown no life, at least, if it was killed for that
@@ -192,7 +194,8 @@ def _of_a_deadline(evidence: Evidence) -> _Finding:
         return _Finding(possible=evidence.at_work)
     lane = evidence.at_work.get(evidence.on_cpu)
     is_late = lane is not None and _is_past(lane, evidence.at)
-    return _of_the_step(evidence, evidence.on_cpu, Charge.LATE if is_late else Charge.BLOCKED)
+    charge = Charge.LATE if is_late else Charge.BLOCKED
+    return _of_the_step(evidence, evidence.on_cpu, charge, is_proven=evidence.watched >= patience)
 
 
 def _of_a_stall(evidence: Evidence) -> _Finding:
@@ -229,9 +232,9 @@ def _of_a_fault(evidence: Evidence) -> _Finding:
     return _of_the_step(evidence, evidence.on_cpu, Charge.CRASHED)
 
 
-def _of_the_step(evidence: Evidence, number: int, charge: Charge) -> _Finding:
+def _of_the_step(evidence: Evidence, number: int, charge: Charge, *, is_proven: bool = False) -> _Finding:
     """The lane that has the CPU, unless a thread may have exited meanwhile, or held the interpreter's lock."""
-    if evidence.threaded and evidence.crashed_in != CrashedIn.LOOP:
+    if evidence.threaded and not is_proven and evidence.crashed_in != CrashedIn.LOOP:
         return _Finding(possible={number, *evidence.threaded})
     # Of a lane that is not at work the job has ended, and its hook ran.
     return _Finding(dict.fromkeys(evidence.at_work.keys() & {number}, charge))

@@ -40,6 +40,7 @@ def evidence_of(slot: Slot, code: int, status: int | None, trace: str, grace: fl
         # Of a crash there a job may be the cause, by what it has asked of a client; of blocking the loop it is not.
         on_cpu=lanes.count if lanes.is_common_on_cpu and cause == Cause.DEADLINE else lanes.on_cpu,
         since=lanes.on_cpu_since,
+        watched=lanes.watched if cause == Cause.DEADLINE else 0.0,
         settling=lanes.settling,
         silence=STALL_TIMEOUT,
         crashed_in=_crashed_in(trace, lanes.thread) if cause == Cause.FAULT else CrashedIn.UNKNOWN,

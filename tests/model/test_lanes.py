@@ -222,6 +222,7 @@ UNJUST = {
     "blame for a step that has just begun": (DEADLINES._replace(culprits=of_who_has_the_cpu), INNOCENT),
     "the time while the loop was blocked": (DEADLINES._replace(counts_free=False), INNOCENT),
     "blame for a step beside a thread": (THREADED._replace(culprits=of_the_step_whatever_the_threads), INNOCENT),
+    "a watch that goes on without the lock": (THREADED._replace(needs_lock=False), INNOCENT),
     "no charge where there is proof": (KILLERS._replace(culprits=of_nobody), "who_is_caught_is_charged"),
     "suspects that are not charged": (
         KILLERS._replace(culprits=of_suspects_again_and_again),

@@ -143,6 +143,17 @@ def test_a_thread_may_keep_the_interpreters_lock_from_a_step_that_seems_to_block
     assert ruling({}, suspects=(0, 1)) == ruled(Cause.DEADLINE, LaneAtDeath(0), THREADED, on_cpu=0, since=NOW - 9.0)
 
 
+def test_no_thread_has_kept_the_lock_while_the_main_thread_was_seen_to_go_on():
+    def blocked(on_cpu: int, watched: float):
+        lanes, facts = (LaneAtDeath(0), THREADED), {"since": NOW - 9.0, "watched": watched}
+        return ruled(Cause.DEADLINE, *lanes, on_cpu=on_cpu, **facts)
+
+    assert ruling({0: Charge.BLOCKED}, innocent=(1,)) == blocked(0, 0.5)
+    assert ruling({}, suspects=(0, 1)) == blocked(0, 0.4)
+    assert ruling({}, innocent=(0, 1)) == blocked(2, 0.5), "a hook, or a task that is no job's"
+    assert ruling({}, suspects=(1,), innocent=(0,)) == blocked(2, 0.4)
+
+
 # Suspects
 
 
