@@ -126,6 +126,10 @@ class Culprits(NamedTuple):
     suspects: Collection[int] = ()
     innocent: Collection[int] = ()
 
+    def is_one_of_many(self, lane: int) -> bool:
+        """Whether nothing is proven against this lane's job, and others were at work, too."""
+        return lane in self.suspects and len(self.numbers) > 1
+
     @property
     def numbers(self) -> dict[int, int]:
         """The same by lane, as the board has it."""
