@@ -102,8 +102,6 @@ class Evidence:
     #: seconds for which the main thread has shown no life, at least, if it was killed for that
     silence: float = 0.0
     crashed_in: CrashedIn = CrashedIn.UNKNOWN
-    #: the lane whose thread crashed, if its number is known
-    crashed_lane: int | None = None
 
     @property
     def at_work(self) -> dict[int, LaneAtDeath]:
@@ -229,8 +227,7 @@ def _is_past(lane: LaneAtDeath, time: float) -> bool:
 
 def _of_a_fault(evidence: Evidence) -> _Finding:
     if evidence.crashed_in == CrashedIn.OTHER:
-        crashed = evidence.at_work.keys() & {evidence.crashed_lane}
-        return _Finding(dict.fromkeys(crashed, Charge.CRASHED)) if crashed else _Finding(possible=evidence.at_work)
+        return _Finding(possible=evidence.at_work)  # also of one that a library has started
     if evidence.on_cpu is None:
         return _Finding(possible=evidence.at_work)  # a callback, or a thread of which we do not know
     return _of_the_step(evidence, evidence.on_cpu, Charge.CRASHED)

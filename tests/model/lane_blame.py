@@ -105,7 +105,6 @@ class Grave(NamedTuple):
     cause: Cause
     fault: str
     crashed_in: CrashedIn
-    crashed_lane: int | None
     #: on the board: the ruling, as of ``Culprits.numbers``; ``None``: there is none
     ruling: tuple[tuple[int, int], ...] | None = None
     #: the lanes that are settled, and by what ruling; 0 = as not begun
@@ -314,9 +313,7 @@ def _dying(rules: Rules, world: World, number: int, lane: Lane) -> Next:
 
 def _dying_of_a_thread(rules: Rules, world: World, fewer: World, number: int) -> Next:
     if "crashes in its thread" in rules.can:
-        known = _dies(rules, fewer, Cause.FAULT, number, CrashedIn.OTHER, crashed_lane=number, fault=PROVEN)
-        yield "crashes in its thread", known
-        yield "crashes in a thread of unknown name", _dies(rules, fewer, Cause.FAULT, number, CrashedIn.OTHER)
+        yield "crashes in its thread", _dies(rules, fewer, Cause.FAULT, number, CrashedIn.OTHER)
     if "exits in its thread" in rules.can:
         yield "exits in its thread", _dies(rules, fewer, Cause.FAULT, number)
     if rules.timed and "holds the interpreter's lock" in rules.can:
@@ -342,14 +339,13 @@ def _dies(
     culprit: int = NONE,
     crashed_in: CrashedIn = CrashedIn.UNKNOWN,
     *,
-    crashed_lane: int | None = None,
     fault: str = UNKNOWN,
 ) -> World:
     """The worker dies; if its steward does not, that settles all that it held at once, and a new worker begins."""
     if culprit != NONE:
         job = world.lanes[culprit].job
         world = world.lane(culprit, is_guilty=True).job(job, killed=world.jobs[job].killed + 1)
-    world = world._replace(grave=Grave(cause, fault, crashed_in, crashed_lane))
+    world = world._replace(grave=Grave(cause, fault, crashed_in))
     while world.grave and not world.stewards:
         world = next(following for _, following in _burying(rules, world, world.grave))
     return world
@@ -396,7 +392,6 @@ def _evidence(world: World, grave: Grave, left: list[int]) -> Evidence:
         watched=float(world.watched) if grave.cause == Cause.DEADLINE else 0.0,
         silence=2.0 * GRACE,
         crashed_in=grave.crashed_in,
-        crashed_lane=grave.crashed_lane,
     )
 
 

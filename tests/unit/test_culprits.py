@@ -116,16 +116,10 @@ def test_a_fault_between_steps_may_be_anybodys():
     assert ruling({}, suspects=(0, 1)) == ruled(Cause.FAULT, *TWO, crashed_in=CrashedIn.LOOP)
 
 
-def test_a_fault_in_a_known_thread_is_of_its_lane_whatever_has_the_cpu():
-    assert ruling({1: Charge.CRASHED}, innocent=(0,)) == ruled(
-        Cause.FAULT, LaneAtDeath(0), THREADED, on_cpu=0, crashed_in=CrashedIn.OTHER, crashed_lane=1
-    )
-
-
-@each("lane", [None, 7])
-def test_a_fault_in_a_thread_that_nobody_knows_may_be_anybodys(lane):
+@each("lane", [LaneAtDeath(1), THREADED])
+def test_a_fault_in_another_thread_may_be_anybodys(lane):
     assert ruling({}, suspects=(0, 1)) == ruled(
-        Cause.FAULT, *TWO, on_cpu=0, crashed_in=CrashedIn.OTHER, crashed_lane=lane
+        Cause.FAULT, LaneAtDeath(0), lane, on_cpu=0, crashed_in=CrashedIn.OTHER
     )
 
 
