@@ -11,11 +11,12 @@ from queuepool.board.record import Record, Text
 MOST_LANES = 2048
 WORD, PAGE = 8, 4096
 #: words before the columns
-HEAD = 8
+HEAD = 16
 #: which lane has the processor, plus one; since when (monotonic); for how many seconds the loop has been free, counted
 #: while a job is told to end; the identity of the loop's thread, and its number in the kernel; which lane's job the
-#: main thread settles, plus one; and by the steward: the incarnation on whose death it has ruled
-ON_CPU, ON_CPU_SINCE, FREE, THREAD, NATIVE, SETTLING, RULED = range(7)
+#: main thread settles, plus one; by the steward: the incarnation on whose death it has ruled; why the worker ends
+#: itself (``OwnEnd``); and since when, plus for how long the main thread was seen to go on within that step
+ON_CPU, ON_CPU_SINCE, FREE, THREAD, NATIVE, SETTLING, RULED, OWN_END, WATCHED = range(9)
 #: the columns: those that the worker writes, then those of the steward, and of whoever cancels a job (as in
 #: ``slot.py``); ``begin`` clears all but the first
 (

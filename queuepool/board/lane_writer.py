@@ -13,6 +13,7 @@ from queuepool.board.lane_layout import (
     HEAD,
     INLINE,
     LEASE,
+    OWN_END,
     PROGRESS,
     SETTLING,
     SINCE,
@@ -22,7 +23,7 @@ from queuepool.board.lane_layout import (
     LanePage,
     key_of,
 )
-from queuepool.board.lanes import Lanes
+from queuepool.board.lanes import Lanes, OwnEnd
 from queuepool.board.record import as_count
 from queuepool.board.running import SAYS_0
 from queuepool.payload.lease import Lease
@@ -119,6 +120,10 @@ class LaneWriter:
     def settles(self, lane: int | None) -> None:
         """The main thread settles this lane's job now; ``None``: that is over."""
         self._wholes[SETTLING] = 0 if lane is None else lane + 1
+
+    def ends(self, why: OwnEnd) -> None:
+        """The worker ends itself, and no step of a job's code does."""
+        self._wholes[OWN_END] = why
 
     def suspect(self, lane: int) -> None:
         """The job may have ended another worker."""

@@ -40,6 +40,7 @@ from queuepool.board.lane_layout import (
     ON_CPU_SINCE,
     ORDER,
     ORDERS,
+    OWN_END,
     PAGE,
     PROGRESS,
     RENEWED_END,
@@ -55,6 +56,7 @@ from queuepool.board.lane_layout import (
     TOLD,
     TRACK,
     TURN,
+    WATCHED,
     WORD,
     LanePage,
     first_page,
@@ -65,6 +67,15 @@ from queuepool.board.record import DAMAGED, as_count
 from queuepool.board.running import fraction_of
 from queuepool.board.shared_file import SharedFile
 from queuepool.payload.lease import Lease, LeaseRow
+
+
+class OwnEnd(IntEnum):
+    """Why a worker ends itself, while the loop's thread runs its jobs on."""
+
+    #: an exception in the main thread
+    FAILED = 1
+    #: a job has closed the worker's files
+    BROKEN = 2
 
 
 class HeldLane(NamedTuple):
@@ -144,6 +155,11 @@ class Lanes:
         return finite(self.reals[ON_CPU_SINCE])
 
     @property
+    def watched(self) -> float:
+        """For how many seconds of that step the main thread was seen to go on: no thread had the interpreter's lock."""
+        return max(finite(self.reals[WATCHED]) - self.on_cpu_since, 0.0)
+
+    @property
     def free(self) -> float:
         """For how many seconds the loop has been free while a job was told to end."""
         return finite(self.reals[FREE])
@@ -158,6 +174,12 @@ class Lanes:
         """The lane whose job the main thread settles at this moment, or settled when the process died."""
         lane = self.wholes[SETTLING] - 1
         return lane if 0 <= lane < self.count else None
+
+    @property
+    def own_end(self) -> OwnEnd | None:
+        """Why the worker ends itself; ``None``: it does not, or has not said so."""
+        number = self.wholes[OWN_END]
+        return OwnEnd(number) if number in list(OwnEnd) else None
 
     @property
     def are_tracked(self) -> bool:

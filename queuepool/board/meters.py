@@ -47,7 +47,7 @@ ROWS = 64
 BEGUN, ENTERED, ENDING, ROW, CLOCKS, DIED, JOB_ROWS, ERROR_ROWS = range(8)
 #: the first of the exits, by reason
 FIRST_EXIT = 8
-#: of a worker that runs jobs side by side: which attempt was counted last, or is about to be (``HeldLane.key``)
+#: of a worker that runs jobs side by side: which attempt was counted last, or is about to be (``key_of``)
 COUNTED = 32
 HEAD = 256
 
@@ -274,15 +274,16 @@ class SlotMeters:
     def counted_last(self) -> int:
         """The key of the attempt that was counted last; 0 if that count is not complete, which is then forgotten."""
         if self.is_open:
+            self.words[COUNTED] = 0  # first: once it is forgotten, its key would say that it is counted
             self.forget()
             return 0
         return int(self.words[COUNTED])
 
     def count(self, key: int, names: tuple[str, str], way: int, reason: str, duration: float) -> None:
         """Count an attempt of a worker that ran several; ``names`` of its queue and job, the rest as of ``intend``."""
-        self.words[COUNTED] = key
         self.words[ROW] = self.job_row(*names)
         self.words[BEGUN] = self._ended() + 1
+        self.words[COUNTED] = key  # only now: while it is open, nobody takes this for counted
         self.intend(way, reason)
         self.end(duration)
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from queuepool.board.board import HELPERS, Board, Killed, Role, Slot, State, next_deadline
+from queuepool.board.board import HELPERS, Board, Killed, Role, Slot, State, next_deadline, overdue
 from queuepool.board.facts import SlotFacts, Totals
 
 #: seconds in which a template has certainly forked a worker
 _HALF_FORKED = 60.0
+#: seconds between two ticks that only a pause of this process takes, and those that its children then have to wake up
+_PAUSE, _WAKE = 5.0, 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class Children:
         self._by_pid: dict[int, Child] = {}
         self._expected: list[Child] = []
         self._dead: list[Child] = []
+        self._ticked_at, self._silent_until = math.inf, 0.0
         #: the totals of children that are gone
         self.ended = Totals()
         #: whether a worker has been ready since the start
@@ -146,7 +150,20 @@ class Children:
     def next_deadline(self, grace: float) -> float:
         """The monotonic time at which to check them again; infinity when nothing is due."""
         living = (child for child in self._by_pid.values() if not child.killed)
-        return min((next_deadline(child.slot, grace) for child in living), default=float("inf"))
+        return max(min((next_deadline(child.slot, grace) for child in living), default=math.inf), self._silent_until)
+
+    def overdue(self, now: float, grace: float) -> Iterator[tuple[Child, Killed | None]]:
+        """Each child, and why it must be killed now; at every tick. ``now`` is monotonic.
+
+        A host that is frozen, or a container that is paused, stops the children as well: after a pause of our own they
+        have time to show that they live. Deadlines and leases do not wait for that.
+        """
+        if now - self._ticked_at > _PAUSE:
+            self._silent_until = now + _WAKE
+        self._ticked_at = now
+        for child in self:
+            why = overdue(child.slot, now, grace)
+            yield child, None if why == Killed.STALLED and now < self._silent_until else why
 
     def workers(self) -> list[Child]:
         return [child for child in self._by_pid.values() if child.role == Role.WORKER]

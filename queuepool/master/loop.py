@@ -10,7 +10,7 @@ import logging
 import signal
 import time
 
-from queuepool.board.board import HELPERS, RUNS_JOBS, Board, Killed, Role, overdue
+from queuepool.board.board import HELPERS, RUNS_JOBS, Board, Killed, Role
 from queuepool.board.requests import Requests
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
@@ -150,8 +150,8 @@ class Master:
 
     def _kill(self) -> None:
         now = time.monotonic()
-        for child in self._children:
-            why = overdue(child.slot, now, self._settings.grace) or self._is_unwanted(child, now)
+        for child, why in self._children.overdue(now, self._settings.grace):
+            why = why or self._is_unwanted(child, now)
             if why and not child.killed:
                 self._end(child, why)
 

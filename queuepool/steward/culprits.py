@@ -26,9 +26,11 @@ class Cause(Enum):
     DEADLINE = auto()
     #: the master's kill of a worker whose main thread, which runs no job's code, showed no life
     STALL = auto()
-    #: its own doing: the signal of a fault, or an exit code
+    #: an exception in its main thread, which runs no job's code
+    FAILURE = auto()
+    #: the signal of a fault, or an exit of a job's
     FAULT = auto()
-    #: SIGKILL from elsewhere, a limit of memory, or nobody saw it
+    #: SIGKILL from elsewhere, a limit of memory, closed files, or nobody saw it
     KILLED = auto()
 
 
@@ -54,7 +56,7 @@ class Charge(IntEnum):
     SUSPECTED = 4
     #: its lease could not be renewed: another worker may have the job, so it is not settled
     LOST = 5
-    #: the main thread hung while it read or settled this job
+    #: the main thread hung, or failed, while it read or settled this job
     STALLED = 6
 
 
@@ -93,13 +95,13 @@ class Evidence:
     on_cpu: int | None = None
     #: when the last step began, over or not
     since: float = 0.0
+    #: for how many seconds of that step the main thread was seen to go on, so that no thread had the interpreter's lock
+    watched: float = 0.0
     #: the lane whose job the main thread was settling
     settling: int | None = None
     #: seconds for which the main thread has shown no life, at least, if it was killed for that
     silence: float = 0.0
     crashed_in: CrashedIn = CrashedIn.UNKNOWN
-    #: the lane whose thread crashed, if its number is known
-    crashed_lane: int | None = None
 
     @property
     def at_work(self) -> dict[int, LaneAtDeath]:
@@ -121,6 +123,10 @@ class Culprits(NamedTuple):
     charged: Mapping[int, Charge]
     suspects: Collection[int] = ()
     innocent: Collection[int] = ()
+
+    def is_one_of_many(self, lane: int) -> bool:
+        """Whether nothing is proven against this lane's job, and others were at work, too."""
+        return lane in self.suspects and len(self.numbers) > 1
 
     @property
     def numbers(self) -> dict[int, int]:
@@ -190,7 +196,8 @@ def _of_a_deadline(evidence: Evidence) -> _Finding:
         return _Finding(possible=evidence.at_work)
     lane = evidence.at_work.get(evidence.on_cpu)
     is_late = lane is not None and _is_past(lane, evidence.at)
-    return _of_the_step(evidence, evidence.on_cpu, Charge.LATE if is_late else Charge.BLOCKED)
+    charge = Charge.LATE if is_late else Charge.BLOCKED
+    return _of_the_step(evidence, evidence.on_cpu, charge, is_proven=evidence.watched >= patience)
 
 
 def _of_a_stall(evidence: Evidence) -> _Finding:
@@ -198,14 +205,20 @@ def _of_a_stall(evidence: Evidence) -> _Finding:
 
     A job's code keeps it by the interpreter's lock, which the loop needs as well: no step has begun for as long.
     """
-    reading = [number for number, lane in evidence.at_work.items() if lane.stage == Stage.READING]
-    if at_hand := evidence.at_work.keys() & {evidence.settling, *reading}:
-        return _Finding(dict.fromkeys(at_hand, Charge.STALLED))
+    at_hand = _of_a_failure(evidence)
+    if at_hand.charged:
+        return at_hand
     if evidence.at - evidence.since < evidence.silence / 2:
         return _NOBODY
     if evidence.on_cpu is None:
         return _Finding(possible=evidence.threaded)
     return _of_the_step(evidence, evidence.on_cpu, Charge.BLOCKED)
+
+
+def _of_a_failure(evidence: Evidence) -> _Finding:
+    """The job that the main thread was at; else nobody."""
+    reading = [number for number, lane in evidence.at_work.items() if lane.stage == Stage.READING]
+    return _Finding(dict.fromkeys(evidence.at_work.keys() & {evidence.settling, *reading}, Charge.STALLED))
 
 
 def _is_past(lane: LaneAtDeath, time: float) -> bool:
@@ -214,16 +227,15 @@ def _is_past(lane: LaneAtDeath, time: float) -> bool:
 
 def _of_a_fault(evidence: Evidence) -> _Finding:
     if evidence.crashed_in == CrashedIn.OTHER:
-        crashed = evidence.at_work.keys() & {evidence.crashed_lane}
-        return _Finding(dict.fromkeys(crashed, Charge.CRASHED)) if crashed else _Finding(possible=evidence.at_work)
+        return _Finding(possible=evidence.at_work)  # also of one that a library has started
     if evidence.on_cpu is None:
         return _Finding(possible=evidence.at_work)  # a callback, or a thread of which we do not know
     return _of_the_step(evidence, evidence.on_cpu, Charge.CRASHED)
 
 
-def _of_the_step(evidence: Evidence, number: int, charge: Charge) -> _Finding:
+def _of_the_step(evidence: Evidence, number: int, charge: Charge, *, is_proven: bool = False) -> _Finding:
     """The lane that has the CPU, unless a thread may have exited meanwhile, or held the interpreter's lock."""
-    if evidence.threaded and evidence.crashed_in != CrashedIn.LOOP:
+    if evidence.threaded and not is_proven and evidence.crashed_in != CrashedIn.LOOP:
         return _Finding(possible={number, *evidence.threaded})
     # Of a lane that is not at work the job has ended, and its hook ran.
     return _Finding(dict.fromkeys(evidence.at_work.keys() & {number}, charge))
@@ -238,6 +250,7 @@ _RULES = {
     Cause.LEASE: _of_a_lost_lease,
     Cause.DEADLINE: _of_a_deadline,
     Cause.STALL: _of_a_stall,
+    Cause.FAILURE: _of_a_failure,
     Cause.FAULT: _of_a_fault,
     Cause.KILLED: _of_a_kill,
 }

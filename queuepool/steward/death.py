@@ -144,6 +144,11 @@ class Death:
         return "unknown, its master was gone" if self.status is None else proc.cause_of(self.status)
 
     @property
+    def is_a_fault(self) -> bool:
+        """Whether it crashed or left by itself, rather than being killed."""
+        return self.status is not None and self.code not in (-signal.SIGKILL, -signal.SIGALRM)
+
+    @property
     def report(self) -> BootReport:
         """Why the process did not become ready. Unlike a traceback, stacks have all frames; ours are removed here."""
         text = self._trace if self.code == BOOT else imports_part(self._trace)

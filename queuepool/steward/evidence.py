@@ -8,7 +8,7 @@ import time
 
 from queuepool.board.board import LEASE_MARGIN, STALL_TIMEOUT, Killed, Slot
 from queuepool.board.held_jobs import Stage
-from queuepool.board.lanes import HeldLane
+from queuepool.board.lanes import HeldLane, OwnEnd
 from queuepool.steward.culprits import Cause, CrashedIn, Evidence, LaneAtDeath
 
 _KILLS = {
@@ -41,6 +41,7 @@ def evidence_of(slot: Slot, code: int, status: int | None, trace: str, grace: fl
         # Of a crash there a job may be the cause, by what it has asked of a client; of blocking the loop it is not.
         on_cpu=lanes.count if lanes.is_common_on_cpu and cause == Cause.DEADLINE else lanes.on_cpu,
         since=lanes.on_cpu_since,
+        watched=lanes.watched if cause == Cause.DEADLINE else 0.0,
         settling=lanes.settling,
         silence=STALL_TIMEOUT,
         crashed_in=_crashed_in(trace, lanes.thread) if cause == Cause.FAULT else CrashedIn.UNKNOWN,
@@ -54,7 +55,16 @@ def _cause_of(slot: Slot, code: int, status: int | None, trace: str) -> Cause:
         return Cause.STOP  # it left while the store was away: all that it held had ended
     if code == -signal.SIGALRM or _is_alarms(trace):
         return Cause.DEADLINE
-    return Cause.KILLED if status is None or code == -signal.SIGKILL else Cause.FAULT
+    if status is None or code == -signal.SIGKILL:
+        return Cause.KILLED
+    return _own_end_of(slot, code) or Cause.FAULT
+
+
+def _own_end_of(slot: Slot, code: int) -> Cause | None:
+    """Why it has left by itself, if that was not by the code of a job: the loop may have been in the step of any."""
+    why = slot.lanes.own_end if slot.lanes and code > 0 else None
+    # Whose job has closed the files, and when, nobody knows.
+    return {None: None, OwnEnd.FAILED: Cause.FAILURE, OwnEnd.BROKEN: Cause.KILLED}[why]
 
 
 def _is_alarms(trace: str) -> bool:

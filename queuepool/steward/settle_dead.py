@@ -223,9 +223,12 @@ class SettleDead:
                 death.slot.mark(one.number, Stage.SETTLED)
 
     def _blame_reading(self, death: Death, one: HeldJob) -> None:
-        if death.culprits and death.culprits.charged.get(one.number) == Charge.LOST:
+        culprits = death.culprits
+        if culprits and culprits.charged.get(one.number) == Charge.LOST:
             return
-        if death.culprits and one.number in death.culprits.innocent:
+        # What kills from outside comes at any moment: that one was read then proves nothing beside others.
+        is_chance = culprits and culprits.is_one_of_many(one.number) and not death.is_a_fault
+        if is_chance or (culprits and one.number in culprits.innocent):
             self._settler.give_back_unstarted([one.lease])
         else:
             self._settler.blame(one.lease)

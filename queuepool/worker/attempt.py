@@ -174,6 +174,7 @@ class Runner:
         # If a job has closed all files, a new connection may get the descriptors of the log and the trace. Not one
         # more line may be written; the steward settles what the board shows.
         if not self._slot_writer.is_intact():
+            self._batch.breaks()
             os._exit(BROKEN)
 
     def _quarantine(self, lease: Lease, number: int, reason: str) -> None:

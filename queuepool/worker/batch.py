@@ -143,6 +143,9 @@ class HeldBatch:
         """Another worker may hold this job now."""
         self._held.mark(number, Stage.SETTLED)
 
+    def breaks(self) -> None:
+        """The worker ends itself, as a job has closed its files; only of several that run this has to be said."""
+
     def gave_back(self) -> None:
         """Other workers may hold the waiting jobs now."""
         self.ended()

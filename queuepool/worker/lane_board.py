@@ -13,6 +13,7 @@ from typing import Any
 from queuepool.board.held_jobs import Stage
 from queuepool.board.lane_layout import NATIVE, THREAD
 from queuepool.board.lane_writer import LaneJobs, LaneWriter
+from queuepool.board.lanes import OwnEnd
 from queuepool.board.orders import CancelOrder, LaneOrder
 from queuepool.board.slot import Slot
 from queuepool.board.states import State
@@ -160,6 +161,14 @@ class LaneBatch:
     def settles(self, lane: int | None) -> None:
         """This lane's job is being settled; ``None``: no more."""
         self._writer.settles(lane)
+
+    def fails(self) -> None:
+        """An exception ends the main thread, and so the worker."""
+        self._writer.ends(OwnEnd.FAILED)
+
+    def breaks(self) -> None:
+        """As of ``HeldBatch``."""
+        self._writer.ends(OwnEnd.BROKEN)
 
     def suspect(self, lane: int) -> None:
         """This job may have ended other workers."""

@@ -123,7 +123,6 @@ class LaneRunner(Runner):
                 return False
             if attempt.verdict is None:
                 if order := self._lanes.lanes.cancelled(attempt.number):
-                    self._counts(attempt)
                     self._cancel(attempt, order)
                     return False
                 verdict = attempt.verdict = self._rule(attempt)
@@ -152,8 +151,7 @@ class LaneRunner(Runner):
     def _counts(self, attempt: JobAttempt) -> None:
         """The meters are about to count this attempt."""
         self._meter.turn(attempt.lease.queue, attempt.payload.name if attempt.plan.handler else "unknown")
-        self._meter.counts(self._lanes.key(attempt.number))
-        self._meter.begins(attempt.payload, attempt.began)
+        self._meter.counts(self._lanes.key(attempt.number), attempt.payload, attempt.began)
         if attempt.error is not None:
             self._meter.raised(attempt.error)
 

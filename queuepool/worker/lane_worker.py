@@ -98,6 +98,9 @@ class LaneWorker(Rounds):
             self._begin_lifespans()
         try:
             return super().run()
+        except BaseException:
+            self._batch.fails()  # the loop goes on, and no job that has the CPU there has done this
+            raise
         finally:
             self._slot_writer.alive()
             self._lifespans.leave()
@@ -271,13 +274,14 @@ class LaneWorker(Rounds):
         try:
             is_done = self._runner.conclude(attempt)
         except StoreDown:
+            self._batch.settles(None)
             raise
         except StoreError:
+            self._batch.settles(None)
             self._runner.abandon(attempt)
             self._batch.free(lane)  # the store refuses any verdict: its lease ends by itself
             raise
-        finally:
-            self._batch.settles(None)
+        self._batch.settles(None)  # not after any other exception: that one ends the worker
         if is_done:
             self._done_at = self._done_at if self._batch.done else time.monotonic()
             self._batch.done.append((lane, lease))

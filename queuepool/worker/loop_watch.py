@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import FrameType
 
 from queuepool.board.held_jobs import AT_WORK
-from queuepool.board.lane_layout import ON_CPU, ON_CPU_SINCE
+from queuepool.board.lane_layout import ON_CPU, ON_CPU_SINCE, WATCHED
 from queuepool.board.lanes import HeldLane, Lanes
 from queuepool.events import LoopBlocked
 from queuepool.events.listeners import Listeners
@@ -27,6 +27,8 @@ _LONG = 1.0
 _AGAIN = 60.0
 #: most seconds between two looks that count: what is longer is nobody's, as when the process was stopped
 _PAUSE = 1.0
+#: most seconds between two looks for which the main thread counts as one that goes on
+_GLANCE = 0.5
 #: most names that are remembered, and most frames that are shown
 _MOST, _MOST_FRAMES = 256, 50
 _STEPS = {
@@ -43,6 +45,7 @@ class LoopWatch:
         self._listeners = listeners
         self._silence = silence
         self._end = end
+        self._looked_at = 0.0
         #: by name of the job: when it was said (monotonic)
         self._said: dict[str, float] = {}
 
@@ -53,6 +56,7 @@ class LoopWatch:
         that alone has a deadline.
         """
         step = self._step()
+        self._note(step, now)
         silent = self._silence.look(now) if is_needed else 0.0
         seconds = now - step[1] if step else silent
         if seconds < _LONG:
@@ -69,6 +73,14 @@ class LoopWatch:
             _log.error("the event loop has not answered for %.0f s, and runs no job: this worker ends", silent)
             self._silence.seconds = 0.0
             self._end()
+
+    def _note(self, step: tuple[int, float] | None, now: float) -> None:
+        """Show that we go on although the loop does not: so it is the step that blocks it, and not a thread."""
+        if step:
+            seen = self._lanes.reals[WATCHED]
+            is_same = seen >= step[1]
+            self._lanes.reals[WATCHED] = seen + min(now - self._looked_at, _GLANCE) if is_same else step[1]
+        self._looked_at = now
 
     def _step(self) -> tuple[int, float] | None:
         """The lane whose code runs, and since when (monotonic); ``None``: a callback runs, or the loop waits."""

@@ -57,9 +57,10 @@ class Meter:
         self._first_cell = self._base + layout.FIRST_WAY
         self._words[layout.ROW] = row
 
-    def counts(self, key: int) -> None:
-        """By a worker that runs jobs side by side: this attempt is counted next."""
-        self._words[layout.COUNTED] = key
+    def counts(self, key: int, payload: Payload, began: float) -> None:
+        """As ``begins``, by a worker that runs jobs side by side: this attempt is counted next."""
+        self.begins(payload, began)
+        self._words[layout.COUNTED] = key  # only now, as of ``SlotMeters.count``
 
     def look(self) -> None:
         """Write what was kept, and the offset between the clocks: the board has begin times in wall-clock time."""

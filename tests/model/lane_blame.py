@@ -41,6 +41,8 @@ class Rules(NamedTuple):
     rearms: bool = True
     #: the board says for how long the loop was free since it told a job to end, not since when it was told
     counts_free: bool = True
+    #: the main thread that watches the loop needs the interpreter's lock as well
+    needs_lock: bool = True
     #: a suspect waits in its lane while another one runs
     alone: bool = True
     #: an attempt that ended under suspicion uses up no try
@@ -53,7 +55,7 @@ class Rules(NamedTuple):
     max_crashes: int = 2
     jobs: int = 2
     deaths: int = 1
-    #: kills from outside; hangs of the worker's own main thread; deaths of stewards
+    #: kills from outside; hangs and failures of the worker's own main thread; deaths of stewards
     kills: int = 0
     hangs: int = 0
     stewards: int = 0
@@ -103,7 +105,6 @@ class Grave(NamedTuple):
     cause: Cause
     fault: str
     crashed_in: CrashedIn
-    crashed_lane: int | None
     #: on the board: the ruling, as of ``Culprits.numbers``; ``None``: there is none
     ruling: tuple[tuple[int, int], ...] | None = None
     #: the lanes that are settled, and by what ruling; 0 = as not begun
@@ -124,6 +125,8 @@ class World(NamedTuple):
     #: on the board: the lane that has the CPU, and the ticks since it has
     on_cpu: int = NONE
     busy: int = 0
+    #: ticks for which the main thread was seen to go on meanwhile
+    watched: int = 0
     #: ticks until the alarm; ``None``: it is not set
     alarm: int | None = None
     grave: Grave | None = None
@@ -171,6 +174,7 @@ def steps(rules: Rules, world: World) -> Next:
         yield "killed from outside", _dies(rules, world._replace(kills=world.kills - 1), Cause.KILLED)
     if world.hangs and world.running:
         yield "its main thread hangs", _dies(rules, world._replace(hangs=world.hangs - 1), Cause.STALL, fault=OWN)
+        yield "its main thread fails", _dies(rules, world._replace(hangs=world.hangs - 1), Cause.FAILURE, fault=OWN)
 
 
 def _is_to_be_told(rules: Rules, lane: Lane) -> bool:
@@ -187,7 +191,9 @@ def _later(rules: Rules, world: World) -> World:
     assert world.alarm is not None
     lanes = tuple(_later_lane(rules, world, number, lane) for number, lane in enumerate(world.lanes))
     busy = min(world.busy + 1, GRACE) if world.on_cpu != NONE else 0
-    return world._replace(lanes=lanes, alarm=world.alarm - 1, busy=busy)
+    is_seen = world.on_cpu != NONE and (world.lock == NONE or not rules.needs_lock)
+    watched = min(world.watched + is_seen, GRACE)
+    return world._replace(lanes=lanes, alarm=world.alarm - 1, busy=busy, watched=watched)
 
 
 def _later_lane(rules: Rules, world: World, number: int, lane: Lane) -> Lane:
@@ -212,7 +218,7 @@ def _of_a_lane(rules: Rules, world: World, number: int, lane: Lane) -> Next:
     elif world.is_free and not lane.has_thread:
         # Before the time is noted, that of an earlier step is there.
         busy = 0 if rules.since_first else GRACE
-        yield "has the CPU", world._replace(cpu=number, on_cpu=number, busy=busy)
+        yield "has the CPU", world._replace(cpu=number, on_cpu=number, busy=busy, watched=0)
     elif world.is_free:
         yield "ends", _ends(rules, world, number)
     if lane.job != NONE and not lane.waits:
@@ -257,7 +263,7 @@ def _in_a_step(rules: Rules, world: World, number: int, lane: Lane) -> Next:
     """It yields, ends, or keeps the CPU: then only the clock moves. Who was told to end hears of it here."""
     if not rules.since_first:
         yield "notes since when", world._replace(busy=0)
-    over = world._replace(cpu=NONE, **({"on_cpu": NONE, "busy": 0} if rules.resets else {}))
+    over = world._replace(cpu=NONE, **({"on_cpu": NONE, "busy": 0, "watched": 0} if rules.resets else {}))
     yield "ends", _ends(rules, over, number)
     if rules.tries:
         yield "raises", _raises(rules, over, number)
@@ -307,9 +313,7 @@ def _dying(rules: Rules, world: World, number: int, lane: Lane) -> Next:
 
 def _dying_of_a_thread(rules: Rules, world: World, fewer: World, number: int) -> Next:
     if "crashes in its thread" in rules.can:
-        known = _dies(rules, fewer, Cause.FAULT, number, CrashedIn.OTHER, crashed_lane=number, fault=PROVEN)
-        yield "crashes in its thread", known
-        yield "crashes in a thread of unknown name", _dies(rules, fewer, Cause.FAULT, number, CrashedIn.OTHER)
+        yield "crashes in its thread", _dies(rules, fewer, Cause.FAULT, number, CrashedIn.OTHER)
     if "exits in its thread" in rules.can:
         yield "exits in its thread", _dies(rules, fewer, Cause.FAULT, number)
     if rules.timed and "holds the interpreter's lock" in rules.can:
@@ -317,11 +321,12 @@ def _dying_of_a_thread(rules: Rules, world: World, fewer: World, number: int) ->
 
 
 def _killed_by_the_alarm(rules: Rules, world: World) -> World:
-    """Proven is who was told on a free loop, and who keeps the CPU for half of the grace where nobody has a thread."""
+    """Proven is who was told on a free loop, and who keeps the CPU for half of the grace: seen, or where no thread is."""
     running = world.running
     late = any(lane.deadline <= -GRACE for lane in running.values())
     has_thread = any(lane.has_thread for lane in running.values())
-    blocked = world.cpu != NONE and world.lock == NONE and world.busy >= 1 and not has_thread
+    seen = world.watched >= 1 or (world.lock == NONE and not has_thread)
+    blocked = world.cpu != NONE and world.busy >= 1 and seen
     told = any(lane.is_guilty and lane.swallows and lane.told_for >= 1 for lane in running.values())
     dead = _dies(rules, world, Cause.DEADLINE, fault=PROVEN if blocked or told else UNKNOWN)
     return dead.wrong("an alarm for nobody", not late)
@@ -334,14 +339,13 @@ def _dies(
     culprit: int = NONE,
     crashed_in: CrashedIn = CrashedIn.UNKNOWN,
     *,
-    crashed_lane: int | None = None,
     fault: str = UNKNOWN,
 ) -> World:
     """The worker dies; if its steward does not, that settles all that it held at once, and a new worker begins."""
     if culprit != NONE:
         job = world.lanes[culprit].job
         world = world.lane(culprit, is_guilty=True).job(job, killed=world.jobs[job].killed + 1)
-    world = world._replace(grave=Grave(cause, fault, crashed_in, crashed_lane))
+    world = world._replace(grave=Grave(cause, fault, crashed_in))
     while world.grave and not world.stewards:
         world = next(following for _, following in _burying(rules, world, world.grave))
     return world
@@ -385,9 +389,9 @@ def _evidence(world: World, grave: Grave, left: list[int]) -> Evidence:
         grace=float(GRACE),
         on_cpu=None if world.on_cpu == NONE else world.on_cpu,
         since=10.0 - world.busy,
+        watched=float(world.watched) if grave.cause == Cause.DEADLINE else 0.0,
         silence=2.0 * GRACE,
         crashed_in=grave.crashed_in,
-        crashed_lane=grave.crashed_lane,
     )
 
 
@@ -395,7 +399,9 @@ def _anew(world: World, grave: Grave) -> World:
     """All is settled."""
     done = Culprits.of({number: ruling for number, ruling in grave.settled if ruling})
     world = _judged(world, done, grave.fault)
-    return world._replace(lanes=(Lane(), Lane()), cpu=NONE, lock=NONE, on_cpu=NONE, busy=0, alarm=None, grave=None)
+    return world._replace(
+        lanes=(Lane(), Lane()), cpu=NONE, lock=NONE, on_cpu=NONE, busy=0, watched=0, alarm=None, grave=None
+    )
 
 
 def _judged(world: World, found: Culprits, fault: str) -> World:

@@ -157,7 +157,7 @@ JUST = [
     pytest.param(KILLERS, id="jobs kill their worker again and again"),
     pytest.param(lane_blame.Rules(deaths=2, kills=1, tries=2, can=ALL), id="every way to kill a worker"),
     pytest.param(SETTLERS, id="stewards that die while they settle"),
-    pytest.param(HANGS, id="a worker whose main thread hangs"),
+    pytest.param(HANGS, id="a worker whose main thread hangs, or fails"),
     pytest.param(lane_blame.Rules(jobs=3, deaths=3, can=lane_blame.UNPROVEN), id="three suspects", marks=MORE),
     pytest.param(DEADLINES._replace(deaths=2, can=("uses up the memory",)), id="alarms for suspects", marks=MORE),
     pytest.param(DEADLINES._replace(can=ALL), id="all of it", marks=MORE),
@@ -209,6 +209,10 @@ def of_a_hang_as_of_a_kill(evidence: Evidence) -> Culprits:
     return culprits_of(replace(evidence, cause=Cause.KILLED) if evidence.cause == Cause.STALL else evidence)
 
 
+def of_a_failure_as_of_an_exit(evidence: Evidence) -> Culprits:
+    return culprits_of(replace(evidence, cause=Cause.FAULT) if evidence.cause == Cause.FAILURE else evidence)
+
+
 INNOCENT, RECORD = "an_innocent_is_not_charged", "an_innocent_has_the_record_that_it_had"
 UNJUST = {
     "an alarm that is left at an ended job's time": (DEADLINES._replace(rearms=False), "an_alarm_ends_who_is_late"),
@@ -218,6 +222,7 @@ UNJUST = {
     "blame for a step that has just begun": (DEADLINES._replace(culprits=of_who_has_the_cpu), INNOCENT),
     "the time while the loop was blocked": (DEADLINES._replace(counts_free=False), INNOCENT),
     "blame for a step beside a thread": (THREADED._replace(culprits=of_the_step_whatever_the_threads), INNOCENT),
+    "a watch that goes on without the lock": (THREADED._replace(needs_lock=False), INNOCENT),
     "no charge where there is proof": (KILLERS._replace(culprits=of_nobody), "who_is_caught_is_charged"),
     "suspects that are not charged": (
         KILLERS._replace(culprits=of_suspects_again_and_again),
@@ -230,6 +235,10 @@ UNJUST = {
     ),
     "a steward that rules anew on what the one before it has left": (SETTLERS._replace(keeps_rulings=False), RECORD),
     "suspects where a worker hung by itself": (HANGS._replace(culprits=of_a_hang_as_of_a_kill), RECORD),
+    "blame for a step beside which the main thread failed": (
+        HANGS._replace(culprits=of_a_failure_as_of_an_exit),
+        INNOCENT,
+    ),
     "two suspects side by side": (KILLERS._replace(alone=False), "one_suspect_runs_at_a_time"),
 }
 

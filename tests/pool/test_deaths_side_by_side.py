@@ -192,6 +192,39 @@ def test_a_job_that_kills_its_worker_again_and_again_fails_at_last_and_the_other
         assert 1 == site.queue.stores.failed.count()
 
 
+FAILS_ONCE = """
+import ctypes, pathlib, threading
+from queuepool import on
+from queuepool.events import LoopBlocked
+
+def fail():
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(threading.main_thread().ident), ctypes.py_object(MemoryError)
+    )
+
+@on(LoopBlocked)
+def once(event):
+    try:
+        pathlib.Path("failed").touch(exist_ok=False)
+    except FileExistsError:
+        return
+    threading.Timer(0.2, fail).start()
+"""
+
+
+def test_no_job_answers_for_an_exception_that_ends_the_main_thread(site):
+    """Also not the one that has the CPU at that moment."""
+    (site.path / "ears.py").write_text(FAILS_ONCE)
+    push(site, "hog", gate=str(site.path / "gate"), maxTries=1)
+    with site.pool(*BESIDE, "--listeners", "ears"):
+        eventually(lambda: 2 == len(site.trail(event="start", mode="hog")))
+        open_gate(site)
+        eventually(lambda: site.trail(event="end", mode="hog"))
+        assert 0 == site.queue.stores.failed.count()
+
+    assert {1} == {line["attempt"] for line in site.trail(event="start", mode="hog")}
+
+
 def test_crashes_are_limited_whatever_tries_are_left(site):
     push(site, "segfault", maxTries=100)
     with site.pool(*BESIDE, "--max-crashes", "2"):

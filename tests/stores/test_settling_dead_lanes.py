@@ -180,6 +180,17 @@ def test_who_kept_the_processor_while_its_worker_hung_has_blocked_it(stores, slo
     assert "blocked the event loop of its worker: killed by the master: its main thread hung" in failed(stores)["b"]
 
 
+def test_what_was_read_when_a_kill_came_from_outside_is_not_put_aside_for_that(stores, slot, steward):
+    """Beside others: a payload that kills whoever reads it shows when it is read alone, or by a fault."""
+    for found in (slot, None):
+        again = found or dead(slot, stores)
+        again.status = int(signal.SIGKILL)
+        again.lanes.mark(1, Stage.READING)
+        steward(stores.queue).run(time.monotonic())
+
+    assert [] == list(stores.records.quarantined("default"))
+
+
 # One job that cannot be settled
 
 

@@ -113,6 +113,12 @@ async def swallow() -> None:
             continue
 
 
+async def hog(gate: str) -> None:
+    """Keep the loop until the file exists."""
+    while not Path(gate).exists():
+        time.sleep(0.01)
+
+
 async def when(gate: str, then: str) -> None:
     """Do that once the file exists, in a step of this job."""
     await until(gate)
@@ -216,6 +222,7 @@ MODES: dict[str, Callable[..., Awaitable[Any]]] = {
     "raise": raise_it,
     "swallow": swallow,
     "block": lambda: do_now(lambda: time.sleep(60)),
+    "hog": hog,
     "hold_the_gil": lambda: do_now(lambda: ctypes.PyDLL(None).sleep(60)),
     "segfault": lambda: do_now(lambda: ctypes.string_at(0)),
     "exit": lambda: do_now(lambda: os._exit(0)),

@@ -349,6 +349,28 @@ def test_the_reason_says_whether_a_job_ran(slot, state, lease_end, why):
     assert ("no job ran" in why.reason) == (why == Killed.STALLED)
 
 
+def test_who_was_silent_while_the_master_did_not_run_either_has_time_to_show_that_it_lives(children, add):
+    """A host that is frozen wakes up with all its deadlines in the past."""
+    silent, late, lost = add(1), add(2), add(3)
+    silent.slot.deadline = late.slot.deadline = lost.slot.lease_end = 100.0
+    late.slot.lease_end = 1000.0
+
+    def killed(now: float) -> dict[int, Killed]:
+        return {child.number: why for child, why in children.overdue(now, GRACE) if why}
+
+    assert {} == killed(90.0)
+    assert {2: Killed.OVERDUE, 3: Killed.LEASE} == killed(200.0)
+    assert 202.0 == children.next_deadline(GRACE)
+    assert {2: Killed.OVERDUE, 3: Killed.LEASE} == killed(201.9)
+    assert {1: Killed.STALLED, 2: Killed.OVERDUE, 3: Killed.LEASE} == killed(202.0)
+
+
+def test_a_master_that_ticks_kills_who_is_silent(children, add):
+    add(1).slot.deadline = 100.0
+
+    assert [None, Killed.STALLED] == [why for now in (100.75, 101.0) for _, why in children.overdue(now, GRACE)]
+
+
 def test_a_worker_is_dead_before_its_lease_ends(slot):
     slot.lease_end = 100.0
 

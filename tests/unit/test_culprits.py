@@ -116,17 +116,9 @@ def test_a_fault_between_steps_may_be_anybodys():
     assert ruling({}, suspects=(0, 1)) == ruled(Cause.FAULT, *TWO, crashed_in=CrashedIn.LOOP)
 
 
-def test_a_fault_in_a_known_thread_is_of_its_lane_whatever_has_the_cpu():
-    assert ruling({1: Charge.CRASHED}, innocent=(0,)) == ruled(
-        Cause.FAULT, LaneAtDeath(0), THREADED, on_cpu=0, crashed_in=CrashedIn.OTHER, crashed_lane=1
-    )
-
-
-@each("lane", [None, 7])
-def test_a_fault_in_a_thread_that_nobody_knows_may_be_anybodys(lane):
-    assert ruling({}, suspects=(0, 1)) == ruled(
-        Cause.FAULT, *TWO, on_cpu=0, crashed_in=CrashedIn.OTHER, crashed_lane=lane
-    )
+@each("lane", [LaneAtDeath(1), THREADED])
+def test_a_fault_in_another_thread_may_be_anybodys(lane):
+    assert ruling({}, suspects=(0, 1)) == ruled(Cause.FAULT, LaneAtDeath(0), lane, on_cpu=0, crashed_in=CrashedIn.OTHER)
 
 
 def test_an_exit_during_a_step_may_be_of_a_thread():
@@ -141,6 +133,17 @@ def test_an_exit_during_a_step_may_be_of_a_thread():
 
 def test_a_thread_may_keep_the_interpreters_lock_from_a_step_that_seems_to_block():
     assert ruling({}, suspects=(0, 1)) == ruled(Cause.DEADLINE, LaneAtDeath(0), THREADED, on_cpu=0, since=NOW - 9.0)
+
+
+def test_no_thread_has_kept_the_lock_while_the_main_thread_was_seen_to_go_on():
+    def blocked(on_cpu: int, watched: float):
+        lanes, facts = (LaneAtDeath(0), THREADED), {"since": NOW - 9.0, "watched": watched}
+        return ruled(Cause.DEADLINE, *lanes, on_cpu=on_cpu, **facts)
+
+    assert ruling({0: Charge.BLOCKED}, innocent=(1,)) == blocked(0, 0.5)
+    assert ruling({}, suspects=(0, 1)) == blocked(0, 0.4)
+    assert ruling({}, innocent=(0, 1)) == blocked(2, 0.5), "a hook, or a task that is no job's"
+    assert ruling({}, suspects=(1,), innocent=(0,)) == blocked(2, 0.4)
 
 
 # Suspects

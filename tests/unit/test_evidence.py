@@ -12,9 +12,11 @@ from queuepool.board.board import Board, Killed, Role, Slot
 from queuepool.board.held_jobs import Stage
 from queuepool.board.lane_layout import ON_CPU, ON_CPU_SINCE, THREAD
 from queuepool.board.lane_writer import LaneJobs, LaneWriter
+from queuepool.board.lanes import OwnEnd
 from queuepool.payload.lease import Lease
 from queuepool.steward.culprits import Cause, Charge, culprits_of
 from queuepool.steward.evidence import evidence_of
+from queuepool.unix.exit_codes import BROKEN
 
 _THREAD = 'Thread 0x00007f0000000001 (most recent call first):\n  File "jobs.py", line 5 in run\n'
 _CRASH = "Fatal Python error: Segmentation fault\n\nCurrent thread 0x00007f0000000002 (most recent call first):\n"
@@ -86,3 +88,21 @@ def test_no_job_answers_for_a_task_of_no_jobs_that_blocks_the_loop_and_each_may_
 
     assert ({}, {1}) == (ruled(signal.SIGALRM).charged, ruled(signal.SIGALRM).innocent)
     assert ({}, {1}) == (ruled(signal.SIGSEGV).charged, ruled(signal.SIGSEGV).suspects)
+
+
+def test_the_job_on_the_cpu_has_not_done_what_the_main_thread_ends_the_worker_for(slot):
+    """But an exit that the worker has not noted is the job's, and so is a crash on the way out."""
+    assert slot.lanes
+    slot.lanes.wholes[ON_CPU] = 2
+
+    def ruled(code: int, status: int):
+        return culprits_of(evidence_of(slot, code, status, "", grace=0.5))
+
+    assert {1: Charge.CRASHED} == ruled(BROKEN, BROKEN << 8).charged
+    LaneWriter(slot.lanes).ends(OwnEnd.FAILED)
+    assert ({}, {0, 1}) == (ruled(BROKEN, BROKEN << 8).charged, ruled(BROKEN, BROKEN << 8).innocent)
+    assert {1: Charge.CRASHED} == ruled(-signal.SIGSEGV, int(signal.SIGSEGV)).charged
+    LaneWriter(slot.lanes).settles(0)
+    assert {0: Charge.STALLED} == ruled(BROKEN, BROKEN << 8).charged
+    LaneWriter(slot.lanes).ends(OwnEnd.BROKEN)
+    assert ({}, {0, 1}) == (ruled(BROKEN, BROKEN << 8).charged, ruled(BROKEN, BROKEN << 8).suspects)

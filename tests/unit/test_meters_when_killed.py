@@ -12,6 +12,7 @@ from queuepool.board import meters as layout
 from queuepool.board.board import Board, Role, Slot
 from queuepool.board.counts import counts_of
 from queuepool.board.held_jobs import Stage
+from queuepool.board.lane_writer import LaneJobs, LaneWriter
 from queuepool.board.meters import MeterMemory, SlotMeters
 from queuepool.payload.envelope import Envelope, decode, encode
 from queuepool.payload.lease import Lease
@@ -61,10 +62,10 @@ def living(board, stores: int) -> tuple[Meter, Slot, itertools.count]:
     return meter, board.slots[0], life
 
 
-def mark(slot, stage, life) -> None:
+def mark(slot, stage, life, number=0) -> None:
     if next(life) == 0:
         raise Killed
-    slot.hand.mark(0, stage)
+    slot.mark(number, stage)
 
 
 def done(meter, slot, life):
@@ -151,3 +152,62 @@ def miscounted(board, began: bool) -> list[str]:
         wrong += [f"the board shows {slot.failed} and {slot.released}"] if shown != (slot.failed, slot.released) else []
     exits = sum(found.exits.values())
     return wrong + ([f"{exits} exits"] if exits != 1 else [])
+
+
+# Of a worker that runs jobs side by side: it counts each attempt once that is over, and the lane says that it has.
+
+
+def lanes_board(folder: Path) -> Board:
+    folder.mkdir()
+    board = Board.create(folder / "board.1-1", 2, lanes=2).mapped()
+    board.meters = MeterMemory.new(2, 0)
+    slot = board.slots[0]
+    slot.begin(Role.WORKER, 1, 1)
+    writer = LaneWriter(slot.lanes)
+    for lane in range(2):
+        writer.take(lane, Lease("default", RAW, 1), 0.0)
+        writer.begins(lane, LaneJobs("{}", "app.ok"), job_id=PAYLOAD.id, attempt=1, since=1001.0, deadline=0.0)
+    return board
+
+
+def works(board: Board, stores: int) -> None:
+    """Both attempts fail, in this order, until the worker is killed after so many stores."""
+    meter, slot, life = living(board, stores)
+    writer = LaneWriter(slot.lanes)
+    try:
+        for lane in range(2):
+            meter.turn("default", "app.ok")
+            meter.counts(writer.key(lane), PAYLOAD, 1001.0)
+            meter.settles(Fail(ValueError()), is_ours=True)
+            meter.settled(0.1)
+            mark(slot, Stage.SETTLED, life, lane)
+    except Killed:
+        pass
+
+
+def bury_lanes(board: Board, stores: int) -> bool:
+    slot, life = board.slots[0], itertools.count(stores, -1)
+    slot.status, slot.dead = signal.SIGKILL, 1
+    held, death = slot.held(), Death(board, slot, slot.incarnation, 1.0)
+    for name in ("words", "reals"):
+        setattr(death._meters, name, Words(getattr(death._meters, name), life))
+    try:
+        for one in held:
+            death.ends(one, layout.FAILED + layout.AS_LOST)
+            mark(slot, Stage.SETTLED, life, one.number)
+        death.count(held)
+    except Killed:
+        return False
+    return True
+
+
+def test_every_attempt_beside_another_counts_once(tmp_path):
+    wrong = {}
+    for stores in itertools.product(range(30), range(1, 14)):
+        board = lanes_board(tmp_path / "{}-{}".format(*stores))
+        works(board, stores[0])
+        burials = [bury_lanes(board, most) for most in (stores[1], stores[1] + 1, 100)]
+        counts = next(iter(counts_of(board).jobs.values()))
+        wrong[stores] = (burials[-1], counts.ended, counts.failed) != (True, 2, 2) and (burials, counts)
+
+    assert {} == {stores: facts for stores, facts in wrong.items() if facts}
