@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping
+from enum import IntEnum
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
