@@ -131,9 +131,11 @@ def test_a_forked_child_has_no_timer_and_a_program_is_not_killed(site):
     assert [] == failures(site), log
 
 
-@pytest.mark.parametrize(("mode", "last"), [("finalize", "finalized"), ("dispatch", "listened")])
-def test_it_waits_where_python_or_a_listener_would_swallow_it(site, mode, last):
-    work(site, "soft", mode)
+@pytest.mark.parametrize(
+    ("name", "mode", "last"), [("soft", "finalize", "finalized"), ("soft_slower", "dispatch", "listened")]
+)
+def test_it_waits_where_python_or_a_listener_would_swallow_it(site, name, mode, last):
+    work(site, name, mode)
 
     assert 1 == len(site.trail(event=last))
     [soft] = site.trail(event="soft")
