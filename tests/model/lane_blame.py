@@ -321,7 +321,7 @@ def _dying_of_a_thread(rules: Rules, world: World, fewer: World, number: int) ->
 
 
 def _killed_by_the_alarm(rules: Rules, world: World) -> World:
-    """Proven is who was told on a free loop, and who keeps the CPU for half of the grace: seen, or where no thread is."""
+    """Proven is who was told on a free loop, and who keeps the CPU for half of the grace: seen, or beside no thread."""
     running = world.running
     late = any(lane.deadline <= -GRACE for lane in running.values())
     has_thread = any(lane.has_thread for lane in running.values())
@@ -399,7 +399,9 @@ def _anew(world: World, grave: Grave) -> World:
     """All is settled."""
     done = Culprits.of({number: ruling for number, ruling in grave.settled if ruling})
     world = _judged(world, done, grave.fault)
-    return world._replace(lanes=(Lane(), Lane()), cpu=NONE, lock=NONE, on_cpu=NONE, busy=0, watched=0, alarm=None, grave=None)
+    return world._replace(
+        lanes=(Lane(), Lane()), cpu=NONE, lock=NONE, on_cpu=NONE, busy=0, watched=0, alarm=None, grave=None
+    )
 
 
 def _judged(world: World, found: Culprits, fault: str) -> World:

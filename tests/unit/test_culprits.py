@@ -118,9 +118,7 @@ def test_a_fault_between_steps_may_be_anybodys():
 
 @each("lane", [LaneAtDeath(1), THREADED])
 def test_a_fault_in_another_thread_may_be_anybodys(lane):
-    assert ruling({}, suspects=(0, 1)) == ruled(
-        Cause.FAULT, LaneAtDeath(0), lane, on_cpu=0, crashed_in=CrashedIn.OTHER
-    )
+    assert ruling({}, suspects=(0, 1)) == ruled(Cause.FAULT, LaneAtDeath(0), lane, on_cpu=0, crashed_in=CrashedIn.OTHER)
 
 
 def test_an_exit_during_a_step_may_be_of_a_thread():
