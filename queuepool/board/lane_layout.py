@@ -7,7 +7,8 @@ from struct import Struct
 from queuepool.board.held_jobs import Stage
 from queuepool.board.record import Record, Text
 
-#: most lanes of a slot: of 1,000 jobs that run, and of some that are done and wait to be deleted
+#: most lanes of a slot: of 1,000 jobs that run, and of some that are done and wait to be deleted, or are suspects and
+#: wait for their turn
 MOST_LANES = 2048
 WORD, PAGE = 8, 4096
 #: words before the columns
@@ -17,8 +18,8 @@ HEAD = 16
 #: main thread settles, plus one; by the steward: the incarnation on whose death it has ruled; why the worker ends
 #: itself (``OwnEnd``); and since when, plus for how long the main thread was seen to go on within that step
 ON_CPU, ON_CPU_SINCE, FREE, THREAD, NATIVE, SETTLING, RULED, OWN_END, WATCHED = range(9)
-#: the columns: those that the worker writes, then those of the steward, and of whoever cancels a job (as in
-#: ``slot.py``); ``begin`` clears all but the first
+#: the columns; from ``RENEWED_TURN`` on they are the steward's, which also notes what it has counted, and of whoever
+#: cancels a job (as in ``slot.py``). ``Lanes.clear`` leaves the turns
 (
     TURN, STAGE, LEASE_END, DEADLINE, SINCE, ATTEMPT, COUNTED, TRACK, PROGRESS, TOLD, THREADS, SUSPECT,
     RENEWED_TURN, RENEWED_END, ORDER, RULING, CANCEL_AT, CANCEL_GRACE, CANCEL_OBEYED, CANCEL_DONE, COLUMNS,

@@ -1,9 +1,9 @@
 """A slot's lanes: the jobs that one worker runs side by side, each with its lease, its stage and its facts.
 
 A board has the same number of lanes in each slot, none unless its pool asks for them. Each lane is a unit of its own:
-what one worker holds are the lanes that are not free, in no order. The layout, behind the rest of the slot: a word that
-says which lane has the processor; columns of one word for each lane, so that one read has a fact of all; then a page
-for each lane with its texts and its receipt.
+what one worker holds are the lanes that are not free, in no order. The layout, behind the rest of the slot: a head with
+words about the worker, such as which lane has the processor; columns of one word for each lane, so that one read has a
+fact of all; then a page for each lane with its texts and its receipt.
 
 A worker fills a lane while the lane is free, and sets its stage last. It raises the lane's turn first, so that nothing
 that another process has for the lane's last job is taken for the next one's. Any bits may be found here: what no worker
@@ -133,12 +133,17 @@ class Lanes:
 
     @property
     def on_cpu(self) -> int | None:
-        """The lane whose code runs at this moment, or ran when the process died; ``None`` = none, the loop waits.
+        """The lane whose code runs at this moment, or ran when the process died, or ``hook``.
 
-        ``count`` stands for the hook of a job that is over.
+        ``None`` = none: the loop waits, or runs what is no job's.
         """
         lane = self.wholes[ON_CPU] - 1
-        return lane if 0 <= lane <= self.count else None
+        return lane if 0 <= lane <= self.hook else None
+
+    @property
+    def hook(self) -> int:
+        """Stands for the hook of a job that is over: the number of no lane."""
+        return self.count
 
     @property
     def common(self) -> int:

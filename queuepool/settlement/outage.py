@@ -49,7 +49,7 @@ class Outage:
 
     ``announces``: this process emits the events of an outage; only the steward and a lone worker do.
     ``retries``: wait through an outage. ``max_pause``: seconds of the longest pause between two tries. ``meanwhile`` is
-    called before each pause.
+    called before each pause, and between many calls.
     """
 
     def __init__(
@@ -122,10 +122,14 @@ class Outage:
             if self._announces:
                 self._listeners.emit(StoreRegained(outage))
 
+    def goes_on(self) -> None:
+        """A process that waits for the store, or asks it often, must not look stuck."""
+        if self.meanwhile:
+            self.meanwhile()
+
     def rest(self) -> None:
         """Pause before the next try: longer each time, and by chance, so that processes do not retry all at once."""
-        if self.meanwhile:
-            self.meanwhile()  # a process that waits for the store must not look stuck
+        self.goes_on()
         pause = random.uniform(self._pause / 2, self._pause)
         self._pause = min(self._pause * 2, self._max_pause)
         self._signals.begin_round()  # one signal ends one pause, not all that follow

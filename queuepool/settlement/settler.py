@@ -257,20 +257,29 @@ class Settler:
     def _ask_of_all(self, leases: Sequence[Lease], verb: Callable[[Sequence[Lease]], list[bool]]) -> list[Lease]:
         """Those of the leases for which the store has carried it out.
 
-        If it refuses, it is asked for each alone: one broken job must not hold up the others.
+        If it refuses, it is asked by queue, and then for each job alone: a broken one must not hold up the others.
         """
         if not leases:
             return []
         answer = self._answer(partial(verb, leases))
         if not isinstance(answer, StoreError):
             return [lease for lease, is_ours in zip(leases, answer[0], strict=True) if is_ours]
+        self._outage.goes_on()  # there may be as many calls as jobs
         if len(leases) > 1:  # the last one first, as each may go to the head of its queue
-            parts = [self._ask_of_all([lease], verb) for lease in reversed(leases)]
+            parts = [self._ask_of_all(part, verb) for part in reversed(_parts(leases))]
             return [lease for part in reversed(parts) for lease in part]
         refused = StoreRefused(leases[0].queue, str(answer))
         if refused not in self._noted:
             self.note(refused)
         return []
+
+
+def _parts(leases: Sequence[Lease]) -> list[list[Lease]]:
+    """These by queue, since that is what breaks; those of one queue each alone."""
+    queues: dict[str, list[Lease]] = {}
+    for lease in leases:
+        queues.setdefault(lease.queue, []).append(lease)
+    return list(queues.values()) if len(queues) > 1 else [[lease] for lease in leases]
 
 
 def _mark_of(lease: Lease) -> str:

@@ -91,7 +91,8 @@ class Evidence:
     at: float = 0.0
     #: seconds between a lane's deadline and the alarm
     grace: float = 1.0
-    #: the lane whose step had the CPU; ``None``: the loop waited
+    #: the lane whose step had the CPU, or the number of no lane: then it was code that is no job's; ``None``: the loop
+    #: waited, or it may have been any job's
     on_cpu: int | None = None
     #: when the last step began, over or not
     since: float = 0.0
@@ -226,9 +227,7 @@ def _is_past(lane: LaneAtDeath, time: float) -> bool:
 
 
 def _of_a_fault(evidence: Evidence) -> _Finding:
-    if evidence.crashed_in == CrashedIn.OTHER:
-        return _Finding(possible=evidence.at_work)  # also of one that a library has started
-    if evidence.on_cpu is None:
+    if evidence.crashed_in == CrashedIn.OTHER or evidence.on_cpu is None:
         return _Finding(possible=evidence.at_work)  # a callback, or a thread of which we do not know
     return _of_the_step(evidence, evidence.on_cpu, Charge.CRASHED)
 

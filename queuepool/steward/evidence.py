@@ -8,7 +8,7 @@ import time
 
 from queuepool.board.board import LEASE_MARGIN, STALL_TIMEOUT, Killed, Slot
 from queuepool.board.held_jobs import Stage
-from queuepool.board.lanes import HeldLane, OwnEnd
+from queuepool.board.lanes import HeldLane, Lanes, OwnEnd
 from queuepool.steward.culprits import Cause, CrashedIn, Evidence, LaneAtDeath
 
 _KILLS = {
@@ -38,14 +38,19 @@ def evidence_of(slot: Slot, code: int, status: int | None, trace: str, grace: fl
         [_at_death(one, lanes.free, now) for one in held if one.stage != Stage.SETTLED],
         at=_time_of(slot, held, cause, grace, now),
         grace=grace,
-        # Of a crash there a job may be the cause, by what it has asked of a client; of blocking the loop it is not.
-        on_cpu=lanes.count if lanes.is_common_on_cpu and cause == Cause.DEADLINE else lanes.on_cpu,
+        on_cpu=_on_cpu(lanes, cause),
         since=lanes.on_cpu_since,
         watched=lanes.watched if cause == Cause.DEADLINE else 0.0,
         settling=lanes.settling,
         silence=STALL_TIMEOUT,
         crashed_in=_crashed_in(trace, lanes.thread) if cause == Cause.FAULT else CrashedIn.UNKNOWN,
     )
+
+
+def _on_cpu(lanes: Lanes, cause: Cause) -> int | None:
+    # Of a crash in a task that is common to all, a job may be the cause by what it has asked of a client: then the
+    # step proves nothing. Of blocking the loop it is not: then that task is as good as a hook.
+    return lanes.hook if lanes.is_common_on_cpu and cause == Cause.DEADLINE else lanes.on_cpu
 
 
 def _cause_of(slot: Slot, code: int, status: int | None, trace: str) -> Cause:

@@ -365,7 +365,7 @@ class LaneRunner(Runner):
         loop, context, lanes = self._loop.loop, self.context.copy(), self._lanes.lanes
         context.run(set_job_beside, job)
         # In no job's lane: nobody answers for it.
-        task = self.hooks[id(job)] = asyncio.Task(Stepped(hook(), lanes, lanes.count), loop=loop, context=context)
+        task = self.hooks[id(job)] = asyncio.Task(Stepped(hook(), lanes, lanes.hook), loop=loop, context=context)
         limit = loop.call_later(timeout, task.cancel) if timeout else None
         task.add_done_callback(partial(self._hook_ended, job, limit), context=context)
 

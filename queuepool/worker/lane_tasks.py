@@ -99,7 +99,7 @@ class LaneTasks:
 
     def end(self) -> None:
         """The attempt is over: what still runs of it is in nobody's lane."""
-        self.lane, self._shown = None, self._lanes.count
+        self.lane, self._shown = None, self._lanes.hook
         for task in self.left:
             work = task.get_coro()
             if isinstance(work, Stepped):

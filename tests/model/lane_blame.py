@@ -321,7 +321,7 @@ def _dying_of_a_thread(rules: Rules, world: World, fewer: World, number: int) ->
 
 
 def _killed_by_the_alarm(rules: Rules, world: World) -> World:
-    """Proven is who was told on a free loop, or keeps the CPU for half of the grace: seen, or where no thread is."""
+    """Proven is who was told on a free loop, or keeps the CPU for half of the grace: seen, or beside no thread."""
     running = world.running
     late = any(lane.deadline <= -GRACE for lane in running.values())
     has_thread = any(lane.has_thread for lane in running.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -51,11 +51,12 @@ def settler(
     told: list[Event],
     attention: WorkerSignals | None = None,
     connection: ConnectionSettings = MAIN,
+    meanwhile: Callable[[], None] | None = None,
 ) -> Settler:
     """One that is never told to stop, unless ``attention`` says so."""
     listeners = Listeners()
     listeners.add(Event, told.append)
-    outage = Outage(attention or WorkerSignals(), listeners, announces=False)
+    outage = Outage(attention or WorkerSignals(), listeners, announces=False, meanwhile=meanwhile)
     return Settler(stores.queue, outage, listeners, connection)
 
 
@@ -180,6 +181,21 @@ def test_what_the_store_refuses_of_some_is_asked_for_each(stores, told, server):
     writer.emit_noted()
     assert [payload("a"), payload("b")] == stores.queue.first("default", 9)
     assert ["broken"] == [event.queue for event in told if isinstance(event, StoreRefused)]
+
+
+def test_what_the_store_refuses_of_one_queue_is_asked_at_once_for_the_others(stores, told, server):
+    """For each job of that queue it shows that it lives: there may be a thousand."""
+    for queue, count in {"broken": 3, "default": 50}.items():
+        stores.queue.push(queue, new_jobs(*(payload(f"{queue}{number}") for number in range(count))))
+    held = stores.queue.reserve(["broken", "default"], 1, 53).leases
+    server.set(stores.queue.keys.ready("broken"), "no list")
+    refused: list[int] = []
+
+    writer = settler(stores, told, meanwhile=lambda: refused.append(1))
+    writer.give_back_unstarted(held)
+
+    assert 5 == len(refused), "all, the queue, and each of its jobs"
+    assert [payload(f"default{number}") for number in range(50)] == stores.queue.first("default", 99)
 
 
 def test_what_is_put_back_and_cannot_be_read_is_told_with_its_queue_alone(stores, told):

@@ -20,7 +20,7 @@ from tests.support.loops import LOOPS
 
 WORDS, REALS = array("q", bytes(64)), array("d", bytes(64))
 #: as much of a slot's lanes as a step writes to
-LANES: Any = SimpleNamespace(wholes=WORDS, reals=REALS, count=20, common=21)
+LANES: Any = SimpleNamespace(wholes=WORDS, reals=REALS, count=20, hook=20, common=21)
 #: the word for a task of no job's
 COMMON = 22
 Run = Callable[[Awaitable[object]], object]
