@@ -231,7 +231,8 @@ def test_many_quick_jobs_are_all_done_and_counted_while_their_workers_are_killed
 
     assert 300 == len({line["tag"] for line in site.trail(event="end")})
     assert (300, 0) == (counts.done, counts.failed)
-    assert len(site.trail(event="start")) >= counts.ended - counts.given_back
+    # Each of the three kills may come between a job's begin on the board and its first line.
+    assert len(site.trail(event="start")) + 3 >= counts.ended - counts.given_back
 
 
 def test_fewer_workers_let_their_jobs_end(site):
