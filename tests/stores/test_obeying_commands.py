@@ -22,6 +22,7 @@ from queuepool.stores.factory import Stores
 from tests.support.each import each
 
 BATCH = "0123456789abcdef"
+NO_ORDER = "is not a whole number, nor +4, -2, auto, or bounds as 2..16"
 
 
 class Steward:
@@ -91,7 +92,7 @@ def obeys(steward: Steward) -> None:
 
 
 def test_a_command_is_answered_when_the_master_has_done_it_and_is_in_the_journal(steward):
-    steward.send("scale", workers=3)
+    steward.send("scale", order="3", seconds=0)
     steward.run()
     assert [] == steward.answers()
     obeys(steward)
@@ -119,7 +120,7 @@ def test_every_pool_on_the_store_tells_its_listeners_what_was_done_once(steward,
 
 
 def test_a_master_that_does_nothing_is_told(steward):
-    steward.send("scale", workers=3)
+    steward.send("scale", order="3", seconds=0)
     steward.run()
     steward.obey.run(time.monotonic() + 6.0)
 
@@ -154,10 +155,10 @@ def test_a_stop_is_answered_by_a_steward_that_ends_with_it(steward, board, store
     [
         ("safe", "stop", {}, "its remote = safe does not allow stop"),
         ("safe", "drain", {}, "its remote = safe does not allow drain"),
-        ("safe", "scale", {"workers": 0}, "its remote = safe does not allow scale"),
-        ("safe", "scale", {"workers": 99}, "it was started with room for 4 workers"),
-        ("safe", "scale", {"workers": "3"}, "it was started with room for 4 workers"),
-        ("safe", "scale", {}, "it was started with room for 4 workers"),
+        ("safe", "scale", {"order": "0", "seconds": 0}, "its remote = safe does not allow scale"),
+        ("safe", "scale", {"order": "99", "seconds": 0}, "it was started with room for 4 workers"),
+        ("safe", "scale", {"order": "many", "seconds": 0}, f"it 'many' {NO_ORDER}"),
+        ("safe", "scale", {}, f"it '' {NO_ORDER}"),
         ("safe", "exec", {"command": "x" * 10_000}, "its version knows no exec"),
         ("off", "pause", {}, "its remote = off does not allow pause"),
     ],
@@ -175,7 +176,7 @@ def test_what_is_not_allowed_or_makes_no_sense_is_refused_and_answered(stores, b
 @each("ago", [LASTS + 1.0, 3600.0, -3600.0])
 def test_a_command_of_another_time_is_not_carried_out(stores, board, ago):
     steward = Steward(stores, board)
-    steward.send("scale", at=stores.queue.now() - ago, workers=3)
+    steward.send("scale", at=stores.queue.now() - ago, order="3", seconds=0)
     steward.run()
 
     assert [(CommandOutcome.REFUSED, "its time is over")] == steward.answers()
@@ -183,7 +184,7 @@ def test_a_command_of_another_time_is_not_carried_out(stores, board, ago):
 
 
 def test_a_command_that_is_put_back_into_the_store_is_not_carried_out_again(steward, board):
-    command = steward.send("scale", workers=3)
+    command = steward.send("scale", order="3", seconds=0)
     steward.run()
     obeys(steward)
     steward.run()
@@ -200,7 +201,7 @@ def test_a_command_that_is_put_back_into_the_store_is_not_carried_out_again(stew
 
 
 def test_a_command_for_another_pool_is_not_carried_out(steward, board, stores):
-    command = replace(steward.command("scale", workers=3), to="0f0f0f0f0f0f")
+    command = replace(steward.command("scale", order="3", seconds=0), to="0f0f0f0f0f0f")
     [text] = steward.post.send([command])
     stores.values.note(f"commands:{board.name.instance}", text, 10, 60.0)
     steward.run()
@@ -212,8 +213,8 @@ def test_a_command_for_another_pool_is_not_carried_out(steward, board, stores):
 def test_where_there_are_keys_an_unsigned_command_is_refused_and_a_signed_one_carried_out(stores, board):
     signer = Signer((("k1", "0123456789abcdef"),), required=True)
     steward = Steward(stores, board, post=CommandPost(stores.values, stores.control.announce, signer))
-    stores.commands.send([steward.command("scale", workers=1)])
-    steward.send("scale", workers=3)
+    stores.commands.send([steward.command("scale", order="1", seconds=0)])
+    steward.send("scale", order="3", seconds=0)
     steward.run()
     obeys(steward)
     steward.run()
@@ -227,7 +228,7 @@ def test_where_there_are_keys_an_unsigned_command_is_refused_and_a_signed_one_ca
 def test_a_flood_of_what_is_no_command_is_one_line_and_hides_no_command(steward, board, stores):
     for number in range(50):
         stores.values.note(f"commands:{board.name.instance}", f"garbage {number}", 100, 60.0)
-    steward.send("scale", workers=3)
+    steward.send("scale", order="3", seconds=0)
     steward.run()
 
     assert [True] == [reason.startswith("no command: ") for reason in steward.refusals]
@@ -236,7 +237,7 @@ def test_a_flood_of_what_is_no_command_is_one_line_and_hides_no_command(steward,
 
 def test_what_a_steward_has_taken_is_not_carried_out_when_the_store_goes_away_then(steward, board):
     """Nobody knows then whether its time is over: it is reported as not answered."""
-    steward.send("scale", workers=3)
+    steward.send("scale", order="3", seconds=0)
 
     def away() -> float:
         raise StoreDown("away")
