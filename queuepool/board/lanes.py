@@ -13,7 +13,7 @@ can have written is not read as a job, and its lease ends by itself.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import IntEnum
 from functools import cached_property
 from math import isfinite
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from queuepool.board.held_jobs import BEGUN, Stage
+from queuepool.board.lane_columns import LaneColumns
 from queuepool.board.lane_layout import (
     ATTEMPT,
     CANCEL_AT,
@@ -62,7 +63,7 @@ from queuepool.board.lane_layout import (
     LanePage,
     first_page,
 )
-from queuepool.board.orders import CANCELS, CancelOrder, due
+from queuepool.board.orders import CANCELS, CancelOrder
 from queuepool.board.orders import LaneOrder as LaneOrder
 from queuepool.board.record import DAMAGED, as_count
 from queuepool.board.running import fraction_of
@@ -348,11 +349,11 @@ class Lanes:
         first = self._base + self._at(column, 0) * WORD
         return array("q", self.memory[first : first + self.count * WORD])
 
-    def _columns(self) -> _Columns:
+    def _columns(self) -> LaneColumns:
         first = self._base + HEAD * WORD
-        return _Columns(self.memory[first : self._base + self._size], self.count)
+        return LaneColumns(self.memory[first : self._base + self._size], self.count)
 
-    def _read(self, columns: _Columns, lane: int) -> HeldLane | None:
+    def _read(self, columns: LaneColumns, lane: int) -> HeldLane | None:
         """The job in this lane; ``None`` if that is damaged, or its file is gone."""
         at = self.page_at(lane)
         raw = bytes(self.memory[at : at + PAGE])
@@ -388,51 +389,3 @@ class Lanes:
         if len(receipt) != size:
             raise ValueError(f"a receipt of {size} bytes in a lane")
         return receipt
-
-
-class _Columns:
-    """The columns as they were at one moment; each number is as it was, but two may be of different moments."""
-
-    def __init__(self, raw: bytes, count: int) -> None:
-        self._wholes, self._reals = array("q", raw), array("d", raw)
-        self._count = count
-
-    def whole(self, column: int, lane: int) -> int:
-        return self._wholes[column * self._count + lane]
-
-    def seconds(self, column: int, lane: int) -> float:
-        value = self._reals[column * self._count + lane]
-        return value if isfinite(value) else 0.0
-
-    def turn(self, lane: int) -> int:
-        return self.whole(TURN, lane)
-
-    def stage(self, lane: int) -> int:
-        return self.whole(STAGE, lane)
-
-    def held(self) -> Iterator[int]:
-        """The lanes that hold a job."""
-        return (lane for lane in range(self._count) if self.stage(lane) in HELD)
-
-    def column(self, column: int) -> array[int]:
-        return self._wholes[column * self._count : (column + 1) * self._count]
-
-    def times(self, column: int) -> array[float]:
-        return self._reals[column * self._count : (column + 1) * self._count]
-
-    def lease_end(self, lane: int) -> float:
-        """When its lease ends, as last renewed; 0.0 if its end matters to no process."""
-        end = self.seconds(LEASE_END, lane)
-        is_renewed = self.whole(RENEWED_TURN, lane) == self.turn(lane)
-        return self.seconds(RENEWED_END, lane) or end if end and is_renewed else end
-
-    def runs(self, lane: int) -> bool:
-        """Whether its job is at work: not done, and not being settled."""
-        return self.stage(lane) == Stage.RUNNING and self.seconds(LEASE_END, lane) != 0.0
-
-    def kill_at(self, lane: int) -> float:
-        return due(*(self.seconds(column, lane) for column in (CANCEL_AT, CANCEL_GRACE, CANCEL_OBEYED)))
-
-    def order(self, lane: int) -> LaneOrder | None:
-        turn, order = divmod(self.whole(ORDER, lane), ORDERS)
-        return LaneOrder(order) if turn == self.turn(lane) and order in list(LaneOrder) else None

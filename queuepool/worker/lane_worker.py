@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from queue import SimpleQueue
 
 from queuepool.board import cancel_orders
 from queuepool.board.board import State
@@ -27,8 +26,6 @@ from queuepool.payload.lease import Lease
 from queuepool.settlement.facts import facts_of_unread
 from queuepool.stores.contract import QueueStore
 from queuepool.unix import fork
-from queuepool.unix.originals import sleep, start_thread
-from queuepool.unix.signals import leave_signals_to_the_main_thread
 from queuepool.worker.attempt import JobAttempt
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.deadlines import Deadlines
@@ -38,6 +35,7 @@ from queuepool.worker.lane_board import LaneSlotWriter
 from queuepool.worker.lane_loop import Bell, LaneLoop, new_loop
 from queuepool.worker.lane_runner import LaneRunner
 from queuepool.worker.lane_tasks import lane_of, make_task
+from queuepool.worker.lane_waiter import Waiter
 from queuepool.worker.lifespans import Lifespans
 from queuepool.worker.limits import StopReason
 from queuepool.worker.loop_watch import LoopWatch, Silence
@@ -52,8 +50,6 @@ _LONGEST = 1.0
 _LOOK = 0.25
 #: seconds for which jobs wait, at least and at most, for a loop that code of no job holds up
 _LEAST_PATIENCE, _MOST_PATIENCE = 5.0, 60.0
-#: seconds until the next wait if the store is away; the main thread meets that too, and reports it
-_AWAY = 0.05
 
 
 class LaneWorker(Rounds):
@@ -367,61 +363,3 @@ class LaneWorker(Rounds):
         self._slot_writer.show_jobs(self._open, State.DRAINING)
         self._signals.begin_round()
         self._bell.wait(_LONGEST, lambda: self._loop.ended)
-
-
-class Waiter:
-    """Waits at the store for jobs, in a thread of its own: the main thread has other things to ask meanwhile."""
-
-    def __init__(self, store: QueueStore, bell: Bell) -> None:
-        self._store = store
-        self._bell = bell
-        #: each with whether it is a wait
-        self._asks: SimpleQueue[tuple[Callable[[], object], bool]] = SimpleQueue()
-        #: of the wait whose end has yet to be seen
-        self._queues: Sequence[str] = ()
-        #: whether that wait has; what is passed on meanwhile is no wait, and must not keep the next one out
-        self._has_returned = True
-        #: what ended the thread
-        self._broken: BaseException | None = None
-        start_thread(self._run, ())
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the wait is over, which has yet to be seen."""
-        return self._has_returned and bool(self._queues)
-
-    def ended(self) -> Sequence[str]:
-        """The queues of the wait that is over; none if none is, or if that has been seen."""
-        found: Sequence[str] = ()
-        if self._has_returned:
-            found, self._queues = self._queues, ()
-        return found
-
-    def wait(self, queues: Sequence[str], timeout: float) -> None:
-        """Begin to wait, for at most ``timeout`` seconds, unless it still waits. Raises what has ended the thread."""
-        if self._has_returned and not self._queues:
-            self._queues, self._has_returned = queues, False
-            self._ask(lambda: self._store.wait(queues, timeout), is_wait=True)
-
-    def pass_on(self, queues: Sequence[str]) -> None:
-        """Have another worker woken instead: a wait may have taken the token of a job that nobody here will ask for."""
-        self._ask(lambda: self._store.stage(queues), is_wait=False)
-
-    def _ask(self, ask: Callable[[], object], *, is_wait: bool) -> None:
-        if self._broken:
-            raise self._broken
-        self._asks.put((ask, is_wait))
-
-    def _run(self) -> None:
-        leave_signals_to_the_main_thread()
-        while True:
-            ask, is_wait = self._asks.get()
-            try:
-                ask()
-            except StoreError:
-                sleep(_AWAY)
-            except BaseException as error:  # noqa: BLE001 - the main thread raises it: nobody looks at this one
-                self._broken = error
-            if is_wait:
-                self._has_returned = True
-                self._bell.ring()

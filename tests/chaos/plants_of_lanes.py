@@ -91,7 +91,7 @@ OF_LANES = {
         "I32 a free lane beside waiting jobs",
         (
             (
-                "worker/lane_worker.py",
+                "worker/lane_waiter.py",
                 "                self._has_returned = True\n                self._bell.ring()\n",
                 "                self._bell.ring()\n",
             ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from queuepool.worker.lane_loop import Bell
-from queuepool.worker.lane_worker import Waiter
+from queuepool.worker.lane_waiter import Waiter
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 

@@ -80,9 +80,10 @@ DOORS = {
         "worker/loop.py",
         "worker/rounds.py",
         "worker/lane_worker.py",
+        "worker/lane_waiter.py",
         "search/pace.py",
     ],
-    "queuepool.unix.originals.start_thread": ["steward/side_stores.py", "worker/lane_worker.py"],
+    "queuepool.unix.originals.start_thread": ["steward/side_stores.py", "worker/lane_waiter.py"],
     # Of the modules that user code may have changed.
     "select.poll": ["unix/originals.py"],
     "select.select": ["unix/originals.py"],

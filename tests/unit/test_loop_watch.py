@@ -30,11 +30,11 @@ def test_time_in_which_nobody_looked_is_not_the_loops():
 def test_what_the_watch_sees_of_a_step_is_time_in_which_no_thread_had_the_interpreters_lock(tmp_path):
     lanes = Board.create(tmp_path / "board.1-1", capacity=1, lanes=2).mapped().slots[0].lanes
     assert lanes
-    watch = LoopWatch(lanes, Listeners(), Silence(list[object]().append), 60.0, list[object]().clear)
+    watch = LoopWatch(lanes, Listeners(), Silence(list[object]().append), list[object]().clear)
 
     def seen(since: float, *looks: float) -> list[float]:
         lanes.reals[ON_CPU_SINCE], lanes.wholes[ON_CPU] = since, lanes.common + 1
-        return [(watch.look(now, is_needed=False), lanes.watched)[1] for now in looks]
+        return [(watch.look(now, 60.0, is_needed=False), lanes.watched)[1] for now in looks]
 
     assert [0.0, 0.25, 0.5, 1.0] == seen(10.0, 10.125, 10.375, 10.625, 10.9375 + 9.0)
     assert [0.0, 0.25] == seen(20.0, 20.25, 20.5)
