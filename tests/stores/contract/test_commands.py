@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
 
 from queuepool.payload.signing import Signer
 from queuepool.stores.commands import MAX_WORDS, CommandAnswer, CommandOutcome, CommandPost, NoCommand, RemoteCommand
+from queuepool.stores.due_log import DueLine
 from queuepool.stores.journal import Action
 from tests.support.each import each
 
@@ -144,8 +145,11 @@ def test_the_journal_has_its_lines_in_their_order(built):
     assert 2 == len({line.id for line in lines})
 
 
+LINE: dict[str, Any] = {"at": 1.0, "by": "a", "verb": "b", "subject": "c", "count": None, "id": "d"}
+
+
 @pytest.mark.bad_input("B173")
-@each("text", ["", "garbage", "{}", '{"at": "x", "by": "a", "verb": "b", "subject": "c", "count": null, "id": "d"}'])
+@each("text", ["", "garbage", "{}", json.dumps(LINE | {"at": "x"}), json.dumps(LINE | {"at": 3e11})])
 def test_a_damaged_line_of_the_journal_is_left_out(built, text):
     built.values.note("journal", text, 10, 60.0)
     built.journal.write("jo@web1", "pause", "x" * 5000)
@@ -153,3 +157,12 @@ def test_a_damaged_line_of_the_journal_is_left_out(built, text):
     [line] = built.journal.last(2)
     assert isinstance(line, Action)
     assert 1000 == len(line.subject)
+
+
+@pytest.mark.bad_input("B173")
+@each("change", [{"due": 3 * 10**11}, {"first": 3 * 10**11}, {"at": 3e11}, {"at": None}])
+def test_a_damaged_line_of_a_schedule_is_left_out(change):
+    good = asdict(DueLine(7200, 7201.0, first=3600, reason="late"))
+
+    assert DueLine.from_text(json.dumps(good).encode())
+    assert DueLine.from_text(json.dumps(good | change).encode()) is None
