@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -22,7 +22,7 @@ from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import NotTracked, StoreDenied, StoreDown, StoreError
 from queuepool.jobs.client import Queue
-from queuepool.jobs.following import JobState
+from queuepool.jobs.following import JobState, moment_of
 from queuepool.log.tracebacks import headline
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob
@@ -214,8 +214,8 @@ class JobSearch:
         shelf, found = job.where, f"the {job.state} jobs of queue {job.queue}"
         assert isinstance(shelf, ShelfJob)
         known = JobState(
-            id=job.id, state=_SHELVES[shelf.shelf], name=job.name, queue=job.queue, pushed=_moment(job.pushed),
-            due=_moment(shelf.at),
+            id=job.id, state=_SHELVES[shelf.shelf], name=job.name, queue=job.queue, pushed=moment_of(job.pushed),
+            due=moment_of(shelf.at),
         )  # fmt: skip
         holder = holder_of(self._runtimes(), shelf) if shelf.shelf == "reserved" else None
         place = holder._asdict() if holder else {}
@@ -229,7 +229,7 @@ class JobSearch:
         if record is None:
             return None
         about: Facts = {"name": record.name, "queue": record.queue, "error": headline(record.exception)}
-        known = asdict(JobState(id=job_id, state="failed", since=_moment(record.failed_at), **about))
+        known = asdict(JobState(id=job_id, state="failed", since=moment_of(record.failed_at), **about))
         return {**known, "attempts": record.attempts, "found": "the failed jobs"}
 
     def _quarantined(self, job_id: str) -> Facts | None:
@@ -238,7 +238,7 @@ class JobSearch:
         for queue in self._queues:
             for entry in islice(self._stores.records.quarantined(queue), _MOST):
                 if job_id == entry.id or mark in entry.payload:
-                    about: Facts = {"queue": queue, "since": _moment(entry.at), "error": entry.reason}
+                    about: Facts = {"queue": queue, "since": moment_of(entry.at), "error": entry.reason}
                     known = asdict(JobState(id=job_id, state="quarantined", **about))
                     return {**known, "attempts": None, "found": f"the quarantine of queue {queue}, entry {entry.id}"}
         return None
@@ -264,12 +264,6 @@ def _run(one: RunningJob) -> Facts:
     )
     place = {"pool": one.shown.pool, "running": job.running, "time_left": job.time_left}
     return {**asdict(state), **place, "found": one.shown.found}
-
-
-def _moment(seconds: float | None) -> datetime | None:
-    with suppress(ValueError, OverflowError, OSError):  # a foreign payload may hold any number
-        return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
-    return None
 
 
 def _is_away(error: StoreError) -> bool:

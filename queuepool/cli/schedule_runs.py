@@ -17,7 +17,7 @@ from queuepool.config.settings import ConnectionSettings, ScheduleSettings
 from queuepool.config.timetable import NEVER
 from queuepool.errors import StoreDenied, StoreError
 from queuepool.jobs.client import Queue
-from queuepool.jobs.following import JobState
+from queuepool.jobs.following import JobState, moment_of
 from queuepool.log.tracebacks import headline
 from queuepool.steward.schedule import ScheduledJob
 from queuepool.stores.due_log import DueLine, DueLog
@@ -220,8 +220,8 @@ def _run(queue: Queue, job_id: str) -> JobState | None:
         if state := queue.job(job_id):
             return state
     if record := queue.stores.failed.get(job_id):
-        since = datetime.fromtimestamp(record.failed_at, UTC)
-        return JobState(id=job_id, state="failed", name=record.name, since=since, error=headline(record.exception))
+        about: dict[str, Any] = {"name": record.name, "error": headline(record.exception)}
+        return JobState(id=job_id, state="failed", since=moment_of(record.failed_at), **about)
     return None
 
 

@@ -152,12 +152,12 @@ def _state_of(job_id: str, facts: dict[str, Any], now: Callable[[], float]) -> J
         facts = {**facts, "state": "queued", "worker": None, "pid": None}
     if facts["state"] == "delayed" and facts.get("due", 0.0) <= time.time():
         facts["state"] = "queued"
-    times = {key: _moment(facts.get(key)) for key in ("pushed", "since", "began", "due")}
+    times = {key: moment_of(facts.get(key)) for key in ("pushed", "since", "began", "due")}
     result = json.loads(facts["result"]) if "result" in facts else None
     return JobState(id=job_id, **{**facts, **times, "result": result})
 
 
-def _moment(seconds: object) -> datetime | None:
+def moment_of(seconds: object) -> datetime | None:
     """``None`` for a time that is invalid, as a foreign payload's may be."""
     try:
         return datetime.fromtimestamp(float(seconds), UTC) if isinstance(seconds, (int, float)) else None

@@ -62,8 +62,8 @@ def _reload(errand: Errand) -> Done:
 def _scale(errand: Errand) -> Done:
     header = errand.board.header
     try:
-        order = fitted(_order(errand.details), errand.board, as_count(int(errand.details.get("seconds", 0))))
-    except (ValueError, TypeError) as error:
+        order = fitted(_order(errand.details), errand.board, _seconds(errand.details))
+    except ValueError as error:
         raise QueuepoolError(f"it {error}") from None
     header.scale = word_of(order)
 
@@ -74,7 +74,19 @@ def _scale(errand: Errand) -> Done:
 
 
 def _order(details: Mapping[str, Any]) -> ScaleOrder | Change:
-    return order_of(str(details.get("order", "")))
+    """Raises ``ValueError``."""
+    order = details.get("order", "")
+    if not isinstance(order, str):  # whoever prints it may recurse as deeply as it is nested
+        raise ValueError("takes its order as text")
+    return order_of(order)
+
+
+def _seconds(details: Mapping[str, Any]) -> int:
+    """Raises ``ValueError``."""
+    seconds = details.get("seconds", 0)
+    if type(seconds) is not int or seconds < 0:
+        raise ValueError("takes whole seconds")
+    return as_count(seconds)
 
 
 def _stop(errand: Errand) -> Done:
@@ -86,7 +98,9 @@ def _stop(errand: Errand) -> Done:
 
 def _cancel(errand: Errand) -> Done:
     details = errand.details
-    job_id, grace = str(details.get("id", "")), details.get("grace", 0.0)
+    job_id, grace = details.get("id"), details.get("grace", 0.0)
+    if not isinstance(job_id, str):
+        raise QueuepoolError("a job's id is a text")
     if not isinstance(grace, (int, float)) or not 0.0 <= grace <= _LONGEST_GRACE:
         raise QueuepoolError(f"a grace is from 0 to {_LONGEST_GRACE:g} s")
     is_requeued = details.get("requeue") is True

@@ -143,7 +143,9 @@ class CommandPost:
 
 def _unverified(text: bytes) -> RemoteCommand | None:
     try:
-        body = str(strict_json.read_object(text).get("body"))
+        body = strict_json.read_object(text).get("body")
+        if not isinstance(body, str):
+            return None
         return RemoteCommand.from_json(strict_json.read_object(body.encode("utf-8", "replace")))
     except BadPayload:
         return None

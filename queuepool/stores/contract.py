@@ -28,8 +28,8 @@ UNDER_WAY = 60.0
 NOTICE_LASTS = 30.0
 #: seconds for which its last notice is still kept, so that its loss can be noticed
 NOTICE_KEPT = 3600.0
-#: Unix seconds from here on are damaged values
-NO_SECOND = 2**40
+#: Unix seconds from here on are damaged values: in the year 5138, well before the last that a ``datetime`` can hold
+NO_SECOND = 10**11
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,9 @@ from tests.support.each import each
 
 BATCH = "0123456789abcdef"
 NO_ORDER = "is not a whole number, nor +4, -2, auto, or bounds as 2..16"
+
+#: whoever prints it recurses as deeply: Python 3.11 cannot
+DEEP = "[" * 990 + "]" * 990
 
 
 class Steward:
@@ -158,6 +162,8 @@ def test_a_stop_is_answered_by_a_steward_that_ends_with_it(steward, board, store
         ("safe", "scale", {"order": "0", "seconds": 0}, "its remote = safe does not allow scale"),
         ("safe", "scale", {"order": "99", "seconds": 0}, "it was started with room for 4 workers"),
         ("safe", "scale", {"order": "many", "seconds": 0}, f"it 'many' {NO_ORDER}"),
+        ("safe", "scale", {"order": "3", "seconds": "1"}, "it takes whole seconds"),
+        ("safe", "scale", {"order": "3", "seconds": 1e300}, "it takes whole seconds"),
         ("safe", "scale", {}, f"it '' {NO_ORDER}"),
         ("safe", "exec", {"command": "x" * 10_000}, "its version knows no exec"),
         ("off", "pause", {}, "its remote = off does not allow pause"),
@@ -171,6 +177,24 @@ def test_what_is_not_allowed_or_makes_no_sense_is_refused_and_answered(stores, b
     assert [(CommandOutcome.REFUSED, said)] == steward.answers()
     assert [said] == steward.refusals
     assert 0 == board.header.scale
+
+
+@each(
+    ("verb", "details", "said"),
+    [
+        ("scale", {"order": "DEEP"}, "it takes its order as text"),
+        ("scale", {"order": "3", "seconds": "DEEP"}, "it takes whole seconds"),
+        ("cancel", {"id": "DEEP"}, "a job's id is a text"),
+    ],
+)
+def test_a_command_that_is_deeply_nested_is_refused_and_answered(stores, board, verb, details, said):
+    steward = Steward(stores, board)
+    body = json.dumps(asdict(steward.command(verb, **details))).replace('"DEEP"', DEEP)
+    stores.values.note(f"commands:{board.name.instance}", json.dumps({"body": body}), 10, 60.0)
+    stores.control.announce()
+    steward.run()
+
+    assert [(CommandOutcome.REFUSED, said)] == steward.answers()
 
 
 @each("ago", [LASTS + 1.0, 3600.0, -3600.0])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
 
 from queuepool.payload.signing import Signer
 from queuepool.stores.commands import MAX_WORDS, CommandAnswer, CommandOutcome, CommandPost, NoCommand, RemoteCommand
+from queuepool.stores.due_log import DueLine
 from queuepool.stores.journal import Action
 from tests.support.each import each
 
@@ -97,6 +98,8 @@ def test_neither_a_signature_of_a_payload_nor_a_changed_text_will_do(built):
 GOOD: dict[str, Any] = {
     "to": POOL, "verb": "pause", "details": {}, "by": "jo@web1", "at": 1.0, "batch": "ff", "id": "aa",
 }  # fmt: skip
+#: whoever prints it recurses as deeply: Python 3.11 cannot
+DEEP = f'{{"body": {"[" * 990 + "]" * 990}}}'
 WRONG: list[dict[str, Any]] = [
     {"to": 1}, {"verb": None}, {"details": []}, {"by": {}}, {"at": "1"}, {"at": -1}, {"at": 1e30}, {"batch": "../x"},
     {"batch": ""}, {"id": "A"}, {"id": "a" * 33},
@@ -107,7 +110,17 @@ WRONG: list[dict[str, Any]] = [
 @each(
     "text",
     [
-        *("", "garbage", "[]", "5", '{"body": 5}', '{"body": "x"}', '{"body": "{}"}', "[" * 2000),
+        *(
+            "",
+            "garbage",
+            "[]",
+            "5",
+            '{"body": 5}',
+            '{"body": "x"}',
+            '{"body": "{}"}',
+            "[" * 2000,
+            DEEP,
+        ),
         *(json.dumps({"body": json.dumps(GOOD | change)}) for change in WRONG),
     ],
 )
@@ -144,8 +157,11 @@ def test_the_journal_has_its_lines_in_their_order(built):
     assert 2 == len({line.id for line in lines})
 
 
+LINE: dict[str, Any] = {"at": 1.0, "by": "a", "verb": "b", "subject": "c", "count": None, "id": "d"}
+
+
 @pytest.mark.bad_input("B173")
-@each("text", ["", "garbage", "{}", '{"at": "x", "by": "a", "verb": "b", "subject": "c", "count": null, "id": "d"}'])
+@each("text", ["", "garbage", "{}", json.dumps(LINE | {"at": "x"}), json.dumps(LINE | {"at": 3e11})])
 def test_a_damaged_line_of_the_journal_is_left_out(built, text):
     built.values.note("journal", text, 10, 60.0)
     built.journal.write("jo@web1", "pause", "x" * 5000)
@@ -153,3 +169,12 @@ def test_a_damaged_line_of_the_journal_is_left_out(built, text):
     [line] = built.journal.last(2)
     assert isinstance(line, Action)
     assert 1000 == len(line.subject)
+
+
+@pytest.mark.bad_input("B173")
+@each("change", [{"due": 3 * 10**11}, {"first": 3 * 10**11}, {"at": 3e11}, {"at": None}])
+def test_a_damaged_line_of_a_schedule_is_left_out(change):
+    good = asdict(DueLine(7200, 7201.0, first=3600, reason="late"))
+
+    assert DueLine.from_text(json.dumps(good).encode())
+    assert DueLine.from_text(json.dumps(good | change).encode()) is None
