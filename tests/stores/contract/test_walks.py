@@ -115,6 +115,37 @@ def test_a_page_may_be_read_again_in_part_and_by_another_process(store):
     assert [] == store.walk("default", shelves, walk.cursor()).page(7)
 
 
+def test_a_second_walk_ends_where_the_first_one_ended(store):
+    numbered(store, 0, 40)
+    store.push("default", new_jobs(payload("later")), delay=60.0)
+    walk = store.walk("default", ("ready", "delayed"))
+    assert 41 == len(whole(walk))
+    store.delete(taken(store, 5))
+    numbered(store, 40, 60)
+    store.push("default", new_jobs(payload("last")), delay=90.0)
+
+    assert sorted([*map(str, range(5, 40)), "later"]) == sorted(ids(whole(walk.again())))
+
+
+def test_a_second_walk_through_what_was_empty_finds_nothing(store):
+    walk = store.walk("default", ("ready", "delayed"))
+    assert [] == whole(walk)
+    numbered(store, 0, 3)
+    store.push("default", new_jobs(payload("later")), delay=60.0)
+
+    assert [] == whole(walk.again())
+
+
+def test_the_last_delayed_job_is_read_although_others_come_before_it(store):
+    store.push("default", new_jobs(*(payload(str(number)) for number in range(6))), delay=60.0)
+    store.push("default", new_jobs(payload("last")), delay=90.0)
+    walk = store.walk("default", ("delayed",))
+    read = ids(walk.page(2))
+    store.push("default", new_jobs(*(payload(f"new{number}") for number in range(6))), delay=70.0)
+
+    assert "last" in read + ids(whole(walk))
+
+
 @pytest.mark.parametrize("cursor", ["7", "{}", '["ready"]', '["odd", 1, 2, []]', "[[], 3]", '["a", 1]', "no"])
 def test_a_wrong_cursor_is_refused(store, cursor):
     with pytest.raises(ValueError):
