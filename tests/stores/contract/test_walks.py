@@ -194,6 +194,16 @@ def test_equal_payloads_are_dropped_as_often_as_it_is_said(store):
     assert 3 == store.sizes("default").ready
 
 
+def test_jobs_that_are_there_are_dropped_although_many_before_them_are_gone(store):
+    numbered(store, 0, 12_000)
+    walk = store.walk("default", ("ready",))
+    page = [*walk.page(11_000)[-40:], *walk.page(20)]
+    gone = [job for number, job in enumerate(page) if number % 2]
+    assert all(store.drop("default", gone))
+
+    assert [number % 2 == 0 for number in range(60)] == store.drop("default", page)
+
+
 def test_jobs_are_moved_each_to_be_in_one_place(store, at):
     numbered(store, 0, 20)
     store.push("default", new_jobs(payload("later")), delay=60.0)
