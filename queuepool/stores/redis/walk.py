@@ -16,6 +16,8 @@ from queuepool.stores.redis.keys import Keys
 _ORDER: tuple[Shelf, ...] = ("delayed", "ready", "reserved")
 #: the last jobs that were read, by which the next page finds its place
 _ANCHORS = 8
+#: read jobs that the caller may still take out together (``search.bulk``): those before them are the anchors then
+_BATCH = 500
 #: jobs before the expected place that are read again with each page, and at once to look for a place that has moved on
 _OVERLAP, _STEP = 32, 4096
 #: a lease's score: the bits below its grid are the tag of the worker (lua/include/lease.lua)
@@ -113,17 +115,15 @@ class _ListReader:
         self._index = 0
         #: jobs that were there at the beginning and have not been read; at most
         self._left: int | None = None
-        #: the last jobs that were read and are still there, as far as known: they end right before the index
-        self._tail: list[bytes] = []
-        #: likewise, as digests
-        self._anchors: list[str] = []
+        #: digests of the last jobs that were read and are still there, as far as known: they end right before the index
+        self._tail: list[str] = []
 
     def page(self, most: int) -> list[ShelfJob]:
         if self._left is None:
             self._left = int(self._client.command("LLEN", self._key))
         jobs = self._next(min(most, self._left)) if self._left > 0 else []
         first, self._index, self._left = self._index, self._index + len(jobs), self._left - len(jobs)
-        self._tail = [*self._tail[-_ANCHORS:], *jobs]
+        self._tail = [*self._tail[-_BATCH - _ANCHORS :], *map(_digest, jobs)]
         return [ShelfJob(job, "ready", first + number) for number, job in enumerate(jobs)]
 
     def unread(self, count: int) -> None:
@@ -133,14 +133,14 @@ class _ListReader:
     def taken(self, jobs: Iterable[ShelfJob]) -> None:
         for job in jobs:
             self._index -= job.shelf == "ready"  # all that were read are before it
-            if job.payload in self._tail:
-                self._tail.remove(job.payload)
+            if (digest := _digest(job.payload)) in self._tail:
+                self._tail.remove(digest)
 
     def state(self) -> list[Any]:
         return [self._index, self._left or 0, self._marks()]
 
     def restore(self, state: list[Any]) -> None:
-        self._index, self._left, self._anchors = state[0], state[1], state[2][-_ANCHORS:]
+        self._index, self._left, self._tail = state[0], state[1], state[2][-_ANCHORS:]
 
     def again(self) -> _ListReader:
         reader = _ListReader(self._client, self._key)
@@ -150,7 +150,7 @@ class _ListReader:
         return reader
 
     def _marks(self) -> list[str]:
-        return [*map(_digest, self._tail[-_ANCHORS:])] if self._tail else self._anchors
+        return self._tail[-_ANCHORS:]
 
     def _next(self, most: int) -> list[bytes]:
         """The jobs that follow; sets the index of the first of them."""

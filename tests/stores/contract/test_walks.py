@@ -186,6 +186,21 @@ def test_none_is_skipped_where_all_that_was_read_is_dropped_some_pages_later(sto
     assert [*map(str, range(60))] == read
 
 
+def test_none_is_skipped_where_a_worker_takes_from_the_head_and_all_behind_it_is_dropped(store):
+    numbered(store, 0, 120)
+    walk, read, waiting = store.walk("default", ("ready",)), list[str](), list[ShelfJob]()
+    while page := walk.page(7):
+        read += ids(page)
+        waiting += [job for job, identity in zip(page, ids(page), strict=True) if int(identity) >= 28]
+        if len(waiting) > 20:
+            assert all(store.drop("default", waiting))
+            walk.taken(waiting)
+            waiting = []
+            store.delete(taken(store, 2))
+
+    assert [*map(str, range(120))] == read
+
+
 def test_equal_payloads_are_dropped_as_often_as_it_is_said(store):
     store.push("default", new_jobs(*[payload("same")] * 5))
     page = store.walk("default", ("ready",)).page(5)
