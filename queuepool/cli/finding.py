@@ -139,6 +139,11 @@ class Question:
         if queues:
             self._parts.append(f"{counted(queues.total(), self._noun)}{place}{by_queue(queues)}")
 
+    @property
+    def is_any(self) -> bool:
+        """Whether any were found."""
+        return bool(self._parts)
+
     def is_declined(self) -> bool:
         """Ask, if there are any. Raises ``UsageError`` where there is no terminal to ask at."""
         jobs = " and ".join(self._parts)

@@ -113,11 +113,13 @@ class Step(NamedTuple):
 
 
 def _waiting(look: Look, queue: str, shelves: Sequence[Shelf], act_of: Callable[[OfWaitingJobs], Act]) -> Step:
+    counted = look.waiting(queue, shelves)
+
     def errand() -> Errand:
-        found = look.waiting(queue, shelves)
+        found = counted.again()  # not those that were pushed while the question stood
         return found.pages(), act_of(OfWaitingJobs(look, HeldLocks(look.stores.settings), queue, found))
 
-    return Step(lambda: look.waiting(queue, shelves).pages(), errand)
+    return Step(counted.pages, errand)
 
 
 def _failed(look: Look, scope: Scope, target: str) -> Step:
@@ -134,6 +136,7 @@ def _all_of(verb: str, done: str, place: str, look: Look, steps: Sequence[Step],
         if question.is_declined():
             return FAILED
         note_closed(look)
+        steps = steps if question.is_any else ()  # nobody was asked
     return carry_out(look.stores, verb.lower(), (step.errand() for step in steps), done, place)
 
 

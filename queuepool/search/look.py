@@ -9,7 +9,7 @@ from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob
 from queuepool.search.pace import StorePace
 from queuepool.settlement.endings import commands_of
-from queuepool.stores.contract import Shelf, ShelfJob
+from queuepool.stores.contract import QueueWalk, Shelf, ShelfJob
 from queuepool.stores.factory import Stores
 from queuepool.stores.records import FailedJob
 
@@ -36,7 +36,7 @@ class Look:
 
     def waiting(self, queue: str, shelves: Collection[Shelf], cursor: str = "") -> QueueLook:
         """The jobs of a queue, from ``cursor`` on. Raises ``ValueError`` for a wrong cursor."""
-        return QueueLook(self, queue, shelves, cursor)
+        return QueueLook(self, queue, shelves, self.stores.queue.walk(queue, shelves, cursor))
 
     def in_states(self, queue: str, states: Collection[str], running: Container[str] = ()) -> Iterator[FoundJob]:
         """The jobs of a queue in these states, each once; of the reserved ones, those with the ids in ``running`` run.
@@ -81,11 +81,11 @@ class Look:
 class QueueLook:
     """The jobs of one queue that fit, in pages."""
 
-    def __init__(self, look: Look, queue: str, shelves: Collection[Shelf], cursor: str) -> None:
+    def __init__(self, look: Look, queue: str, shelves: Collection[Shelf], walk: QueueWalk) -> None:
         self._look = look
         self._queue = queue
         self._shelves = shelves
-        self._walk = look.stores.queue.walk(queue, shelves, cursor)
+        self._walk = walk
         self._page: list[ShelfJob] = []
 
     def pages(self) -> Iterator[list[FoundJob]]:
@@ -108,6 +108,10 @@ class QueueLook:
                     yield job
             if len(known) > 2 * _REMEMBERED:
                 known = dict(islice(known.items(), _REMEMBERED, None))
+
+    def again(self) -> QueueLook:
+        """The same jobs from the beginning, without those that were pushed since this look began."""
+        return QueueLook(self._look, self._queue, self._shelves, self._look.pace(self._walk.again))
 
     def taken(self, jobs: Iterable[ShelfJob]) -> None:
         """These are gone: the caller has taken them out."""

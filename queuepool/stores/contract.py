@@ -186,6 +186,9 @@ class QueueWalk(Protocol):
     def cursor(self) -> str:
         """Where it stands, for ``QueueStore.walk``."""
 
+    def again(self) -> QueueWalk:
+        """The same walk from its beginning, to where this one ends: without what was added since this one began."""
+
 
 class PushStore(Protocol):
     """Where jobs are pushed to: a store, a transaction of the application's, or what waits for its commit."""

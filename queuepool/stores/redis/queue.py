@@ -6,6 +6,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -41,6 +42,8 @@ _CLOCK_LASTS = 10.0
 _CLEARED, _CLEARED_BYTES = 1000, 1_000_000
 #: jobs that one step takes out of the middle of a queue: the deeper they lie, the longer it takes
 _TAKEN = 50
+#: the script's answer for a job that it had no time to look for (lua/include/pick.lua)
+_NOT_LOOKED = 2
 #: the numbers of the keys in ``drop_held.lua`` and ``move.lua``
 _NUMBERS: Mapping[Shelf, int] = {"ready": 1, "delayed": 2, "reserved": 3}
 #: the most that one step of a search reads: jobs, and bytes (one page more)
@@ -293,7 +296,7 @@ class RedisQueue:
             args = [min(_CLEARED, most - dropped), _CLEARED_BYTES, *finder.marks]
             there, free, *held = self.client.script_in_time("clear", names, args)
             most = there if not dropped else most
-            dropped += int(free) + sum(self._drop(names, _in_their_places(held), finder))
+            dropped += int(free) + self._drop(names, _in_their_places(held), finder).count(1)
             if dropped >= most or not (free or held):
                 return dropped
 
@@ -303,16 +306,21 @@ class RedisQueue:
     def drop(self, queue: str, jobs: Sequence[ShelfJob], finder: Finder = NO_LOCKS) -> list[bool]:
         names = [key(queue) for key in (self.keys.ready, self.keys.delayed, self.keys.reserved, self.keys.notify)]
         these = [(_NUMBERS[job.shelf], job.payload, job.place) for job in jobs]
-        return [answer == 1 for part in _parts(these) for answer in self._drop(names, part, finder)]
+        drop_these = partial(self._drop, names, finder=finder)
+        return [answer == 1 for part in _parts(these) for answer in _answers(part, drop_these)]
 
     def move(self, queue: str, jobs: Sequence[MovedJob], target: str) -> list[bool]:
         makers = (self.keys.ready, self.keys.delayed, self.keys.notify)
         names = [key(name) for name in (queue, target) for key in makers]
         answers = list[int]()
-        for part in _parts(jobs):
-            words = [(_NUMBERS[job.shelf], job.payload, job.place, there) for job, there in part]
+
+        def move_these(some: Sequence[MovedJob]) -> list[int]:
+            words = [(_NUMBERS[job.shelf], job.payload, job.place, there) for job, there in some]
             args = [self.keys.channel(target), *chain.from_iterable(words)]
-            answers += self.client.script_in_time("move", names, args)
+            return list(self.client.script_in_time("move", names, args))
+
+        for part in _parts(jobs):
+            answers += _answers(part, move_these)
         return [answer == 1 for answer in answers]
 
     def _drop(self, names: Sequence[str], jobs: Sequence[tuple[int, bytes, int]], finder: Finder) -> list[int]:
@@ -352,6 +360,15 @@ class RedisQueue:
             makers = (keys.ready, keys.delayed, keys.reserved, keys.notify, keys.quarantine)
             self._reserve_keys[queues] = [keys.tags, *(key(queue) for queue in queues for key in makers)]
         return self._reserve_keys[queues]
+
+
+def _answers(jobs: Sequence[T], ask: Callable[[Sequence[T]], list[int]]) -> list[int]:
+    """For each job; those for which the script did not look are asked for again."""
+    answers = ask(jobs)
+    while left := [number for number, answer in enumerate(answers) if answer == _NOT_LOOKED]:
+        for number, answer in zip(left, ask([jobs[number] for number in left]), strict=True):
+            answers[number] = answer
+    return answers
 
 
 def _parts(jobs: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Sequence
+from copy import copy
 from typing import Any, NamedTuple, Protocol
 
 from queuepool.stores.contract import QueueWalk, Shelf, ShelfJob
@@ -15,10 +16,14 @@ from queuepool.stores.redis.keys import Keys
 _ORDER: tuple[Shelf, ...] = ("delayed", "ready", "reserved")
 #: the last jobs that were read, by which the next page finds its place
 _ANCHORS = 8
+#: read jobs that the caller may still take out together (``search.bulk``): those before them are the anchors then
+_BATCH = 500
 #: jobs before the expected place that are read again with each page, and at once to look for a place that has moved on
 _OVERLAP, _STEP = 32, 4096
 #: a lease's score: the bits below its grid are the tag of the worker (lua/include/lease.lua)
 _GRID, _TAGS = 16, 131072
+#: jobs of a sorted set that are read to its end: as many as there are
+_ANY = 1 << 62
 
 
 class RedisWalk(QueueWalk):
@@ -34,6 +39,7 @@ class RedisWalk(QueueWalk):
         self._readers = [_reader(client, names[shelf], shelf) for shelf in _ORDER if shelf in shelves]
         if first:
             self._readers[0].restore(state)
+        self._all = tuple(self._readers)
 
     def page(self, most: int) -> list[ShelfJob]:
         while len(self._readers) > 1:
@@ -53,6 +59,12 @@ class RedisWalk(QueueWalk):
     def cursor(self) -> str:
         return json.dumps([self._readers[0].shelf, *self._readers[0].state()]) if self._readers else ""
 
+    def again(self) -> RedisWalk:
+        walk = copy(self)
+        walk._all = tuple(reader.again() for reader in self._all)
+        walk._readers = list(walk._all)
+        return walk
+
 
 class _ShelfReader(Protocol):
     """Reads one shelf; as ``QueueWalk``."""
@@ -69,6 +81,8 @@ class _ShelfReader(Protocol):
 
     def restore(self, state: list[Any]) -> None: ...
 
+    def again(self) -> _ShelfReader: ...
+
 
 def _reader(client: RedisClient, key: str, shelf: Shelf) -> _ShelfReader:
     return _ListReader(client, key) if shelf == "ready" else _SetReader(client, key, shelf)
@@ -79,7 +93,7 @@ def _parsed(cursor: str) -> tuple[Any, list[Any]]:
     match json.loads(cursor):
         case ["ready", int(), int(), list() as anchors] as found if all(isinstance(one, str) for one in anchors):
             return found[0], found[1:]
-        case ["delayed" | "reserved", int(), float() | None, str()] as found:
+        case ["delayed" | "reserved", int(), float() | None, str(), float() | None, str()] as found:
             return found[0], found[1:]
     raise ValueError("not a cursor")
 
@@ -101,17 +115,15 @@ class _ListReader:
         self._index = 0
         #: jobs that were there at the beginning and have not been read; at most
         self._left: int | None = None
-        #: the last jobs that were read and are still there, as far as known: they end right before the index
-        self._tail: list[bytes] = []
-        #: likewise, as digests
-        self._anchors: list[str] = []
+        #: digests of the last jobs that were read and are still there, as far as known: they end right before the index
+        self._tail: list[str] = []
 
     def page(self, most: int) -> list[ShelfJob]:
         if self._left is None:
             self._left = int(self._client.command("LLEN", self._key))
         jobs = self._next(min(most, self._left)) if self._left > 0 else []
         first, self._index, self._left = self._index, self._index + len(jobs), self._left - len(jobs)
-        self._tail = [*self._tail[-_ANCHORS:], *jobs]
+        self._tail = [*self._tail[-_BATCH - _ANCHORS :], *map(_digest, jobs)]
         return [ShelfJob(job, "ready", first + number) for number, job in enumerate(jobs)]
 
     def unread(self, count: int) -> None:
@@ -121,17 +133,24 @@ class _ListReader:
     def taken(self, jobs: Iterable[ShelfJob]) -> None:
         for job in jobs:
             self._index -= job.shelf == "ready"  # all that were read are before it
-            if job.payload in self._tail:
-                self._tail.remove(job.payload)
+            if (digest := _digest(job.payload)) in self._tail:
+                self._tail.remove(digest)
 
     def state(self) -> list[Any]:
         return [self._index, self._left or 0, self._marks()]
 
     def restore(self, state: list[Any]) -> None:
-        self._index, self._left, self._anchors = state[0], state[1], state[2][-_ANCHORS:]
+        self._index, self._left, self._tail = state[0], state[1], state[2][-_ANCHORS:]
+
+    def again(self) -> _ListReader:
+        reader = _ListReader(self._client, self._key)
+        if self._left is not None:
+            self._next(0)  # where its last job is now: all that lies behind it has been added since
+            reader._left = self._index
+        return reader
 
     def _marks(self) -> list[str]:
-        return [*map(_digest, self._tail[-_ANCHORS:])] if self._tail else self._anchors
+        return self._tail[-_ANCHORS:]
 
     def _next(self, most: int) -> list[bytes]:
         """The jobs that follow; sets the index of the first of them."""
@@ -194,21 +213,31 @@ class Scored(NamedTuple):
 
 
 class _SetReader:
-    """Delayed or reserved jobs, by score and then by bytes; at most as many as there were at the beginning."""
+    """Delayed or reserved jobs, by score and then by bytes.
+
+    To the last one that was delayed at the beginning, however many come before it meanwhile. A lease that is renewed
+    moves on behind all others, again and again: of those, at most as many as there were at the beginning.
+    """
 
     def __init__(self, client: RedisClient, key: str, shelf: Shelf) -> None:
         self.shelf = shelf
         self._client = client
         self._key = key
         self._left: int | None = None
+        #: as it was at the beginning
+        self._first = 0
+        #: the last one that is to be read, if delayed
+        self._end: Scored | None = None
         #: the last one that was read, and the page, with the one before it
         self._last: Scored | None = None
         self._rows: list[Scored | None] = []
 
     def page(self, most: int) -> list[ShelfJob]:
         if self._left is None:
-            self._left = int(self._client.command("ZCARD", self._key))
+            self._left, self._end = self._bounds()
+            self._first = self._left
         rows = following(self._ask, self._last, min(most, self._left)) if self._left > 0 else []
+        rows = [row for row in rows if not self._end or row <= self._end]
         self._left -= len(rows)
         if rows:
             self._rows, self._last = [self._last, *rows], rows[-1]
@@ -222,12 +251,23 @@ class _SetReader:
         """Nothing to do: the next page begins after a score."""
 
     def state(self) -> list[Any]:
-        last = self._last
-        return [self._left or 0, *((last.score, last.member.decode("latin-1")) if last else (None, ""))]
+        return [self._left or 0, *_words_of(self._last), *_words_of(self._end)]
 
     def restore(self, state: list[Any]) -> None:
-        self._left, score, member = state
-        self._last = None if score is None else Scored(score, member.encode("latin-1"))
+        self._left = self._first = state[0]
+        self._last, self._end = _scored_of(*state[1:3]), _scored_of(*state[3:5])
+
+    def again(self) -> _SetReader:
+        reader = _SetReader(self._client, self._key, self.shelf)
+        if self._left is not None:
+            reader._left, reader._end = self._first, self._end
+        return reader
+
+    def _bounds(self) -> tuple[int, Scored | None]:
+        if self.shelf == "reserved":
+            return int(self._ask("ZCARD")), None
+        end = _scored(self._ask("ZREVRANGE", 0, 0, "WITHSCORES"))
+        return (_ANY, end[0]) if end else (0, None)
 
     def _tag(self, score: float) -> int:
         return int(score * _GRID % 1 * _TAGS) if self.shelf == "reserved" else 0
@@ -235,6 +275,14 @@ class _SetReader:
     def _ask(self, *words: Any) -> Any:
         verb, *rest = words
         return self._client.command(verb, self._key, *rest)
+
+
+def _words_of(one: Scored | None) -> tuple[float | None, str]:
+    return (one.score, one.member.decode("latin-1")) if one else (None, "")
+
+
+def _scored_of(score: float | None, member: str) -> Scored | None:
+    return None if score is None else Scored(score, member.encode("latin-1"))
 
 
 def following(ask: Callable[..., Any], last: Scored | None, most: int, *, is_down: bool = False) -> list[Scored]:

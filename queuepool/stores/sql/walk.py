@@ -49,6 +49,9 @@ class SqlWalk(QueueWalk):
     def cursor(self) -> str:
         return json.dumps([self._after, self._last])
 
+    def again(self) -> SqlWalk:
+        return SqlWalk(self._client, self._table, self._queue, json.dumps([0, self._last]))
+
     def _rows(self, connection: Connection, most: int) -> list[Any]:
         jobs, dialect = self._client.tables.jobs, connection.dialect
         in_queue = is_name(dialect, jobs.c.queue, self._queue)

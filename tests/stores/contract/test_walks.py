@@ -115,6 +115,37 @@ def test_a_page_may_be_read_again_in_part_and_by_another_process(store):
     assert [] == store.walk("default", shelves, walk.cursor()).page(7)
 
 
+def test_a_second_walk_ends_where_the_first_one_ended(store):
+    numbered(store, 0, 40)
+    store.push("default", new_jobs(payload("later")), delay=60.0)
+    walk = store.walk("default", ("ready", "delayed"))
+    assert 41 == len(whole(walk))
+    store.delete(taken(store, 5))
+    numbered(store, 40, 60)
+    store.push("default", new_jobs(payload("last")), delay=90.0)
+
+    assert sorted([*map(str, range(5, 40)), "later"]) == sorted(ids(whole(walk.again())))
+
+
+def test_a_second_walk_through_what_was_empty_finds_nothing(store):
+    walk = store.walk("default", ("ready", "delayed"))
+    assert [] == whole(walk)
+    numbered(store, 0, 3)
+    store.push("default", new_jobs(payload("later")), delay=60.0)
+
+    assert [] == whole(walk.again())
+
+
+def test_the_last_delayed_job_is_read_although_others_come_before_it(store):
+    store.push("default", new_jobs(*(payload(str(number)) for number in range(6))), delay=60.0)
+    store.push("default", new_jobs(payload("last")), delay=90.0)
+    walk = store.walk("default", ("delayed",))
+    read = ids(walk.page(2))
+    store.push("default", new_jobs(*(payload(f"new{number}") for number in range(6))), delay=70.0)
+
+    assert "last" in read + ids(whole(walk))
+
+
 @pytest.mark.parametrize("cursor", ["7", "{}", '["ready"]', '["odd", 1, 2, []]', "[[], 3]", '["a", 1]', "no"])
 def test_a_wrong_cursor_is_refused(store, cursor):
     with pytest.raises(ValueError):
@@ -155,12 +186,37 @@ def test_none_is_skipped_where_all_that_was_read_is_dropped_some_pages_later(sto
     assert [*map(str, range(60))] == read
 
 
+def test_none_is_skipped_where_a_worker_takes_from_the_head_and_all_behind_it_is_dropped(store):
+    numbered(store, 0, 120)
+    walk, read, waiting = store.walk("default", ("ready",)), list[str](), list[ShelfJob]()
+    while page := walk.page(7):
+        read += ids(page)
+        waiting += [job for job, identity in zip(page, ids(page), strict=True) if int(identity) >= 28]
+        if len(waiting) > 20:
+            assert all(store.drop("default", waiting))
+            walk.taken(waiting)
+            waiting = []
+            store.delete(taken(store, 2))
+
+    assert [*map(str, range(120))] == read
+
+
 def test_equal_payloads_are_dropped_as_often_as_it_is_said(store):
     store.push("default", new_jobs(*[payload("same")] * 5))
     page = store.walk("default", ("ready",)).page(5)
 
     assert [True, True] == store.drop("default", page[:2])
     assert 3 == store.sizes("default").ready
+
+
+def test_jobs_that_are_there_are_dropped_although_many_before_them_are_gone(store):
+    numbered(store, 0, 12_000)
+    walk = store.walk("default", ("ready",))
+    page = [*walk.page(11_000)[-40:], *walk.page(20)]
+    gone = [job for number, job in enumerate(page) if number % 2]
+    assert all(store.drop("default", gone))
+
+    assert [number % 2 == 0 for number in range(60)] == store.drop("default", page)
 
 
 def test_jobs_are_moved_each_to_be_in_one_place(store, at):

@@ -3,7 +3,7 @@
 -- KEYS     1 ready list   2 delayed zset   3 reserved zset   4 notify list   then the locks
 -- ARGV     for each job: the number of its key, the job, where it was in the ready list, how many locks it holds, the
 --          owner of each ('' = any)   then the Unix second until which the sender waits
--- Returns  for each job 1; 0 if a worker has taken it meanwhile: it stays, and keeps its locks
+-- Returns  for each job 1; 0 if a worker has taken it meanwhile: it stays, and keeps its locks; 2 = ask again (pick.lua)
 -- include: late full pick release_lock
 local arg, lock, answers, ready, places = 1, 5, {}, {}, {}
 write_nothing(KEYS[2])
@@ -19,7 +19,7 @@ local taken, nth = pick(KEYS[1], ready, places), 0
 local function ended(number, job)
   if number ~= 1 then return redis.call('zrem', KEYS[number], job) end
   nth = nth + 1
-  return taken[nth] and 1 or 0
+  return taken[nth]
 end
 
 arg = 1

@@ -3,7 +3,7 @@
 -- KEYS     1 ready list   2 delayed zset   3 notify list   then the same three of the other queue
 -- ARGV     1 the other queue's stewards' channel   then for each job: the number of its key, the job, where it was in the
 --          ready list, the job as it is to be there   then the Unix second until which the sender waits
--- Returns  for each job 1, or 0 if it was not there any more
+-- Returns  for each job 1, or 0 if it was not there any more; 2 = ask again (pick.lua)
 -- include: late full pick put wake tokens
 local ITS_ARGS = 4
 local answers, ready, places = {}, {}, {}
@@ -21,7 +21,7 @@ local taken, nth = pick(KEYS[1], ready, places), 0
 
 local function move_ready(there)
   nth = nth + 1
-  if not taken[nth] then return 0 end
+  if taken[nth] ~= 1 then return taken[nth] end
   redis.call('rpush', KEYS[4], there)
   return 1
 end

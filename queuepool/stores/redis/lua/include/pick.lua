@@ -1,28 +1,36 @@
 -- Take jobs out of the middle of a list: each is replaced by a mark, then all marks are removed with one LREM. One LREM
 -- for each job would compare it with every job before it.
--- `places`: where each was when it was read. Others have taken from the head meanwhile, or given back to it, so all places
--- have moved alike. A job that is not where it should be is looked for nearby, first towards the head.
--- Returns for each whether it was taken.
+-- `places`: where each was when it was read, ascending. Others have taken from the head meanwhile, or given back to it, so
+-- all places have moved alike. A job that is not where it should be is looked for nearby, first towards the head. The last
+-- job comes first: it is taken last by others, and where it is tells which of those before it are gone.
+-- Returns for each 1 if it was taken, 0 if it is gone, 2 if so much was looked for that there was no look for it; never for
+-- all of them.
 local MARK = '\0queuepool:taken'
 local PICK_PAGE, TOWARDS_HEAD, TOWARDS_TAIL, MOST_LOOKS = 50, 10000, 1000, 20000
 
 local function pick(list, jobs, places)
   local taken, marks, shift, looks = {}, 0, 0, 0
 
-  local function place_in(job, first, last)
+  -- Of equal ones the nearest.
+  local function place_in(job, first, last, is_towards_head)
     looks = looks + last - first + 1
+    local found
     for i, other in ipairs(redis.call('lrange', list, first, last)) do
-      if other == job then return first + i - 1 end
+      if other == job then
+        found = first + i - 1
+        if not is_towards_head then return found end
+      end
     end
+    return found
   end
 
   local function near(job, at)
     local place, first = nil, at
     while not place and first > 0 and first > at - TOWARDS_HEAD and looks < MOST_LOOKS do
-      place = place_in(job, math.max(first - PICK_PAGE, 0), first - 1)
+      place = place_in(job, math.max(first - PICK_PAGE, 0), first - 1, true)
       first = first - PICK_PAGE
     end
-    first = math.max(at, 0)
+    first = at
     while not place and first < at + TOWARDS_TAIL and looks < MOST_LOOKS do
       place = place_in(job, first, first + PICK_PAGE - 1)
       first = first + PICK_PAGE
@@ -30,13 +38,16 @@ local function pick(list, jobs, places)
     return place
   end
 
-  for n, job in ipairs(jobs) do
+  for n = #jobs, 1, -1 do
     local at = places[n] + shift
-    if at < 0 or redis.call('lindex', list, at) ~= job then at = near(job, at) end
-    taken[n] = at ~= nil
-    if at then
+    taken[n] = 0
+    if at >= 0 and redis.call('lindex', list, at) ~= jobs[n] then
+      at = near(jobs[n], at)
+      if not at and looks >= MOST_LOOKS then taken[n] = 2 end
+    end
+    if at and at >= 0 then
       redis.call('lset', list, at, MARK)
-      shift, marks = at - places[n], marks + 1
+      taken[n], shift, marks = 1, at - places[n], marks + 1
     end
   end
   local is_behind = #jobs > 0 and places[1] > redis.call('llen', list) / 2
