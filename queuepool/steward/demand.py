@@ -35,6 +35,8 @@ class QueueTotals:
     oldest: float
     ended: int
     run: float
+    #: when the jobs there were counted; ``None`` = just now
+    measured_at: float | None = None
 
 
 class Scaler:
@@ -96,13 +98,14 @@ class _Stream:
     def load(self, now: float, found: QueueTotals) -> QueueLoad:
         """The queue's load, from these totals and those before."""
         before, passed = self._before, now - self._at
+        is_new = before is None or found.measured_at is None or found.measured_at != before.measured_at
         if before is None:
             self._run_time = found.run / found.ended if found.ended > 0 else None
         if before is not None and passed > 0.0:
             self._note(found, before, passed)
         if before is None or passed > 0.0:
             self._before, self._at = found, now
-        return QueueLoad(found.ready, found.running, found.oldest, self._arrivals(), self._run_time)
+        return QueueLoad(found.ready, found.running, found.oldest, self._arrivals(), self._run_time, is_new)
 
     def _note(self, found: QueueTotals, before: QueueTotals, passed: float) -> None:
         ended = max(found.ended - before.ended, 0)

@@ -34,6 +34,8 @@ class QueueLoad:
     #: jobs a second
     arrivals: float = 0.0
     run_time: float | None = None
+    #: whether this was measured since the last wish
+    is_new: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def wish_for(load: PoolLoad, aims: Aims, recent: float) -> Wish:
     It never leaves the bounds, and is never less if more jobs wait, or have waited for longer.
     """
     keeps_up, need, why = _need(load, aims)
-    waited = max((queue.oldest for queue in load.queues if queue.waiting), default=0.0)
+    waited = max((queue.oldest for queue in load.queues if queue.waiting and queue.is_new), default=0.0)
     wanted = ceil(need - _ROUNDING)
     if waited > aims.target_wait and not load.starting:
         wanted, why = max(wanted, load.workers + max(1, load.workers // _PART)), f"a job has waited for {waited:.0f} s"

@@ -177,6 +177,16 @@ def test_a_pool_keeps_up_with_what_comes_though_nothing_waits(scaler):
     assert 10 == size  # sixteen a second of half a second each: eight are busy
 
 
+def test_a_job_that_waits_too_long_calls_for_more_once_for_each_time_it_is_measured(scaler):
+    size, sizes = 4, []
+    for now in range(8):
+        late = {"ready": 90, "oldest": 60.0, "ended": 1000, "run": 0.001, "measured_at": float(now // 4)}
+        size = look(scaler, float(now), size, **late)
+        sizes.append(size)
+
+    assert [5, 5, 5, 5, 6, 6, 6, 6] == sizes
+
+
 def test_what_others_take_from_the_queue_is_theirs(scaler):
     """Ten a second come, another host takes six of them."""
     sizes = [look(scaler, float(now), 4, ready=2, ended=4 * now, run=4.0 * now) for now in range(60)]
