@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import exp, inf, sqrt
+from math import exp, inf, isfinite, sqrt
 
 from queuepool.steward.wish import Aims, PoolLoad, QueueLoad, Wish, wish_for
 
@@ -100,7 +100,8 @@ class _Stream:
         before, passed = self._before, now - self._at
         is_new = before is None or found.measured_at is None or found.measured_at != before.measured_at
         if before is None:
-            self._run_time = found.run / found.ended if found.ended > 0 else None
+            mean = found.run / found.ended if found.ended > 0 else inf
+            self._run_time = mean if isfinite(mean) else None  # a job can write anything into the totals
         if before is not None and passed > 0.0:
             self._note(found, before, passed)
         if before is None or passed > 0.0:
@@ -116,8 +117,9 @@ class _Stream:
         self._quick = for_quick * self._quick + (1 - for_quick) * came / passed
         self._slow_weight = for_slow * self._slow_weight + 1 - for_slow
         self._quick_weight = for_quick * self._quick_weight + 1 - for_quick
-        if ended:
-            mean, weight = max(found.run - before.run, 0.0) / ended, 1 - exp(-ended / _JOBS)
+        mean = max(found.run - before.run, 0.0) / ended if ended else inf
+        if isfinite(mean):
+            weight = 1 - exp(-ended / _JOBS)
             self._run_time = mean if self._run_time is None else self._run_time + weight * (mean - self._run_time)
 
     def _arrivals(self) -> float:
