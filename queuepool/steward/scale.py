@@ -84,7 +84,9 @@ def _totals(counts: PoolCounts, running: Mapping[str, int]) -> dict[str, QueueTo
         ended[queue] += jobs.ended
         run[queue] += jobs.run.total
     return {
-        name: QueueTotals(facts.ready, facts.reserved, running[name], facts.oldest, ended[name], run[name], facts.measured_at)
+        name: QueueTotals(
+            facts.ready, facts.reserved, running[name], facts.oldest, ended[name], run[name], facts.measured_at
+        )
         for name, facts in counts.queues.items()
         if not facts.paused
     }
