@@ -316,7 +316,7 @@ class SqlQueue:
         """``act`` on the rows of these jobs that no worker has, in one transaction; ``False`` for each other."""
 
         def work(connection: Connection) -> set[int]:
-            free = self._table.lock_free(connection, queue, [job.place for job in jobs])
+            free = self._table.lock_free(connection, queue, {job.place: job.payload for job in jobs})
             if free:
                 act(connection, sorted(free))
             return free
