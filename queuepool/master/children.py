@@ -189,24 +189,33 @@ class Children:
         found = [child for child in self._by_pid.values() if child.role == Role.TEMPLATE and not child.stop_sent]
         return sorted(found, key=lambda child: child.generation, reverse=True)
 
-    def plan(self, target: int, generation: int) -> Replacements:
+    def plan(self, target: int, generation: int, most: int | None = None) -> Replacements:
         """Plan for one ready worker of this generation for each number from 1 to ``target``.
 
         A worker stops only when its replacement is ready, and one number is replaced at a time. So the pool is never
         too small, and a replacement that cannot boot costs no worker. One that takes no more jobs, since it leaves when
         its last one ends, is replaced at once, and may take its time; meanwhile its number gets no third one.
+
+        One that was told to leave since the pool became smaller is replaced, if the pool grows again meanwhile, only
+        while there are fewer than ``most`` workers, those that leave among them (by default ``target``), or if nobody
+        else takes jobs.
         """
         by_number: dict[int, list[Child]] = defaultdict(list)
         for child in sorted([*self.workers(), *self._expected], key=_birth, reverse=True):
             by_number[child.number].append(child)
-        spawn = []
+        spawn = list[int]()
+        living = [child for group in by_number.values() for child in group]
+        staying = sum(not child.is_leaving for child in living)
+        room = max((target if most is None else most) - len(living), 1 - staying)
         retire = [child for child in self.workers() if child.number > target]
         replacing = any(len(group) > 1 and not group[0].is_ready for group in by_number.values())
         for number in range(1, target + 1):
             group = by_number[number]
             is_full = any(child.is_draining for child in group[1:])
             if not group or (group[0].is_leaving and len(group) == 1):
-                spawn.append(number)
+                was_sent_away = bool(group) and group[0].stop_sent and group[0].generation == generation
+                if not was_sent_away or len(spawn) < room:
+                    spawn.append(number)
             elif group[0].generation < generation and not (replacing or is_full):
                 spawn.append(number)
                 replacing = True

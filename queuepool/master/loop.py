@@ -175,7 +175,7 @@ class Master:
             self._stop()
             self._stop_helpers()
             return
-        for child in self._spawner.fill(self._size.target, self._generation, paused=self._paused):
+        for child in self._spawner.fill(self._size.target, self._size.most, self._generation, paused=self._paused):
             self._retire(child)
 
     def _give_up_if_hopeless(self) -> None:

@@ -82,6 +82,11 @@ class PoolSize:
         if found != facts:
             header.fewest, header.most, header.pinned_until, header.held, header.pinned = facts
 
+    @property
+    def most(self) -> int:
+        """The most workers there may be, those that leave among them."""
+        return self._most if self._settings.scales and not self._pinned_until else self.target
+
     def _unpin(self, why: str) -> None:
         is_timed, self._pinned_until = self._pinned_until not in (0.0, inf), 0.0
         number = self.target if self._settings.scales else self._settings.workers

@@ -36,19 +36,19 @@ class Spawner:
         self._entry_points = entry_points
         self._preload = preload
 
-    def fill(self, target: int, generation: int, *, paused: bool) -> list[Child]:
-        """Start the missing processes; returns those to stop."""
+    def fill(self, target: int, most: int, generation: int, *, paused: bool) -> list[Child]:
+        """Start the missing processes; returns those to stop. ``most``: as in ``Children.plan``."""
         for helper in HELPERS:
             if helper in self._entry_points and not self._children.has(helper):
                 self.spawn(helper, 0, generation)
         if self._preload:
-            return self._fill_from_template(target, generation)
-        plan = self._children.plan(target, generation)
+            return self._fill_from_template(target, most, generation)
+        plan = self._children.plan(target, generation, most)
         for number in plan.spawn:
             self.spawn(Role.WORKER, number, generation, paused=paused)
         return plan.retire
 
-    def _fill_from_template(self, target: int, generation: int) -> list[Child]:
+    def _fill_from_template(self, target: int, most: int, generation: int) -> list[Child]:
         """Until the template of a new generation is ready, the last one continues: code that fails costs no worker.
 
         While none is ready, the oldest one continues too: otherwise repeated restarts would keep a pool from starting.
@@ -57,7 +57,7 @@ class Spawner:
         if not any(template.generation == generation for template in templates):
             self.spawn(Role.TEMPLATE, 0, generation)
         ready = next((template for template in templates if template.is_ready), None)
-        plan = self._children.plan(target, ready.generation if ready else 0)
+        plan = self._children.plan(target, ready.generation if ready else 0, most)
         if ready:
             for number in plan.spawn:
                 self._request(number, ready)

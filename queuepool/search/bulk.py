@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from queuepool.payload.ending import Lock
 from queuepool.payload.signing import signer_of
@@ -22,8 +23,8 @@ from queuepool.unix.signals import interrupts_held_back
 
 #: jobs of one batch, and seconds after which a smaller one is carried out: in Redis jobs move on in their list
 BATCH, _LONGEST = 500, 1.0
-#: what is done with a batch: the result for each job
-Act = Callable[[Sequence[FoundJob]], Sequence[Returned]]
+#: what is done with a batch: the result for each job, as soon as it is known
+Act = Callable[[Sequence[FoundJob]], Iterable[Returned]]
 
 
 @dataclass
@@ -39,10 +40,12 @@ class Done:
         """Of how many jobs it was done."""
         return self.results[Returned.DONE]
 
-    def add(self, jobs: Sequence[FoundJob], results: Sequence[Returned]) -> None:
-        """Count a batch."""
-        self.results.update(results)
-        self.queues.update(job.queue for job, result in zip(jobs, results, strict=True) if result)
+    def add(self, jobs: Sequence[FoundJob], results: Iterable[Returned]) -> None:
+        """Count a batch; of one that fails, the results before that."""
+        for job, result in zip(jobs, results, strict=True):
+            self.results[result] += 1
+            if result:
+                self.queues[job.queue] += 1
 
 
 class Bulk:
@@ -139,24 +142,31 @@ class OfWaitingJobs:
         self._found = found
         self._signer = signer_of(stores.settings.signing, stores.settings.signing_keys)
 
-    def drop(self, jobs: Sequence[FoundJob]) -> list[Returned]:
+    def drop(self, jobs: Sequence[FoundJob]) -> Iterator[Returned]:
         """Drop them, with their unique locks."""
-        these = [*map(_shelf_job, jobs)]
-        return self._taken(these, lambda: self._stores.queue.drop(self._queue, these, self._locks.waiting))
+        return self._taken(jobs, lambda these: self._stores.queue.drop(self._queue, these, self._locks.waiting))
 
-    def move_to(self, target: str, jobs: Sequence[FoundJob]) -> list[Returned]:
+    def move_to(self, target: str, jobs: Sequence[FoundJob]) -> Iterator[Returned]:
         """Move them to another queue of the connection, where they keep their locks, attempts and due times."""
-        these = [*map(_shelf_job, jobs)]
-        moved = [MovedJob(job, self._payload_on(target, job.payload)) for job in these]
-        return self._taken(these, lambda: self._stores.queue.move(self._queue, moved, target))
+
+        def move(these: Sequence[ShelfJob]) -> Sequence[bool]:
+            moved = [MovedJob(job, self._payload_on(target, job.payload)) for job in these]
+            return self._stores.queue.move(self._queue, moved, target)
+
+        return self._taken(jobs, move)
 
     def _payload_on(self, queue: str, payload: bytes) -> bytes:
         return self._signer.moved(payload, self._queue, queue) if self._signer else payload
 
-    def _taken(self, jobs: Sequence[ShelfJob], take: Callable[[], Sequence[bool]]) -> list[Returned]:
-        answers = self._pace(take)
-        self._found.taken(job for job, is_gone in zip(jobs, answers, strict=True) if is_gone)
-        return [Returned(int(answer)) for answer in answers]
+    def _taken(
+        self, jobs: Sequence[FoundJob], take: Callable[[Sequence[ShelfJob]], Sequence[bool]]
+    ) -> Iterator[Returned]:
+        """In the store's own steps: those that are done count if a later one fails."""
+        these, step = [*map(_shelf_job, jobs)], self._stores.queue.taken_together
+        for part in (these[first : first + step] for first in range(0, len(these), step)):
+            answers = self._pace(partial(take, part))
+            self._found.taken(job for job, is_gone in zip(part, answers, strict=True) if is_gone)
+            yield from (Returned(int(answer)) for answer in answers)
 
 
 def _record(job: FoundJob) -> FailedJob:

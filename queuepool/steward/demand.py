@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import exp, inf, sqrt
+from math import exp, inf, isfinite, sqrt
 
 from queuepool.steward.wish import Aims, PoolLoad, QueueLoad, Wish, wish_for
 
@@ -35,6 +35,8 @@ class QueueTotals:
     oldest: float
     ended: int
     run: float
+    #: when the jobs there were counted; ``None`` = just now
+    measured_at: float | None = None
 
 
 class Scaler:
@@ -96,13 +98,15 @@ class _Stream:
     def load(self, now: float, found: QueueTotals) -> QueueLoad:
         """The queue's load, from these totals and those before."""
         before, passed = self._before, now - self._at
+        is_new = before is None or found.measured_at is None or found.measured_at != before.measured_at
         if before is None:
-            self._run_time = found.run / found.ended if found.ended > 0 else None
+            mean = found.run / found.ended if found.ended > 0 else inf
+            self._run_time = mean if isfinite(mean) else None  # a job can write anything into the totals
         if before is not None and passed > 0.0:
             self._note(found, before, passed)
         if before is None or passed > 0.0:
             self._before, self._at = found, now
-        return QueueLoad(found.ready, found.running, found.oldest, self._arrivals(), self._run_time)
+        return QueueLoad(found.ready, found.running, found.oldest, self._arrivals(), self._run_time, is_new)
 
     def _note(self, found: QueueTotals, before: QueueTotals, passed: float) -> None:
         ended = max(found.ended - before.ended, 0)
@@ -113,8 +117,9 @@ class _Stream:
         self._quick = for_quick * self._quick + (1 - for_quick) * came / passed
         self._slow_weight = for_slow * self._slow_weight + 1 - for_slow
         self._quick_weight = for_quick * self._quick_weight + 1 - for_quick
-        if ended:
-            mean, weight = max(found.run - before.run, 0.0) / ended, 1 - exp(-ended / _JOBS)
+        mean = max(found.run - before.run, 0.0) / ended if ended else inf
+        if isfinite(mean):
+            weight = 1 - exp(-ended / _JOBS)
             self._run_time = mean if self._run_time is None else self._run_time + weight * (mean - self._run_time)
 
     def _arrivals(self) -> float:

@@ -38,8 +38,9 @@ class WishForWorkers:
         began = time.monotonic()
         self._tell()
         counts = counts_of(self._board)
-        if any(facts.measured_at > time.time() - _FRESH for facts in counts.queues.values()):
-            self._write(self._wish(now, counts), now)
+        fresh = {name: facts for name, facts in counts.queues.items() if facts.measured_at > time.time() - _FRESH}
+        if fresh:
+            self._write(self._wish(now, counts._replace(queues=fresh)), now)
         return max(PERIOD, _SHARE * (time.monotonic() - began))
 
     def _write(self, wish: Wish, now: float) -> None:
@@ -83,7 +84,9 @@ def _totals(counts: PoolCounts, running: Mapping[str, int]) -> dict[str, QueueTo
         ended[queue] += jobs.ended
         run[queue] += jobs.run.total
     return {
-        name: QueueTotals(facts.ready, facts.reserved, running[name], facts.oldest, ended[name], run[name])
+        name: QueueTotals(
+            facts.ready, facts.reserved, running[name], facts.oldest, ended[name], run[name], facts.measured_at
+        )
         for name, facts in counts.queues.items()
         if not facts.paused
     }

@@ -34,6 +34,8 @@ class QueueLoad:
     #: jobs a second
     arrivals: float = 0.0
     run_time: float | None = None
+    #: whether this was measured since the last wish
+    is_new: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,10 @@ class Aims:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """So many ``workers``, and why in a few words. ``need``: how many would be busy enough, unrounded."""
+    """So many ``workers``, and why in a few words.
+
+    ``need``: how many would be busy enough, unrounded; those wished for since a job has waited for too long, if more.
+    """
 
     workers: int
     why: str
@@ -81,9 +86,10 @@ def wish_for(load: PoolLoad, aims: Aims, recent: float) -> Wish:
     It never leaves the bounds, and is never less if more jobs wait, or have waited for longer.
     """
     keeps_up, need, why = _need(load, aims)
-    waited = max((queue.oldest for queue in load.queues if queue.waiting), default=0.0)
+    waited = max((queue.oldest for queue in load.queues if queue.waiting and queue.is_new), default=0.0)
     wanted = ceil(need - _ROUNDING)
-    if waited > aims.target_wait and not load.starting:
+    is_late = waited > aims.target_wait and not load.starting
+    if is_late:
         wanted, why = max(wanted, load.workers + max(1, load.workers // _PART)), f"a job has waited for {waited:.0f} s"
     # Each of more workers than there are jobs would be idle.
     jobs = (load.running + load.waiting) / load.lanes
@@ -94,6 +100,8 @@ def wish_for(load: PoolLoad, aims: Aims, recent: float) -> Wish:
         why = "fewer are enough" if wanted < load.workers else "fewer may not be enough"
     elif wanted == load.workers:
         why = "enough"
+    if is_late and wanted >= load.workers:
+        need = max(need, min(wanted, aims.most))  # or the pool would shrink at once when no job is late any more
     return _within(Wish(wanted, why, need), aims)
 
 

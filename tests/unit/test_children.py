@@ -294,6 +294,18 @@ def test_a_worker_that_takes_no_more_jobs_counts_as_one_that_runs_them(children,
     assert not is_being_replaced(2, 1, [elder, successor])
 
 
+def test_a_pool_that_grows_again_has_no_more_than_its_most_workers_with_those_that_leave(children, add):
+    add(1)
+    leaving = [add(2), add(3)]
+    for child in leaving:
+        child.stop_sent = True
+    full, with_room = children.plan(target=3, generation=1, most=3), children.plan(target=3, generation=1, most=4)
+    children.remove(leaving[0].pid)
+
+    assert ([], [2]) == (full.spawn, with_room.spawn)
+    assert [2] == children.plan(target=3, generation=1, most=3).spawn
+
+
 def test_a_smaller_pool_lets_the_highest_numbers_go(children, add):
     kept = add(1)
     gone = [add(2), add(3, ready=False)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf
+from math import inf, isfinite, nan
 
 import pytest
 from hypothesis import given
@@ -175,6 +175,35 @@ def test_a_pool_keeps_up_with_what_comes_though_nothing_waits(scaler):
         size = look(scaler, float(now), size, ended=16 * now, run=8.0 * now)
 
     assert 10 == size  # sixteen a second of half a second each: eight are busy
+
+
+def test_a_job_that_waits_too_long_calls_for_more_once_for_each_time_it_is_measured(scaler):
+    size, sizes = 4, []
+    for now in range(8):
+        late = {"ready": 90, "oldest": 60.0, "ended": 1000, "run": 0.001, "measured_at": float(now // 4)}
+        size = look(scaler, float(now), size, **late)
+        sizes.append(size)
+
+    assert [5, 5, 5, 5, 6, 6, 6, 6] == sizes
+
+
+def test_workers_that_a_late_job_called_for_stay_for_as_long_as_others(scaler):
+    for now in range(30):
+        look(scaler, float(now), 4, ended=1000, run=0.001)
+    late = look(scaler, 30.0, 4, ready=90, oldest=60.0, ended=1000, run=0.001)
+    sizes = [look(scaler, 31.0 + now, late, ended=1000, run=0.001) for now in range(22)]
+
+    assert (5, [5] * 19, 2) == (late, sizes[:19], sizes[-1])
+
+
+@pytest.mark.parametrize("run", [inf, nan, -inf])
+def test_run_times_that_are_no_number_are_ignored(scaler, run):
+    totals = [QueueTotals(1, 0, 0, 0.0, 10 * now, run) for now in range(1, 9)]
+
+    for now, found in enumerate(totals):
+        assert isfinite(scaler.look(float(now), {"default": found}, 4, 0, AIMS).need)
+    sizes = [look(scaler, 9.0 + now, 4, ended=100 + 16 * now, run=8.0 * now) for now in range(60)]
+    assert 8 == sizes[-1]  # ten are needed: twice as many at once at most
 
 
 def test_what_others_take_from_the_queue_is_theirs(scaler):

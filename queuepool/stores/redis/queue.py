@@ -85,6 +85,10 @@ class RedisQueue:
     def polls(self) -> bool:
         return False
 
+    @property
+    def taken_together(self) -> int:
+        return _TAKEN
+
     def reach(self) -> None:
         self.client.reach()
 

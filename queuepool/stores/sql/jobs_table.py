@@ -146,9 +146,13 @@ class JobsTable:
         """These rows: ``id``, ``payload``, ``attempts``, ``reserved_at``, ``available_at`` and their ``shelf``."""
         return self._statements.shelved.where(*which)
 
-    def lock_free(self, connection: Connection, queue: str, ids: Sequence[int]) -> set[int]:
-        """Which of these rows are in the queue and not leased; they are locked until the transaction ends."""
-        return set(connection.execute(self._statements.lock_free, {"name": queue, "ids": ids}).scalars())
+    def lock_free(self, connection: Connection, queue: str, payloads: Mapping[int, bytes]) -> set[int]:
+        """Which of these rows are in the queue and not leased; they are locked until the transaction ends.
+
+        They must have these payloads, too: SQLite gives the number of its last row to the next one.
+        """
+        rows = connection.execute(self._statements.lock_free, {"name": queue, "ids": list(payloads)})
+        return {row.id for row in rows if bytes_of(row.payload) == payloads[row.id]}
 
     def send(self, connection: Connection, ids: Sequence[int], queue: str) -> None:
         """Move rows that are not leased to another queue."""

@@ -40,6 +40,8 @@ from queuepool.unix.originals import sleep
 _ROWS_PER_PUSH = 1000
 #: most rows that one transaction of a clear drops, and most that may hold a lock, as their payloads are read
 _ROWS_PER_CLEAR, _READ_PER_CLEAR = 10_000, 500
+#: rows that one transaction drops or moves of those that a caller drops or moves in steps
+_TAKEN = 500
 #: seconds for which the database's clock is assumed to run at the speed of ours
 _CLOCK_LASTS = 10.0
 
@@ -97,6 +99,10 @@ class SqlQueue:
     @property
     def commits_late(self) -> float:
         return self.client.commits_late
+
+    @property
+    def taken_together(self) -> int:
+        return _TAKEN
 
     def reach(self) -> None:
         self._leases.reach()
@@ -316,7 +322,7 @@ class SqlQueue:
         """``act`` on the rows of these jobs that no worker has, in one transaction; ``False`` for each other."""
 
         def work(connection: Connection) -> set[int]:
-            free = self._table.lock_free(connection, queue, [job.place for job in jobs])
+            free = self._table.lock_free(connection, queue, {job.place: job.payload for job in jobs})
             if free:
                 act(connection, sorted(free))
             return free

@@ -201,6 +201,17 @@ def test_none_is_skipped_where_a_worker_takes_from_the_head_and_all_behind_it_is
     assert [*map(str, range(120))] == read
 
 
+def test_a_new_job_in_the_place_of_one_that_is_gone_stays(store):
+    numbered(store, 0, 3)
+    page = store.walk("default", ("ready",)).page(9)
+    assert [True] == store.drop("default", page[2:])
+    numbered(store, 3, 4)
+
+    assert [False] == store.drop("default", page[2:])
+    assert [False] == store.move("default", [MovedJob(page[2], page[2].payload)], "high")
+    assert ["0", "1", "3"] == [decode(raw, 0).id for raw in drained(store)]
+
+
 def test_equal_payloads_are_dropped_as_often_as_it_is_said(store):
     store.push("default", new_jobs(*[payload("same")] * 5))
     page = store.walk("default", ("ready",)).page(5)
