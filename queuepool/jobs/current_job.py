@@ -113,10 +113,14 @@ class Current:
         """Whether it has asked if it should stop: then it can end by itself."""
         return getattr(self, "_asks", False)
 
-    def cancel(self, error: Cancelled) -> None:
-        """Called by the worker: it has failed with this error, also if it returns."""
+    def cancel(self, error: Cancelled, *, requeue: bool = False) -> None:
+        """Called by the worker: it has failed with this error, also if it returns, unless it has said that it is done.
+
+        ``requeue``: it goes back to its queue, unless it returns: then it is done, and must not run again.
+        """
         self._told = True
-        self.verdict = Fail(error)
+        if not requeue and not isinstance(self.verdict, Delete):
+            self.verdict = Fail(error)
 
     def progress(self, fraction: float, note: str = "") -> None:
         """Report how far the job is, from 0.0 to 1.0, for ``status`` and for those who follow it.

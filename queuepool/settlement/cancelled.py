@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from queuepool.errors import BadPayload, Cancelled, StoreDown, StoreError
+from queuepool.errors import BadPayload, Cancelled, StoreDenied, StoreDown, StoreError
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease
 from queuepool.settlement.endings import Endings, commands_of
 from queuepool.settlement.run import NOT_RUN
 from queuepool.settlement.settler import record
-from queuepool.settlement.states import States
+from queuepool.settlement.states import UNFINISHED_LASTS, States
 from queuepool.stores.elsewhere import plainer
 from queuepool.stores.factory import Stores
 
@@ -61,7 +62,7 @@ def cancel_waiting(stores: Stores, found: WaitingJob, error: Cancelled) -> bool:
     """
     settings, lease, payload = stores.settings, found.lease, found.payload
     row: dict[str, Any] = record(payload, lease, settings.name, error)
-    state = States().failed(payload, lease.queue, NOT_RUN, error)
+    state = _states_for(stores, payload).failed(payload, lease.queue, NOT_RUN, error)
     ending = Endings(settings, commands_of(settings)).after(payload, error)._replace(state=state)
     try:
         return stores.queue.cancel(lease, payload.id, row, ending)
@@ -69,3 +70,11 @@ def cancel_waiting(stores: Stores, found: WaitingJob, error: Cancelled) -> bool:
         raise
     except StoreError:  # the record may be the reason
         return stores.queue.cancel(lease, payload.id, plainer(row), ending)
+
+
+def _states_for(stores: Stores, payload: Payload) -> States:
+    """Those of whoever tracks the job: its pool or its schedule may, and only a state that is kept tells."""
+    with suppress(StoreDenied):
+        if payload.options.track is None and stores.values.tracked([payload.id]):
+            return States(UNFINISHED_LASTS)
+    return States()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -79,17 +79,18 @@ class Obey:
         self._open = [one for one in self._open if not self._is_answered(one, now=0.0)]
 
     def _look(self, now: float) -> None:
-        clock, began, is_told = 0.0, self._began or 0.0, False
+        clock, began, unread = 0.0, self._began or 0.0, list[NoCommand]()
         for command in self._post.take(self._board.name.instance):
             if isinstance(command, NoCommand):
-                self._refuse_unread(command, is_told=is_told)
-                is_told = True
+                unread.append(command)
                 continue
             clock = clock or self._clock()
             if problem := self._problem_of(command, clock, began):
                 self._refuse(command, problem)
             else:
                 self._begin(command, now)
+        if unread:
+            self._refuse_unread(unread)
         self._seen = {id_: until for id_, until in self._seen.items() if until > clock}
 
     def _problem_of(self, command: RemoteCommand, clock: float, began: float) -> str:
@@ -134,13 +135,16 @@ class Obey:
         except StoreError as error:
             _log.warning("%s by %s has no line in the journal: %s", command.verb, command.by, error)
 
-    def _refuse_unread(self, found: NoCommand, *, is_told: bool) -> None:
-        """Refuse what is no command, or is not signed as it must be, in one line for all: anybody may have sent it."""
-        problem = f"it is not signed as it must be: {found.reason}" if found.command else f"no command: {found.reason}"
-        if not is_told:
-            self._emitter.emit(CommandRefused("", "", problem))
-        if found.command:
-            self._answer(found.command, CommandOutcome.REFUSED, problem)
+    def _refuse_unread(self, found: Sequence[NoCommand]) -> None:
+        """Refuse what is no command, or is not signed as it must be: anybody may have sent it.
+
+        In one line and one answer for all, as each answer is a round trip.
+        """
+        self._emitter.emit(CommandRefused("", "", _problem_with(found[0])))
+        for one in found:
+            if one.command:
+                self._answer(one.command, CommandOutcome.REFUSED, _problem_with(one))
+                return
 
     def _refuse(self, command: RemoteCommand, problem: str) -> None:
         self._emitter.emit(CommandRefused(command.verb, command.by, problem))
@@ -149,3 +153,7 @@ class Obey:
     def _answer(self, command: RemoteCommand, outcome: CommandOutcome, words: str) -> None:
         with suppress(StoreError):  # the operator is told that no answer came
             self._post.answer(command, outcome, words)
+
+
+def _problem_with(found: NoCommand) -> str:
+    return f"it is not signed as it must be: {found.reason}" if found.command else f"no command: {found.reason}"

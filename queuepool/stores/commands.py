@@ -109,7 +109,7 @@ class CommandPost:
         """The answers that have come since the last call."""
         if not self._values.notes(_answers(batch), 1):  # most looks find none, and need no transaction
             return
-        for text in self._values.take_notes(_answers(batch)):
+        for text in self._values.take_notes(_answers(batch), _MOST_ANSWERS):
             match _object_in(text):
                 case {"id": str(id_), "outcome": str(outcome), "words": str(words)} if outcome in list(CommandOutcome):
                     yield CommandAnswer(id_, CommandOutcome(outcome), words)
@@ -117,8 +117,8 @@ class CommandPost:
     # A pool's side
 
     def take(self, instance: str) -> Iterator[RemoteCommand | NoCommand]:
-        """What was sent to this pool, in its order."""
-        for text in self._values.take_notes(_inbox(instance)):
+        """What was sent to this pool, in its order; of a flood the last of it."""
+        for text in self._values.take_notes(_inbox(instance), _MOST_COMMANDS):
             try:
                 yield self._opened(text)
             except BadPayload as refusal:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
+from queuepool.errors import StoreError
 from queuepool.payload.ending import Lock, Unlock
 
 #: most bytes read of an owner: a database's column has 255 characters
 MAX_OWNER = 1024
+_log = logging.getLogger("queuepool")
 
 
 class HeldLock(NamedTuple):
@@ -59,7 +62,8 @@ class LocksOf:
     """Divides the locks of a job between its ``own`` store, of this ``kind``, and the stores with Laravel's locks.
 
     Those elsewhere are released before the job is settled. A crash in between may let a duplicate be dispatched too
-    early; in the other order it would leave the lock held. ``elsewhere``: the other stores, with the kind of each.
+    early; in the other order it would leave the lock held. Of a job that nobody has, which a worker may take meanwhile,
+    they are released after. ``elsewhere``: the other stores, with the kind of each.
     """
 
     def __init__(self, kind: str, own: Locks, elsewhere: Sequence[tuple[str, Locks]] = ()) -> None:
@@ -77,10 +81,27 @@ class LocksOf:
         A lock may be in any store of its kind, or in any store if its kind is unknown.
         """
         self.missed, self._is_found = False, self._is_found or not unlocks
+        for found in self._released(unlocks):
+            self._is_found |= found > 0
+        return self.own_among(unlocks)
+
+    def own_among(self, unlocks: Sequence[Unlock]) -> Sequence[Unlock]:
+        """The locks that may be in the jobs' own store; those elsewhere stay."""
+        return [lock for lock in unlocks if lock.store in ("", self._kind)]
+
+    def release_elsewhere(self, unlocks: Sequence[Unlock]) -> None:
+        """Release those that may be elsewhere, after their jobs were taken out. A lock that stays is a warning."""
+        try:
+            for _ in self._released(unlocks):
+                pass
+        except StoreError as error:
+            _log.warning("unique locks stay held, %s: %s", ", ".join(lock.name for lock in unlocks), error)
+
+    def _released(self, unlocks: Sequence[Unlock]) -> Iterator[int]:
+        """Releases those that may be elsewhere, store by store: how many each held."""
         for kind, locks in self._elsewhere:
             if others := [lock for lock in unlocks if lock.store in ("", kind)]:
-                self._is_found |= locks.release(others) > 0
-        return [lock for lock in unlocks if lock.store in ("", self._kind)]
+                yield locks.release(others)
 
     def owners(self, names: Sequence[str]) -> dict[str, str]:
         """As ``Locks``, in all of the stores. Raises ``StoreError``."""

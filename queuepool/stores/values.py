@@ -24,6 +24,8 @@ MAX_KEPT, MOST_KEPT = 65536, 1000
 MAX_STATE = 1024 * 1024
 #: most bytes read of a text in a book
 MAX_NOTE = 64 * 1024
+#: most bytes of the texts that are taken out of a book at once; the earlier ones are lost
+MAX_TAKEN = 1024 * 1024
 
 
 class AlertClaim(Enum):
@@ -112,8 +114,9 @@ class Values(Locks, Protocol):
     def notes(self, book: str, count: int) -> list[bytes]:
         """The last ``count`` texts, the latest last, without those of more than ``MAX_NOTE`` bytes."""
 
-    def take_notes(self, book: str) -> list[bytes]:
-        """Remove all texts, and return them as ``notes``; of several callers, one gets each."""
+    def take_notes(self, book: str, count: int) -> list[bytes]:
+        """Remove all texts, and return them as ``notes``, no more than ``MAX_TAKEN`` bytes; of several callers, one
+        gets each."""
 
     def drop_note(self, book: str, text: str) -> bool:
         """Remove this text; ``False`` when it is not there."""

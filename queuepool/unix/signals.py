@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from types import FrameType
 from typing import IO
 
-from queuepool.unix import at_fork
+from queuepool.unix import at_fork, proc
 from queuepool.unix.exit_codes import INTERRUPTED, LEFT
 from queuepool.unix.originals import is_in_library
 
@@ -242,9 +242,11 @@ def write_stack_on_request(file: IO[bytes]) -> None:
     """From now on write the main thread's stack to ``file`` at each ``LIVE_STACK``, also in C code; the job goes on.
 
     System calls are restarted. That thread's alone: another one may run meanwhile, and its frames must not be read.
-    Registered once: a library that takes the signal for itself (Go's does) then keeps it.
+    Registered once: a library that takes the signal for itself (Go's does) then keeps it, and so does one that has it
+    already.
     """
-    faulthandler.register(LIVE_STACK, file=file, all_threads=False, chain=False)
+    if not proc.catches(os.getpid(), LIVE_STACK):
+        faulthandler.register(LIVE_STACK, file=file, all_threads=False, chain=False)
 
 
 def listen_for(signum: signal.Signals, handler: Handler) -> None:

@@ -165,7 +165,7 @@ class Runner:
         # It is told once: a second cancellation would hit it while it clears up.
         can_end = job.cancelled or self._invoker.cancel() or job.asks
         if can_end:
-            job.cancel(cancelled_in(job.payload, order.by))
+            job.cancel(cancelled_in(job.payload, order.by), requeue=order.requeue)
         cancel_orders.answer(slot, order, can_end=can_end)
         fork.wake_parent(self._parent)
 

@@ -220,7 +220,7 @@ class LaneRunner(Runner):
             task = self._tasks.get(order.number)
             job = task.owner.job if task and task.owner else None
             if task and job and not job.cancelled:
-                job.cancel(cancelled_in(job.payload, order.by))
+                job.cancel(cancelled_in(job.payload, order.by), requeue=order.requeue)
                 task.end()
 
     async def _perform_beside(self, attempt: JobAttempt, tasks: LaneTasks, deadline: Deadline) -> None:

@@ -37,7 +37,7 @@ class LiveStacks:
         self._given = wanted
         lane = self._slot.stack_lane - 1
         # What is raised here would be raised in the midst of a job: there is just no answer.
-        with suppress(OSError, RuntimeError, ValueError):  # closed or full; the loop's thread has changed the tasks
+        with suppress(Exception):  # closed or full; the loop's thread has changed the tasks; the user's own awaitables
             tasks = list(self._tasks_of(lane if lane >= 0 else None))[:_MOST]
             text = "\n\n".join("\n".join(frames_of(task.get_coro())) for task in tasks)
             os.write(self._file.fileno(), tasks_head(lane) + text.encode("utf-8", "replace") + TASKS_END)

@@ -144,6 +144,17 @@ def test_a_job_that_is_requeued_runs_again_and_the_attempt_does_not_count(site, 
     assert [1, 1] == [line["attempt"] for line in site.trail(event="start")]
 
 
+@pytest.mark.parametrize("way", [(), ("--concurrency", "2")])
+def test_a_coroutine_that_is_requeued_and_returns_all_the_same_is_done(site, way):
+    job_id = push(site, "awaits", swallows=True)
+    with site.pool(*ONE, *way):
+        started(site, job_id)
+        assert "over" == outcome(site, job_id, "--requeue")
+        eventually(lambda: is_empty(site))
+
+    assert ("", 1) == (failed(site, job_id), len(site.trail(event="start")))
+
+
 def test_what_there_is_to_say_of_a_job_that_is_not_cancelled(site):
     done = push(site, "quick", n=1)
     with site.pool(*ONE):

@@ -15,6 +15,7 @@ from queuepool.errors import StoreError
 from queuepool.jobs.client import Queue
 from queuepool.payload.ending import Ending, Lock, Unlock
 from queuepool.payload.envelope import decode
+from queuepool.settlement.cancelled import cancel_waiting, cancelled_before, find_waiting
 from queuepool.settlement.endings import Endings, commands_of
 from queuepool.settlement.held_locks import HeldLocks
 from queuepool.stores.records import Returned
@@ -155,6 +156,40 @@ def test_a_lock_that_an_unanswered_call_has_ended_is_not_missed(place, queue):
     store.locks_of.here([unlock])  # as far as the first call came
     assert store.finish(lease, Ending(unlocks=(unlock,)))
     assert not store.locks_of.missed
+
+
+@pytest.mark.parametrize("how", ["cancel", "drop"])
+def test_a_job_that_a_worker_takes_before_it_is_taken_out_keeps_its_lock(place, queue, how):
+    store, locks = queue.stores.queue, HeldLocks(place[0])
+    job_id = queue.push_object(SYNC, {"number": 7}, unique_id="7")
+    waits = find_waiting(queue.stores, "default", job_id)
+    assert waits
+    [shelved] = store.walk("default", ["ready"]).page(10)
+
+    def take_out() -> bool:
+        if how == "cancel":
+            return cancel_waiting(queue.stores, waits, cancelled_before(waits.payload, "ana@web"))
+        return store.drop("default", [shelved], locks.waiting) == [True]
+
+    tag = store.join()
+    [lease] = store.reserve(["default"], tag, 1).leases
+    assert (False, [place[2]]) == (take_out(), keys(queue))
+    assert [True] == store.delete([lease])
+
+
+@pytest.mark.parametrize("how", ["cancel", "drop"])
+def test_a_job_that_is_taken_out_ends_its_lock(place, queue, how):
+    store = queue.stores.queue
+    job_id = queue.push_object(SYNC, {"number": 7}, unique_id="7")
+    if how == "cancel":
+        waits = find_waiting(queue.stores, "default", job_id)
+        assert waits
+        assert cancel_waiting(queue.stores, waits, cancelled_before(waits.payload, "ana@web"))
+    else:
+        [shelved] = store.walk("default", ["ready"]).page(10)
+        assert [True] == store.drop("default", [shelved], HeldLocks(place[0]).waiting)
+
+    assert ([], 0) == (keys(queue), queue.size())
 
 
 def test_a_retried_object_takes_its_lock_among_laravels_again_and_a_cleared_one_ends_it(place, queue):

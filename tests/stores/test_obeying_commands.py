@@ -249,6 +249,17 @@ def test_where_there_are_keys_an_unsigned_command_is_refused_and_a_signed_one_ca
     assert [(CommandOutcome.REFUSED, refusal), (CommandOutcome.DONE, "has 3 workers")] == steward.answers()
 
 
+def test_of_many_unsigned_commands_one_is_answered(stores, board):
+    signer = Signer((("k1", "0123456789abcdef"),), required=True)
+    steward = Steward(stores, board, post=CommandPost(stores.values, stores.control.announce, signer))
+    stores.values.note(f"commands:{board.name.instance}", "garbage", 100, 60.0)
+    stores.commands.send([steward.command("scale", order="3", seconds=0) for _ in range(20)])
+    steward.run()
+
+    assert 1 == len(steward.refusals)
+    assert [(CommandOutcome.REFUSED, "it is not signed as it must be: unsigned")] == steward.answers()
+
+
 def test_a_flood_of_what_is_no_command_is_one_line_and_hides_no_command(steward, board, stores):
     for number in range(50):
         stores.values.note(f"commands:{board.name.instance}", f"garbage {number}", 100, 60.0)

@@ -240,10 +240,12 @@ class RedisQueue:
     def cancel(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
         keys, queue = self.keys, lease.queue
         kept, identity, text = self._kept(record)
-        more, words = following(ending, self.locks_of.here(ending.unlocks), keys)
+        more, words = following(ending, self.locks_of.own_among(ending.unlocks), keys)
         names = [keys.ready(queue), keys.delayed(queue), keys.notify(queue), *kept, keys.tallies(job_id), *more]
         args = [self.clock, lease.receipt, identity, text, *words]
-        return self.locks_of.ended(self.client.script("cancel", names, args))
+        is_out = bool(self.client.script("cancel", names, args))
+        self.locks_of.release_elsewhere(ending.unlocks if is_out else ())
+        return is_out
 
     def quarantine(self, lease: Lease, reason: str) -> bool:
         names = [self.keys.reserved(lease.queue), self.keys.quarantine(lease.queue)]
@@ -330,11 +332,14 @@ class RedisQueue:
     def _drop(self, names: Sequence[str], jobs: Sequence[tuple[int, bytes, int]], finder: Finder) -> list[int]:
         """Drop these jobs together with their locks; each is the number of its key, its bytes and its place."""
         locks, args = list[str](), list[Any]()
-        for number, job, place in jobs:
-            unlocks = self.locks_of.here(finder.locks_of(job)) if finder.may_hold(job) else ()
+        held = [finder.locks_of(job) if finder.may_hold(job) else () for _, job, _ in jobs]
+        for (number, job, place), unlocks in zip(jobs, map(self.locks_of.own_among, held), strict=True):
             locks += [self.keys.lock(lock.name) for lock in unlocks]
             args += [number, job, place, len(unlocks), *(lock.owner for lock in unlocks)]
-        return list(self.client.script_in_time("drop_held", [*names, *locks], args)) if jobs else []
+        answers: list[int] = self.client.script_in_time("drop_held", [*names, *locks], args) if jobs else []
+        gone = (unlocks for unlocks, answer in zip(held, answers, strict=True) if answer == 1)
+        self.locks_of.release_elsewhere(list(chain.from_iterable(gone)))
+        return answers
 
     def now(self) -> float:
         if self.clock:

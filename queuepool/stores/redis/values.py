@@ -24,6 +24,7 @@ from queuepool.stores.values import (
     MAX_OF_ALL,
     MAX_OF_NOTICES,
     MAX_STATE,
+    MAX_TAKEN,
     MAX_VALUE,
     MOST_KEPT,
     AlertClaim,
@@ -40,8 +41,6 @@ from queuepool.stores.values import (
 _FREE = -2
 #: buckets of the history that one request reads
 _BATCH = 20
-#: most texts of a book that are taken: more than any book keeps
-_ALL = 10_000
 
 
 class RedisValues:
@@ -126,14 +125,14 @@ class RedisValues:
         self._client.script("note", [self._keys.book(book)], [text, most, math.ceil(lifetime)])
 
     def notes(self, book: str, count: int) -> list[bytes]:
-        return self._notes(book, count, "")
+        return self._notes(book, count, count * MAX_NOTE, "")
 
-    def take_notes(self, book: str) -> list[bytes]:
-        return self._notes(book, _ALL, "take")
+    def take_notes(self, book: str, count: int) -> list[bytes]:
+        return self._notes(book, count, MAX_TAKEN, "take")
 
-    def _notes(self, book: str, count: int, then: str) -> list[bytes]:
-        found: list[bytes] = self._client.script("notes", [self._keys.book(book)], [count, MAX_NOTE, then])
-        return found
+    def _notes(self, book: str, count: int, size: int, then: str) -> list[bytes]:
+        found: list[bytes] = self._client.script("notes", [self._keys.book(book)], [count, MAX_NOTE, size, then])
+        return found[::-1]
 
     def drop_note(self, book: str, text: str) -> bool:
         return bool(self._client.command("LREM", self._keys.book(book), 1, text) == 1)

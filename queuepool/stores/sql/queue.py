@@ -187,7 +187,7 @@ class SqlQueue:
     def release(
         self, lease: Lease, delay: float, job_id: str, tally: str = "", state: StateRecord | None = None
     ) -> bool:
-        follow = self._following(Ending(state=state))
+        follow = self._following(Ending(state=state), ())
 
         def act(connection: Connection, ids: list[int]) -> None:
             self._table.release(connection, ids, lease.queue, delay)
@@ -197,7 +197,7 @@ class SqlQueue:
         return self._leases.if_held([lease], act)[0]
 
     def finish(self, lease: Lease, ending: Ending) -> bool:
-        follow = self._following(ending)
+        follow = self._following(ending, self.locks_of.here(ending.unlocks))
 
         def act(connection: Connection, ids: list[int]) -> None:
             self._table.delete(connection, ids)
@@ -206,7 +206,8 @@ class SqlQueue:
         return self._leases.if_held([lease], act)[0]
 
     def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
-        return self._leases.if_held([lease], self._failing(job_id, record, ending))[0]
+        follow = self._following(ending, self.locks_of.here(ending.unlocks))
+        return self._leases.if_held([lease], self._failing(job_id, record, follow))[0]
 
     def waiting(self, queue: str, text: str) -> Iterator[Lease]:
         last = 0
@@ -216,7 +217,8 @@ class SqlQueue:
                     yield Lease(queue, bytes_of(payload), row=LeaseRow(last, attempts))
 
     def cancel(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
-        act, row = self._failing(job_id, record, ending), row_of(lease)
+        follow = self._following(ending, self.locks_of.own_among(ending.unlocks))
+        act, row = self._failing(job_id, record, follow), row_of(lease)
 
         def work(connection: Connection) -> bool:
             there = self._table.waiting_row(connection, row.id)
@@ -226,11 +228,12 @@ class SqlQueue:
             act(connection, [row.id])
             return True
 
-        return self.client.transaction(work)
+        is_out = self.client.transaction(work)
+        self.locks_of.release_elsewhere(ending.unlocks if is_out else ())
+        return is_out
 
-    def _failing(self, job_id: str, record: Mapping[str, Any], ending: Ending) -> Act:
+    def _failing(self, job_id: str, record: Mapping[str, Any], follow: Callable[[Connection], None]) -> Act:
         """Records the job in place of its row, and writes its ending."""
-        follow = self._following(ending)
 
         def act(connection: Connection, ids: list[int]) -> None:
             if self._keep and self._outbox:
@@ -367,9 +370,8 @@ class SqlQueue:
         gone = delete(jobs).where(jobs.c.id.in_(bindparam("ids", expanding=True)))
         return connection.execute(gone, {"ids": [number for number, _ in rows]}).rowcount if rows else 0
 
-    def _following(self, ending: Ending) -> Callable[[Connection], None]:
-        """Writes the ending in the transaction that ends the job; locks in another store are released now."""
-        unlocks = self.locks_of.here(ending.unlocks)
+    def _following(self, ending: Ending, unlocks: Sequence[Unlock]) -> Callable[[Connection], None]:
+        """Writes the ending in the transaction that ends the job, and releases these locks of its own store."""
         if unlocks:
             self._values.examine()
 

@@ -33,6 +33,7 @@ from queuepool.stores.values import (
     MAX_NOTICE,
     MAX_OF_NOTICES,
     MAX_STATE,
+    MAX_TAKEN,
     MAX_VALUE,
     MOST_KEPT,
     History,
@@ -202,10 +203,10 @@ class SqlValues(SqlLocks):
     def notes(self, book: str, count: int) -> list[bytes]:
         return self._client.ask(lambda connection: self._noted(connection, self._note_names(connection, book)[-count:]))
 
-    def take_notes(self, book: str) -> list[bytes]:
+    def take_notes(self, book: str, count: int) -> list[bytes]:
         def work(connection: Connection) -> list[bytes]:
             names = self._note_names(connection, book, lock=True)
-            found = self._noted(connection, names)
+            found = self._noted(connection, self._taken(connection, names[-count:]))
             self._drop_notes(connection, names)
             return found
 
@@ -232,6 +233,17 @@ class SqlValues(SqlLocks):
         """The keys of what has expired in any book."""
         is_note, over = self._cache.c.key.startswith(self._books_start, autoescape=True), ~self._is_living(connection)
         return list(connection.execute(select(self._cache.c.key).where(is_note, over).limit(_PRUNED)).scalars())
+
+    def _taken(self, connection: Connection, names: Sequence[str]) -> list[str]:
+        """The last of these keys, as far as their texts have no more than ``MAX_TAKEN`` bytes."""
+        key, size = self._cache.c.key, func.length(self._cache.c.value)
+        sizes: dict[str, int] = {}
+        for first in range(0, len(names), _PRUNED):
+            named = key.in_(names[first : first + _PRUNED])
+            sizes |= {name: int(length) for name, length in connection.execute(select(key, size).where(named))}
+        sound = [name for name in reversed(names) if sizes.get(name, 0) <= MAX_NOTE]
+        sums = accumulate(sizes.get(name, 0) for name in sound)
+        return [name for name, total in zip(sound, sums, strict=True) if total <= MAX_TAKEN][::-1]
 
     def _noted(self, connection: Connection, names: Sequence[str]) -> list[bytes]:
         key, value = self._cache.c.key, self._cache.c.value

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from queuepool.stores.factory import Stores, is_redis
-from queuepool.stores.values import MAX_NOTE
+from queuepool.stores.values import MAX_NOTE, MAX_TAKEN
 from tests.support.asked_again import asked_again
 from tests.support.eventually import eventually
 
@@ -45,15 +45,15 @@ def test_a_book_whose_name_another_begins_with_is_another(values):
     write(values, "one", book="commands:a")
     write(values, "two", book="commands:ab")
 
-    assert [b"one"] == values.take_notes("commands:a")
-    assert [b"two"] == values.take_notes("commands:ab")
+    assert [b"one"] == values.take_notes("commands:a", 100)
+    assert [b"two"] == values.take_notes("commands:ab", 100)
 
 
 def test_what_was_taken_is_gone(values):
     write(values, "one", "two")
 
-    assert [b"one", b"two"] == values.take_notes(BOOK)
-    assert [] == values.take_notes(BOOK)
+    assert [b"one", b"two"] == values.take_notes(BOOK, 100)
+    assert [] == values.take_notes(BOOK, 100)
     write(values, "three")
     assert [b"three"] == values.notes(BOOK, 10)
 
@@ -63,7 +63,7 @@ def test_of_many_who_take_each_text_goes_to_one(built, values):
 
     def taken(_: int) -> list[bytes]:
         with closing(Stores(built.settings)) as own:
-            return asked_again(lambda: own.values.take_notes(BOOK))
+            return asked_again(lambda: own.values.take_notes(BOOK, 100))
 
     with ThreadPoolExecutor(6) as several:
         found = [text for texts in several.map(taken, range(6)) for text in texts]
@@ -86,8 +86,19 @@ def test_what_is_too_large_is_not_read(values):
     write(values, "x" * (MAX_NOTE + 1), "small", "y" * MAX_NOTE)
 
     assert [b"small", b"y" * MAX_NOTE] == values.notes(BOOK, 10)
-    assert [b"small", b"y" * MAX_NOTE] == values.take_notes(BOOK)
-    assert [] == values.take_notes(BOOK)
+    assert [b"small", b"y" * MAX_NOTE] == values.take_notes(BOOK, 100)
+    assert [] == values.take_notes(BOOK, 100)
+
+
+@pytest.mark.bad_input("B173")
+def test_of_a_flood_only_the_last_is_taken_and_the_book_is_gone(values):
+    for size in (1, MAX_NOTE):
+        write(values, *(f"{number:02}".ljust(size, "x") for number in range(20)))
+        last = [b"%02d" % number for number in range(20)][-MAX_TAKEN // MAX_NOTE :]
+        found = values.take_notes(BOOK, 18)
+
+        assert (last if size > 1 else [b"%02d" % number for number in range(2, 20)]) == [text[:2] for text in found]
+        assert [] == values.notes(BOOK, 100)
 
 
 def test_texts_that_have_expired_are_gone(built, values):
@@ -95,5 +106,5 @@ def test_texts_that_have_expired_are_gone(built, values):
     write(values, "of another book", book="other")
 
     eventually(lambda: [] == values.notes(BOOK, 10))
-    assert [] == values.take_notes(BOOK)
+    assert [] == values.take_notes(BOOK, 100)
     assert [b"of another book"] == values.notes("other", 10)

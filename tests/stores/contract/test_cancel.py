@@ -13,6 +13,8 @@ from queuepool.jobs.client import Queue
 from queuepool.payload.ending import Ending
 from queuepool.payload.envelope import decode
 from queuepool.settlement.cancelled import find_waiting
+from queuepool.settlement.run import NOT_RUN
+from queuepool.settlement.states import States
 from queuepool.stores.factory import Stores
 from tests.support.samples import new_jobs, payload
 from tests.support.store_contract import OURS, record, state
@@ -102,6 +104,16 @@ def test_its_lock_is_free_again_and_its_tracked_state_says_so(built, queue):
     assert found
     assert ("cancelled", True) == (found.state, found.is_over)
     assert queue.push("app.ok", unique_id="one")
+
+
+def test_a_state_that_its_pool_keeps_of_it_says_so_and_none_is_kept_of_another(built, queue):
+    push(built, "a", "b")
+    [lease] = built.queue.reserve(["default"], OURS, 1).leases
+    kept = States(60.0).released(decode(lease.receipt), "default", NOT_RUN, 60.0, None)
+    assert built.queue.release(lease, 60.0, "a", state=kept)
+
+    assert [CancelOutcome.CANCELLED] * 2 == [cancel(built, "a"), cancel(built, "b")]
+    assert ["cancelled", None] == [state and state.state for state in map(queue.job, "ab")]
 
 
 def test_it_is_told_like_a_failure(built, monkeypatch):
