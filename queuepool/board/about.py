@@ -6,6 +6,7 @@ import json
 import os
 import pwd
 import shlex
+import socket
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -133,3 +134,8 @@ def user_name() -> str:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:  # a container's user may have no name
         return str(os.geteuid())
+
+
+def operator() -> str:
+    """Who gives a command in this process: ``user@host``."""
+    return f"{user_name()}@{socket.gethostname()}"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
-from queuepool.board.about import user_name
+from queuepool.board.about import operator
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
 from queuepool.cli.options import Where
@@ -19,11 +19,6 @@ if TYPE_CHECKING:
 
 #: seconds that a verb for local pools, which needs no store, waits for a silent one
 _PATIENCE = 2.0
-
-
-def operator() -> str:
-    """Who gives the command: ``user@host``."""
-    return f"{user_name()}@{socket.gethostname()}"
 
 
 def note(stores: Stores, verb: str, subject: str, count: int | None = None) -> None:

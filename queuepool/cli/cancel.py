@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import asdict
 
 import click
 
+from queuepool.board.about import operator
 from queuepool.board.boards_here import boards_in
 from queuepool.cli import output
 from queuepool.cli.acted import note
 from queuepool.cli.local import runtime_of
 from queuepool.cli.options import JSON, PLACE, TEXT, Where, located, option, parsed
+from queuepool.cli.queues import known_queues
 from queuepool.cli.reading import Reading
 from queuepool.cli.targets import Elsewhere, reaching
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.values import seconds
-from queuepool.errors import StoreDenied
-from queuepool.jobs.cancelling import Cancellation, Canceller, CancelOutcome, CancelWish, whoever
+from queuepool.jobs.cancelling import Cancellation, Canceller, CancelOutcome, CancelWish
 from queuepool.jobs.client import Queue
 from queuepool.unix.exit_codes import FAILED, OK
 
@@ -48,7 +49,7 @@ def cancel(where: Where, job_id: str, requeue: bool, grace: float, as_json: bool
         from queuepool.cli.remote import command  # imported here: few jobs run elsewhere
 
         return command(where, elsewhere, "cancel", {"id": job_id, "grace": grace, "requeue": requeue})
-    reading, wish = Reading(where.connections()), CancelWish(job_id, whoever(), requeue, grace)
+    reading, wish = Reading(where.connections()), CancelWish(job_id, operator(), requeue, grace)
     found = None
     for one in reading.each(lambda connection: [_cancel(where, connection, wish)]):
         if found is None or one.outcome is not CancelOutcome.UNKNOWN:
@@ -67,10 +68,7 @@ def cancel(where: Where, job_id: str, requeue: bool, grace: float, as_json: bool
 def _cancel(where: Where, connection: ConnectionSettings, wish: CancelWish) -> Cancellation:
     folders = [runtime_of(where, pool).path for pool in where.pools() if pool.connection == connection]
     with closing(Queue(connection, by_hand=True)) as queue, boards_in(folders) as boards:
-        queues = dict.fromkeys(where.queues(connection))
-        with suppress(StoreDenied):  # a Redis user without +scan
-            queues |= dict.fromkeys(queue.stores.queue.queues())
-        found = Canceller(queue.stores, tuple(queues), boards).cancel(wish)
+        found = Canceller(queue.stores, known_queues(where, connection, queue.stores), boards).cancel(wish)
         if found:
             note(queue.stores, "cancel", f"job {wish.job_id}{' (put back)' if wish.requeue else ''}", 1)
         return found

@@ -9,12 +9,13 @@ from contextlib import closing, suppress
 
 import click
 
+from queuepool.board.about import operator
 from queuepool.board.board import RUNS_JOBS, Board, Role, State
 from queuepool.board.pauses import Pause, forget_pool_pause, note_pool_pause, pause_words
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import boot_problem, iso, renewed
 from queuepool.cli import output
-from queuepool.cli.acted import ActedOn, note, note_local, operator
+from queuepool.cli.acted import ActedOn, note, note_local
 from queuepool.cli.local import of_running, refuse_down, signal_master
 from queuepool.cli.options import CONNECTION, PLACE, Where, located, option, parsed
 from queuepool.cli.queues import QUEUES, by_connection

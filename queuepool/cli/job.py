@@ -17,6 +17,7 @@ from queuepool.board.status import iso
 from queuepool.cli import output
 from queuepool.cli.local import runtime_of
 from queuepool.cli.options import JSON, PLACE, TEXT, Where, located, option, parsed
+from queuepool.cli.queues import known_queues
 from queuepool.cli.reading import Reading
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
@@ -140,7 +141,7 @@ class JobSearch:
         It is looked for in the order of its life, so that a job that moves on meanwhile is still met. Where it may run
         is searched twice, which takes no time.
         """
-        self._queues = self._known_queues()
+        self._queues = known_queues(self._where, self._connection, self._stores)
         looks: list[tuple[str, Callable[[str], Facts | None]]] = [
             ("pools", self._running), ("queues", self._waiting), ("pools", self._running),
             ("failed jobs", self._failed), ("quarantine", self._quarantined),
@@ -169,13 +170,6 @@ class JobSearch:
         names = first_of(self._queues, _MOST_NAMES)
         refused = "".join(f"; not searched: {what} ({why})" for what, why in self._refused.items())
         return f"{runs}, it is not among the failed jobs, in quarantine or in queues {names}{refused}"
-
-    def _known_queues(self) -> list[str]:
-        """The pools' queues and those that are not empty."""
-        found = dict.fromkeys(self._where.queues(self._connection))
-        with suppress(StoreDenied):  # a Redis user without +scan
-            found |= dict.fromkeys(self._stores.queue.queues())
-        return [*found]
 
     def _running(self, job_id: str) -> Facts | None:
         """In a worker: of this host, by its board; of any other, by its pool's last notice."""

@@ -24,6 +24,7 @@ from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import ready_for
 from queuepool.stores.contract import Control, Measured, Sizes
 from queuepool.stores.control import served_in
+from queuepool.stores.factory import Stores
 from queuepool.unix.exit_codes import FAILED
 
 #: the total at which artisan's queue:monitor calls a queue busy
@@ -190,6 +191,14 @@ def all_queues(where: Where, connection: ConnectionSettings, opened: Queue) -> I
         output.complain(f"note: queues that no pool of this configuration serves are left out: {error}")
     else:
         yield from (name for name in existing if name not in configured)
+
+
+def known_queues(where: Where, connection: ConnectionSettings, stores: Stores) -> list[str]:
+    """The pools' queues and, if the store lets us list them, those that are not empty."""
+    found = dict.fromkeys(where.queues(connection))
+    with suppress(StoreDenied):  # a Redis user without +scan
+        found |= dict.fromkeys(stores.queue.queues())
+    return [*found]
 
 
 def _marked(mark: QueueMark, as_json: bool) -> dict[str, Any]:

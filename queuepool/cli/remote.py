@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from typing import Any
 
+from queuepool.board.about import operator
 from queuepool.cli import output
-from queuepool.cli.acted import operator
 from queuepool.cli.notices import PublishedPool, latest_of, names_of_pools
 from queuepool.cli.options import Where
 from queuepool.cli.targets import Elsewhere

@@ -12,10 +12,11 @@ from itertools import islice
 
 import click
 
+from queuepool.board.about import operator
 from queuepool.board.job_schedules import JobSchedule, published
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
-from queuepool.cli.acted import note, operator
+from queuepool.cli.acted import note
 from queuepool.cli.group import Verbs
 from queuepool.cli.options import CONNECTION, JSON, TEXT, Where, located, option, parsed
 from queuepool.cli.schedule_runs import known_schedules

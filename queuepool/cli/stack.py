@@ -11,8 +11,6 @@ import click
 from queuepool.board.board import Board, Role, Slot
 from queuepool.board.boards_here import boards_in
 from queuepool.board.live_stack import Frame, frames_in, stack_of, tasks_of
-from queuepool.board.overview import processes_in
-from queuepool.board.record import DAMAGED
 from queuepool.board.running import Running
 from queuepool.board.status import iso
 from queuepool.cli import output
@@ -21,6 +19,7 @@ from queuepool.cli.options import JSON, PLACE, TEXT, Where, located
 from queuepool.errors import NoStack, StoreError
 from queuepool.jobs.client import Queue
 from queuepool.log.tracebacks import OURS, users_part
+from queuepool.search.running import pools_of
 from queuepool.unix.exit_codes import FAILED, OK
 
 
@@ -130,8 +129,7 @@ def _nowhere(where: Where, subject: str) -> str:
     """Why there is nothing to show: a pool of another host may run the job."""
     for connection in where.connections():
         with closing(Queue(connection, by_hand=True)) as queue, suppress(StoreError):
-            for notice in queue.stores.control.pools():
-                with suppress(*DAMAGED):
-                    if any(job.id == subject for process in processes_in(notice) for job in process.jobs):
-                        return f"job {subject} runs on host {notice['host']}, in pool {notice['pool']}: ask there"
+            for shown in pools_of((), queue.stores):
+                if any(job.id == subject for process in shown.processes for job in process.jobs):
+                    return f"job {subject} runs on host {shown.host}, in pool {shown.pool}: ask there"
     return f"nothing runs here under the id, pid or pool {subject}"

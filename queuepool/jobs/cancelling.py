@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from queuepool.board.about import user_name
 from queuepool.board.board import Board
 from queuepool.board.boards_here import boards_in, default_folders
 from queuepool.board.cancelling import Came, Ordered, RunningHere, order, running_here, wake_master
@@ -88,11 +87,6 @@ class CancelWish(NamedTuple):
     by: str
     requeue: bool = False
     grace: float = 10.0
-
-
-def whoever() -> str:
-    """The user and host of this process."""
-    return f"{user_name()}@{socket.gethostname()}"
 
 
 class Canceller:

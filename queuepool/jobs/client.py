@@ -213,9 +213,10 @@ class Queue(AnsweringQueue):
         ``requeue`` a running one goes back to its queue instead, and the attempt does not count. Blocks until that is
         done; the result is true if it was. Raises ``StoreError``.
         """
-        from queuepool.jobs.cancelling import CancelWish, cancel_in, whoever  # imported here: few programs cancel
+        from queuepool.board.about import operator  # imported here: few programs cancel
+        from queuepool.jobs.cancelling import CancelWish, cancel_in
 
-        return cancel_in(self.stores, CancelWish(job_id, whoever(), requeue, grace))
+        return cancel_in(self.stores, CancelWish(job_id, operator(), requeue, grace))
 
     async def acancel(self, job_id: str, *, requeue: bool = False, grace: float = 10.0) -> Cancellation:
         """``cancel``, awaited."""

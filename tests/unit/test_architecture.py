@@ -79,7 +79,6 @@ DOORS = {
         "worker/template.py",
         "worker/loop.py",
         "worker/rounds.py",
-        "worker/lane_worker.py",
         "worker/lane_waiter.py",
         "search/pace.py",
     ],
