@@ -6,38 +6,17 @@ import json
 import signal
 import sqlite3
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 import pytest
 
-from tests.support.databases import DatabaseServer
-from tests.support.drivers import site_at, site_on
+from tests.support.drivers import site_on
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 
 pytestmark = pytest.mark.every_store("site", "server")
 BESIDE = ("--workers", "1", "--concurrency", "10", "--modules", "tests.support.besideapp")
-
-
-@pytest.fixture(params=["sqlite", "postgres", "mariadb"])
-def site(request) -> Iterator[Site]:
-    with site_on(request.param, request) as found:
-        yield found
-
-
-@pytest.fixture(params=["postgres", "mariadb"])
-def server(request) -> DatabaseServer:
-    """One that the test may kill."""
-    return request.getfixturevalue(f"own_{request.param}")
-
-
-@pytest.fixture
-def away(server, tmp_path) -> Iterator[Site]:
-    found = site_at(server.url, tmp_path)
-    yield found
-    found.queue.close()
 
 
 def push(site: Site, mode: str, **data: Any) -> str:
