@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from queuepool.jobs.job_options import Retry, exponential
     from queuepool.jobs.lifespan import lifespan
     from queuepool.payload.on_push import on_push
-    from queuepool.payload.to_json import register_type
+    from queuepool.payload.strict_json import register_type
 
 __all__ = [
     "Job", "Queue", "Retry", "SoftTimeout", "around", "configure", "connect", "context", "current", "exponential",
@@ -31,7 +31,7 @@ _MODULES = MappingProxyType({
     "around": "jobs.around", "configure": "jobs.connecting", "connect": "jobs.connecting", "context": "jobs.context",
     "current": "jobs.current_job", "exponential": "jobs.job_options", "job": "jobs.decorator",
     "lifespan": "jobs.lifespan", "on": "events.listeners", "on_push": "payload.on_push",
-    "register_type": "payload.to_json",
+    "register_type": "payload.strict_json",
 })  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from queuepool.cli.reading import Reading
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of
 from queuepool.jobs.client import Queue
-from queuepool.payload.ending import Unlock
+from queuepool.payload.lease import Unlock
 from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores.factory import Stores
 from queuepool.unix.exit_codes import FAILED

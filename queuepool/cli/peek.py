@@ -18,8 +18,8 @@ from queuepool.jobs.registry import Registry
 from queuepool.payload.command import ObjectCommand, is_encrypted
 from queuepool.payload.context import texts_of
 from queuepool.payload.encrypter import MARK
-from queuepool.payload.ending import Unlock
 from queuepool.payload.envelope import OBJECT_JOB, Payload, decode
+from queuepool.payload.lease import Unlock
 from queuepool.payload.unique_locks import HIDDEN, PREFIX, names_of
 from queuepool.settlement.endings import Endings, commands_of
 from queuepool.stores.control import lock_prefix_of

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from queuepool.config.ini_file import Document
+from queuepool.config.entries import Document
 from queuepool.config.urls import masked
 
 

@@ -24,8 +24,8 @@ from queuepool.config.entries import (
     from_flags,
     kind_of_section,
     parts_of,
+    read,
 )
-from queuepool.config.ini_file import read
 from queuepool.config.settings import KEYS, URL_KEYS, ConnectionSettings, PoolSettings, ScheduleSettings
 from queuepool.config.urls import masked as masked  # for code that shows a URL
 from queuepool.errors import ConfigError

@@ -16,8 +16,7 @@ from urllib.parse import quote
 
 from queuepool.config import urls as config_urls
 from queuepool.config import values
-from queuepool.config.entries import Problem
-from queuepool.config.ini_file import Document, Readers, contents
+from queuepool.config.entries import Document, Problem, Readers, contents
 from queuepool.config.urls import TLS_FILES, has_password, options_of, scheme_of
 
 _REFERENCE = re.compile(r"\$(\$\{)|\$\{([A-Za-z_][A-Za-z0-9_]*)\}|\$\{")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from queuepool.errors import StoreError
 from queuepool.jobs.within import Aside
-from queuepool.payload.ending import Lock
+from queuepool.payload.lease import Lock
 
 if TYPE_CHECKING:
     from queuepool.stores.contract import NewJob, PushStore

@@ -98,7 +98,7 @@ def _with(part: str, values: Mapping[str, PhpValue]) -> _Own:
 
 
 def _serialized(name: str, value: PhpValue) -> str:
-    from queuepool.payload.php_serialize import serialize  # imported here: most programs add nothing
+    from queuepool.payload.php_values import serialize  # imported here: most programs add nothing
 
     if not isinstance(name, str):
         raise PhpDataRefused(f"context: the name {name!r} is not a string")

@@ -17,7 +17,7 @@ from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, Union
 from uuid import UUID
 
-from queuepool.payload.to_json import OwnType, as_json, own_type
+from queuepool.payload.strict_json import OwnType, as_json, own_type
 
 _LISTS: dict[Any, type] = {set: set, abc.Set: set, abc.MutableSet: set, frozenset: frozenset, tuple: tuple}
 _KEPT_LISTS = (list, abc.Sequence, abc.MutableSequence, abc.Collection, abc.Iterable)

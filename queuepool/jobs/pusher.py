@@ -17,11 +17,11 @@ from queuepool.jobs import at_import, context, diversion
 from queuepool.jobs.delay import Delay
 from queuepool.jobs.door import Terms, terms_of
 from queuepool.jobs.in_threads import with_pauses
-from queuepool.payload.ending import Lock
 from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Envelope, encode
+from queuepool.payload.lease import Lock
 from queuepool.payload.on_push import stamper
 from queuepool.payload.options import TRACK
-from queuepool.payload.php_serialize import build_command
+from queuepool.payload.php_values import build_command
 from queuepool.payload.signing import signer_of
 from queuepool.payload.unique_locks import claimed, exact, lasting
 from queuepool.stores.contract import NewJob, PushStore

@@ -18,8 +18,8 @@ from typing import Any
 
 from queuepool.errors import BadArguments, BadPayload, QueuepoolError
 from queuepool.payload.envelope import dump
-from queuepool.payload.php_serialize import serialize
 from queuepool.payload.php_unserialize import PhpDataRefused, parse
+from queuepool.payload.php_values import serialize
 from queuepool.payload.strict_json import read_object
 
 #: the only key of queuepool's encrypted data

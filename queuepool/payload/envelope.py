@@ -1,4 +1,7 @@
-"""A job's envelope: Laravel's JSON, decoded strictly and encoded as Laravel encodes it."""
+"""A job's envelope: Laravel's JSON, decoded strictly and encoded as Laravel encodes it.
+
+The number of its attempts is set in the bytes: to 0 for a retry, to the real number for a failed job's record.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +31,7 @@ from queuepool.payload.options import (
     tags_in,
 )
 from queuepool.payload.strict_json import MAX_BYTES as MAX_BYTES
-from queuepool.payload.strict_json import check_readable
-from queuepool.payload.to_json import as_json
+from queuepool.payload.strict_json import as_json, check_readable, values_of
 from queuepool.payload.wrappers import WRAPPERS
 
 #: the class that runs all of Laravel's object jobs; a job's own class is in ``data.commandName``
@@ -51,6 +53,7 @@ _UNSET: Mapping[str, object] = MappingProxyType(
     dict.fromkeys(("maxTries", "maxExceptions", "failOnTimeout", "backoff", "timeout", "retryUntil"))
     | {"failOnTimeout": False}
 )
+_COUNT = re.compile(rb"\d++(?=\s*+[,}])")
 
 
 class Payload(NamedTuple):
@@ -315,3 +318,46 @@ def identity_of(given: object, raw: bytes) -> str:
 def digest_of(raw: bytes) -> str:
     """An id for any bytes, the same for every attempt."""
     return hashlib.sha256(_ATTEMPTS.sub(b"", raw)).hexdigest()[:32]
+
+
+def uncounted(raw: bytes) -> bytes:
+    """The payload with its attempts set to 0, as ``counted`` does."""
+    return counted(raw, 0)
+
+
+def counted(raw: bytes, attempts: int) -> bytes:
+    """The payload with its attempts set to this number and every other byte as it was.
+
+    Unchanged if it has no ``attempts`` or is not a job; encoded again if they are not a plain number.
+    """
+    number = b"%d" % attempts
+    head, found, tail = raw.rpartition(b'"attempts":')
+    # Ours and Laravel's end like this. Only a key that ends in an escaped quote and this name looks the same.
+    if found and re.fullmatch(rb"\d+\}\s*", tail) and not head.endswith(b"\\"):
+        return head + found + number + b"}"
+    try:
+        fields = strict_json.read_object(raw)
+    except BadPayload:
+        return raw
+    if "attempts" not in fields:
+        return raw
+    count = _top_level_count(raw)
+    return raw[: count.start()] + number + raw[count.end() :] if count else dump(fields | {"attempts": attempts})
+
+
+def wanted_again(payload: str) -> str:
+    """The payload of a failed job that is retried by hand; unchanged unless it says when it expires."""
+    if EXPIRES not in payload:
+        return payload
+    try:
+        fields = strict_json.read_object(payload.encode())
+    except (BadPayload, UnicodeEncodeError):
+        return payload
+    if EXPIRES not in fields:
+        return payload
+    attempts = {"attempts": fields.pop("attempts", 0)}  # last, where it is found at once
+    return dump({**fields, RETRIED: True, **attempts}).decode()
+
+
+def _top_level_count(raw: bytes) -> re.Match[bytes] | None:
+    return next(filter(None, (_COUNT.match(raw, start) for start in values_of(raw, b'"attempts"'))), None)

@@ -20,9 +20,9 @@ from types import MappingProxyType
 from typing import Any
 
 from queuepool.payload.context import Texts, texts_of, values_of
-from queuepool.payload.ending import Lock, Unlock
+from queuepool.payload.lease import Lock, Unlock
 from queuepool.payload.options import UNIQUE_FOR, is_time
-from queuepool.payload.php_serialize import serialize
+from queuepool.payload.php_values import serialize
 from queuepool.payload.xxh3 import hexdigest
 
 STORE, NAME, OWNER = (

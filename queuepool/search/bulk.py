@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from queuepool.payload.ending import Lock
+from queuepool.payload.envelope import wanted_again
+from queuepool.payload.lease import Lock
 from queuepool.payload.signing import signer_of
-from queuepool.payload.uncounted import wanted_again
 from queuepool.search.found import FoundJob
 from queuepool.search.look import Look, QueueLook
 from queuepool.search.pace import StorePace

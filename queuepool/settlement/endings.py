@@ -19,8 +19,8 @@ from queuepool.errors import BadArguments, NeedsLaravel
 from queuepool.log.tracebacks import summary
 from queuepool.payload.command import Commands, ObjectCommand, may_have_owner
 from queuepool.payload.encrypter import encrypter_of
-from queuepool.payload.ending import NOTHING, Ending, Outcome, Unlock
 from queuepool.payload.envelope import CONTEXT, MAX_BYTES, OBJECT_JOB, Envelope, Payload, encode
+from queuepool.payload.lease import NOTHING, Ending, Outcome, Unlock
 from queuepool.payload.php_unserialize import PhpObject, PhpValue
 from queuepool.payload.signing import Signer, signer_of
 from queuepool.payload.unique_locks import is_own, names_of, said_in, without_lock

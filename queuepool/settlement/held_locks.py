@@ -13,8 +13,8 @@ from typing import Any
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of
 from queuepool.errors import BadPayload
-from queuepool.payload.ending import Lock, Unlock
 from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Payload, decode
+from queuepool.payload.lease import Lock, Unlock
 from queuepool.payload.options import PayloadOptions
 from queuepool.payload.unique_locks import NAME, seconds_in
 from queuepool.settlement.endings import Endings, commands_of

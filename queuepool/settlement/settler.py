@@ -23,11 +23,9 @@ from queuepool.events import (
 )
 from queuepool.events.listeners import Listeners
 from queuepool.log.tracebacks import text_of
-from queuepool.payload.ending import Ending, Unlock
-from queuepool.payload.envelope import OBJECT_JOB, Payload, digest_of
-from queuepool.payload.lease import Lease
+from queuepool.payload.envelope import OBJECT_JOB, Payload, counted, digest_of
+from queuepool.payload.lease import Ending, Lease, Unlock
 from queuepool.payload.options import TRACK
-from queuepool.payload.uncounted import counted
 from queuepool.settlement.endings import Endings, commands_of
 from queuepool.settlement.facts import facts_in, facts_of, facts_of_unread, unknown_in
 from queuepool.settlement.outage import Outage

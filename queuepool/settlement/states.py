@@ -20,9 +20,9 @@ from queuepool.errors import BadPayload, Cancelled
 from queuepool.log.tracebacks import summary
 from queuepool.payload.command import is_encrypted
 from queuepool.payload.encrypter import MARK
-from queuepool.payload.ending import StateRecord
 from queuepool.payload.envelope import Payload, decode
-from queuepool.payload.to_json import as_json
+from queuepool.payload.lease import StateRecord
+from queuepool.payload.strict_json import as_json
 from queuepool.settlement.run import NOT_RUN, Run
 from queuepool.stores.records import FailedJob
 

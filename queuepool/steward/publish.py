@@ -13,9 +13,8 @@ from queuepool.board.held_jobs import Stage
 from queuepool.board.pauses import forget_stale_pause
 from queuepool.board.running import Running
 from queuepool.errors import BadPayload, StoreDenied
-from queuepool.payload.ending import StateRecord
 from queuepool.payload.envelope import decode
-from queuepool.payload.lease import Lease
+from queuepool.payload.lease import Lease, StateRecord
 from queuepool.settlement.run import Run
 from queuepool.settlement.states import States
 from queuepool.steward.notice import PoolNotice, key_of

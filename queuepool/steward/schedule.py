@@ -26,8 +26,8 @@ from queuepool.errors import BadPayload, ConfigError, StoreDenied, StoreDown, St
 from queuepool.events import ScheduleMissed, SchedulePushed
 from queuepool.log.tracebacks import summary
 from queuepool.payload.context import Texts
-from queuepool.payload.ending import Lock
 from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, SCHEDULED_FOR, Envelope, encode
+from queuepool.payload.lease import Lock
 from queuepool.payload.on_push import Stamp, stamper
 from queuepool.payload.options import TRACK
 from queuepool.payload.php_values import PhpDataRefused
@@ -335,7 +335,7 @@ class ScheduledPayload(NamedTuple):
         data = json.loads(self.data) if self.data else None
         if not self.is_object:
             return self.job, data, None
-        from queuepool.payload.php_serialize import build_command  # imported here: few schedules push such jobs
+        from queuepool.payload.php_values import build_command  # imported here: few schedules push such jobs
 
         return OBJECT_JOB, {"commandName": self.job, "command": build_command(self.job, data or {})}, self.job
 

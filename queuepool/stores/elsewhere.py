@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import Any
 
 from queuepool.errors import StoreDenied, StoreDown, StoreError
-from queuepool.payload.ending import Lock, StateRecord, Unlock
-from queuepool.payload.uncounted import uncounted
+from queuepool.payload.envelope import uncounted
+from queuepool.payload.lease import Lock, StateRecord, Unlock
 from queuepool.stores.contract import NewJob, PushStore, QueueStore
 from queuepool.stores.locks import NO_LOCKS, Finder, Locks
 from queuepool.stores.records import FailedJob, PendingFailure, RecordKey, Records, Retrying, Returned

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from queuepool.errors import StoreError
-from queuepool.payload.ending import Lock, Unlock
+from queuepool.payload.lease import Lock, Unlock
 
 #: most bytes read of an owner: a database's column has 255 characters
 MAX_OWNER = 1024

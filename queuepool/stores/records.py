@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
-from queuepool.payload.ending import Lock, StateRecord, Unlock
+from queuepool.payload.lease import Lock, StateRecord, Unlock
 from queuepool.stores.locks import NO_LOCKS, Finder
 
 

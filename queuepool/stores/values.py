@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, StrEnum
 from typing import Any, NamedTuple, Protocol
 
-from queuepool.payload.ending import Lock
+from queuepool.payload.lease import Lock
 from queuepool.stores.contract import NO_SECOND
 from queuepool.stores.locks import Locks
 

@@ -12,7 +12,7 @@ from queuepool.errors import QueuepoolError
 from queuepool.jobs import diversion
 from queuepool.jobs.after_commit import Act, OnCommit, Postponed, pushes_after_commit, still_waits
 from queuepool.jobs.diversion import Push
-from queuepool.payload.ending import Lock
+from queuepool.payload.lease import Lock
 from queuepool.stores.contract import NewJob, PushStore
 from queuepool.stores.factory import Stores
 from queuepool.stores.sql.borrowed import BorrowedQueue

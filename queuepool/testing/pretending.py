@@ -11,8 +11,7 @@ from typing import Any
 from queuepool.errors import BadPayload
 from queuepool.jobs.current_job import Current, running, set_current
 from queuepool.payload.envelope import CONTEXT, payload_of
-from queuepool.payload.php_serialize import serialize
-from queuepool.payload.php_values import PhpValue
+from queuepool.payload.php_values import PhpValue, serialize
 
 
 @dataclass(slots=True)

@@ -26,9 +26,8 @@ from queuepool.jobs.current_job import Current, running, set_current
 from queuepool.jobs.job_options import Retry
 from queuepool.log.captured import INCOMPLETE, log_incomplete
 from queuepool.log.tracebacks import text_of
-from queuepool.payload.ending import NOTHING
 from queuepool.payload.envelope import Payload
-from queuepool.payload.lease import Lease, Tallies
+from queuepool.payload.lease import NOTHING, Lease, Tallies
 from queuepool.settlement.cancelled import cancelled_in
 from queuepool.settlement.facts import facts_of
 from queuepool.settlement.settler import Settlement

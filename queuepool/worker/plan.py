@@ -14,8 +14,8 @@ from queuepool.jobs.arguments import Reader, reader_of
 from queuepool.jobs.current_job import Current
 from queuepool.jobs.job_options import Options, Retry
 from queuepool.jobs.registry import Handler, Registry
-from queuepool.payload.ending import Unlock
 from queuepool.payload.envelope import OBJECT_JOB, Payload
+from queuepool.payload.lease import Unlock
 from queuepool.payload.options import PayloadOptions
 from queuepool.settlement.verdict import Backoff, Locks, Policy, Retryable
 from queuepool.worker.invoker import Invoker

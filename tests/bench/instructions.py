@@ -16,7 +16,7 @@ from typing import Any
 from queuepool.board.meters import MeterMemory
 from queuepool.cli import main
 from queuepool.payload.envelope import OBJECT_JOB
-from queuepool.payload.php_serialize import build_command
+from queuepool.payload.php_values import build_command
 from queuepool.pool import lone_worker, worker_process
 from queuepool.worker import batch, job_lines, loop, slot_writer
 from queuepool.worker.prefetch import PrefetchSize

@@ -10,10 +10,10 @@ import time
 from typing import Any
 
 from queuepool.config.urls import kind_of
-from queuepool.payload.ending import Lock
 from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Envelope, encode
+from queuepool.payload.lease import Lock
 from queuepool.payload.options import TRACK
-from queuepool.payload.php_serialize import build_command
+from queuepool.payload.php_values import build_command
 from queuepool.payload.unique_locks import claimed, new_lock
 
 STREAM, QUEUE, OUTCOMES = "c", "steps", "outcomes"

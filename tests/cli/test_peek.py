@@ -17,7 +17,7 @@ import redis
 from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import CONTEXT
-from queuepool.payload.php_serialize import serialize
+from queuepool.payload.php_values import serialize
 from tests.support.commands import ROOT, queuepool
 from tests.support.samples import payload
 

@@ -12,10 +12,9 @@ import redis
 from sqlalchemy import create_engine
 
 from queuepool.config.urls import kind_of
-from queuepool.payload.ending import Lock
 from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Envelope, encode
-from queuepool.payload.php_serialize import build_command, serialize
-from queuepool.payload.php_values import MAX_VALUES, PhpObject
+from queuepool.payload.lease import Lock
+from queuepool.payload.php_values import MAX_VALUES, PhpObject, build_command, serialize
 from queuepool.payload.unique_locks import NAME, claimed, name_of
 from queuepool.stores.sql.tables import USUAL
 from tests.support.drivers import DATABASES, site_at, site_on

@@ -13,9 +13,9 @@ import pytest
 
 from queuepool.config.urls import kind_of
 from queuepool.jobs.client import Queue
-from queuepool.payload.ending import Lock
 from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Envelope, encode
-from queuepool.payload.php_serialize import build_command
+from queuepool.payload.lease import Lock
+from queuepool.payload.php_values import build_command
 from queuepool.payload.unique_locks import claimed
 from tests.support.chains import OUTCOMES, STEP, UNIQUE, numbers, restart_key, settings
 from tests.support.eventually import eventually

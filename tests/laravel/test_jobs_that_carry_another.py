@@ -23,8 +23,8 @@ from queuepool.jobs.arguments import reader_of
 from queuepool.jobs.registry import REGISTRY, bound
 from queuepool.payload.command import _OFFERS, Commands, command_of
 from queuepool.payload.envelope import OBJECT_JOB, Payload, decode
-from queuepool.payload.php_serialize import build_command, serialize
 from queuepool.payload.php_unserialize import PhpObject
+from queuepool.payload.php_values import build_command, serialize
 from queuepool.payload.wrappers import WRAPPERS
 from tests.cli.test_pages_and_examples import ROOT, blocks
 from tests.support.each import each

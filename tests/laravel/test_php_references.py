@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queuepool.payload.command import command_of
-from queuepool.payload.php_serialize import build_command
 from queuepool.payload.php_unserialize import (
     MAX_BYTES,
     MAX_DEPTH,
@@ -25,6 +24,7 @@ from queuepool.payload.php_unserialize import (
     parse,
     parse_object,
 )
+from queuepool.payload.php_values import build_command
 from tests.laravel.test_php_serialization import CLASSES, JOBS, PIECES
 from tests.support.each import each
 from tests.support.laravel_peer import require_php

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from queuepool.errors import QueuepoolError
 from queuepool.payload.command import command_of, is_encrypted
 from queuepool.payload.options import payload_options_of
-from queuepool.payload.php_serialize import build_command
 from queuepool.payload.php_unserialize import (
     MAX_BYTES,
     MAX_DEPTH,
@@ -27,6 +26,7 @@ from queuepool.payload.php_unserialize import (
     PhpValue,
     parse_object,
 )
+from queuepool.payload.php_values import build_command
 from tests.support.each import each
 from tests.support.laravel_peer import require_php
 from tests.support.php_code import php

@@ -12,8 +12,8 @@ from typing import Any
 from queuepool.config.settings import ConnectionSettings
 from queuepool.payload.command import Commands
 from queuepool.payload.context import Context
-from queuepool.payload.ending import NOTHING, Unlock
 from queuepool.payload.envelope import Payload, decode
+from queuepool.payload.lease import NOTHING, Unlock
 from queuepool.payload.wrappers import Claim
 from queuepool.payload.xxh3 import hexdigest as hashed
 from queuepool.settlement.endings import Endings

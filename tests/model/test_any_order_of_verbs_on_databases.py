@@ -14,8 +14,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, initialize, multiple, precondition, rule, run_state_machine_as_test
 
-from queuepool.payload.ending import NOTHING, Ending, Outcome
-from queuepool.payload.lease import Lease
+from queuepool.payload.lease import NOTHING, Ending, Lease, Outcome
 from queuepool.stores.factory import Stores
 from tests.model.rows import Holder, Row
 from tests.model.tables import QUEUES, Tables

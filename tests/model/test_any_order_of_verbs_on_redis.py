@@ -17,8 +17,7 @@ import redis
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule, run_state_machine_as_test
 
-from queuepool.payload.ending import NOTHING, Ending, Outcome
-from queuepool.payload.lease import Lease, Tallies
+from queuepool.payload.lease import NOTHING, Ending, Lease, Outcome, Tallies
 from queuepool.stores.factory import Stores
 from tests.model.jobs import Job
 from tests.model.shelves import Shelves

@@ -10,10 +10,9 @@ import pytest
 
 from queuepool.jobs.door import Terms, lock_of
 from queuepool.jobs.job_id import JobId
-from queuepool.payload.envelope import Envelope, decode, encode
+from queuepool.payload.envelope import Envelope, decode, encode, wanted_again
 from queuepool.payload.options import EXPIRES, late_by
 from queuepool.payload.signing import Signer
-from queuepool.payload.uncounted import wanted_again
 from tests.support.drivers import DATABASES, site_on
 from tests.support.pools import Site
 

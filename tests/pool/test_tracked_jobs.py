@@ -16,8 +16,8 @@ from queuepool.errors import NotTracked, StoreError
 from queuepool.jobs.current_job import Current
 from queuepool.jobs.following import JobState
 from queuepool.jobs.job_id import JobId
-from queuepool.payload.ending import StateRecord
 from queuepool.payload.envelope import decode
+from queuepool.payload.lease import StateRecord
 from tests.support.drivers import DATABASES, site_on
 from tests.support.eventually import eventually
 from tests.support.pools import Site

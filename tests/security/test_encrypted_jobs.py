@@ -22,8 +22,8 @@ from queuepool.jobs.client import Queue
 from queuepool.payload.command import command_of
 from queuepool.payload.encrypter import CannotDecrypt, Encrypter
 from queuepool.payload.envelope import Payload, decode
-from queuepool.payload.php_serialize import build_command, serialize
 from queuepool.payload.php_unserialize import PhpDataRefused
+from queuepool.payload.php_values import build_command, serialize
 from queuepool.settlement.endings import commands_of
 from tests.support.each import each
 from tests.support.laravel_peer import Peer

@@ -18,7 +18,7 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDenied, StoreError
 from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import OBJECT_JOB
-from queuepool.payload.php_serialize import build_command
+from queuepool.payload.php_values import build_command
 from queuepool.stores.commands import CommandOutcome, RemoteCommand
 from queuepool.stores.contract import MovedJob
 from queuepool.stores.records import RecordKey

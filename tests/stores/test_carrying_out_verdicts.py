@@ -22,9 +22,8 @@ from queuepool.events import (
     StoreRefused,
 )
 from queuepool.events.listeners import Listeners
-from queuepool.payload.ending import Lock, Unlock
 from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Payload, decode
-from queuepool.payload.lease import Lease, Tallies
+from queuepool.payload.lease import Lease, Lock, Tallies, Unlock
 from queuepool.payload.unique_locks import claimed
 from queuepool.settlement.facts import facts_of
 from queuepool.settlement.outage import Outage

@@ -13,7 +13,7 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDenied
 from queuepool.events import FailureUnrecorded
 from queuepool.events.listeners import Listeners
-from queuepool.payload.uncounted import uncounted
+from queuepool.payload.envelope import uncounted
 from queuepool.steward.side_stores import EventQueue, FailureRecorder, SideStores
 from queuepool.stores.factory import Stores
 from queuepool.stores.sql.client import SqlClient

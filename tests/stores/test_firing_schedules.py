@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from queuepool.config.settings import PoolSettings, ScheduleSettings
 from queuepool.errors import ConfigError, StoreDenied, StoreDown, StoreError
 from queuepool.events import ScheduleMissed, SchedulePushed
-from queuepool.payload.ending import Ending, Unlock
 from queuepool.payload.envelope import decode
+from queuepool.payload.lease import Ending, Unlock
 from queuepool.payload.unique_locks import said_in
 from queuepool.pool.examine import refuse_unsendable
 from queuepool.steward.schedule import ON_TIME, identity_of

@@ -13,8 +13,8 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of
 from queuepool.errors import StoreError
 from queuepool.jobs.client import Queue
-from queuepool.payload.ending import Ending, Lock, Unlock
 from queuepool.payload.envelope import decode
+from queuepool.payload.lease import Ending, Lock, Unlock
 from queuepool.settlement.cancelled import cancel_waiting, cancelled_before, find_waiting
 from queuepool.settlement.endings import Endings, commands_of
 from queuepool.settlement.held_locks import HeldLocks

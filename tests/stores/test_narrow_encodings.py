@@ -13,8 +13,8 @@ import pytest
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
-from queuepool.payload.ending import Ending, Lock, StateRecord, Unlock
 from queuepool.payload.envelope import decode
+from queuepool.payload.lease import Ending, Lock, StateRecord, Unlock
 from queuepool.stores.contract import NewJob
 from queuepool.stores.factory import Stores
 from tests.support.databases import USER

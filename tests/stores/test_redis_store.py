@@ -13,8 +13,7 @@ import redis
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDown, StoreError
-from queuepool.payload.ending import StateRecord
-from queuepool.payload.lease import Lease
+from queuepool.payload.lease import Lease, StateRecord
 from queuepool.stores.factory import Stores
 from queuepool.stores.records import FailedJob, PendingFailure, Quarantined
 from queuepool.stores.redis.queue import TAGS

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from queuepool.payload.ending import Ending
 from queuepool.payload.envelope import decode
-from queuepool.payload.lease import Lease
+from queuepool.payload.lease import Ending, Lease
 from queuepool.stores.contract import Sizes
 from queuepool.stores.factory import Stores
 from queuepool.stores.records import FailedJob

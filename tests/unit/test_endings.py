@@ -8,9 +8,9 @@ import pytest
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.payload.command import Commands
-from queuepool.payload.ending import NOTHING, Ending
 from queuepool.payload.envelope import CONTEXT, MAX_BYTES, OBJECT_JOB, decode
-from queuepool.payload.php_serialize import build_command
+from queuepool.payload.lease import NOTHING, Ending
+from queuepool.payload.php_values import build_command
 from queuepool.payload.unique_locks import NAME, OWNER, STORE
 from queuepool.settlement.endings import Endings
 from tests.support.samples import payload

@@ -9,8 +9,7 @@ import pytest
 
 from queuepool.payload.command import Commands
 from queuepool.payload.envelope import OBJECT_JOB
-from queuepool.payload.php_serialize import serialize
-from queuepool.payload.php_values import PhpEnum, PhpObject
+from queuepool.payload.php_values import PhpEnum, PhpObject, serialize
 from queuepool.search.filters import Condition, Filter, checked_path, moment
 from queuepool.search.found import FoundJob, plain
 from queuepool.stores.contract import ShelfJob

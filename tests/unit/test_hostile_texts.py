@@ -19,10 +19,9 @@ from queuepool.payload import php_unserialize, strict_json
 from queuepool.payload.command import command_of
 from queuepool.payload.context import values_of
 from queuepool.payload.encrypter import CannotDecrypt, encrypter_of
-from queuepool.payload.envelope import decode, digest_of, ready_for
+from queuepool.payload.envelope import counted, decode, digest_of, ready_for
 from queuepool.payload.signing import Signer
 from queuepool.payload.strict_json import depth_of
-from queuepool.payload.uncounted import counted
 from queuepool.stores.control import notice_in
 from queuepool.stores.due_log import DueLine
 from queuepool.stores.journal import Action

@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 from queuepool.config.application import Source
-from queuepool.config.entries import Entry, Place, Problem
-from queuepool.config.ini_file import Document
+from queuepool.config.entries import Document, Entry, Place, Problem
 
 
 def written(source: Source) -> int:

@@ -20,8 +20,7 @@ from django.conf import settings
 from django.db import connections
 
 from queuepool.config.application import Source
-from queuepool.config.entries import Entry, Place, Problem
-from queuepool.config.ini_file import Document, check_header
+from queuepool.config.entries import Document, Entry, Place, Problem, check_header
 from queuepool.config.settings import KEYS
 from queuepool.contrib.django.database import url_of
 

@@ -12,9 +12,8 @@ from operator import itemgetter
 from typing import Any, TypeVar
 
 from queuepool.errors import StoreDown, StoreError
-from queuepool.payload.ending import NOTHING, Ending, Lock, StateRecord, Unlock
 from queuepool.payload.envelope import MAX_BYTES
-from queuepool.payload.lease import Lease, Tallies
+from queuepool.payload.lease import NOTHING, Ending, Lease, Lock, StateRecord, Tallies, Unlock
 from queuepool.stores.contract import (
     Measured,
     MovedJob,

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from queuepool.payload.ending import Lock, StateRecord, Unlock
+from queuepool.payload.lease import Lock, StateRecord, Unlock
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 from queuepool.stores.records import (
     FailedJob,

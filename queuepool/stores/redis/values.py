@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from queuepool.errors import StoreError
-from queuepool.payload.ending import Lock, Unlock
+from queuepool.payload.lease import Lock, Unlock
 from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.stores.control import notice_in

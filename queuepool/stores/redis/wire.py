@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from queuepool.payload.ending import NOTHING, Ending, Unlock
-from queuepool.payload.lease import Lease
+from queuepool.payload.lease import NOTHING, Ending, Lease, Unlock
 from queuepool.stores.contract import NewJob, Reservation
 from queuepool.stores.redis.keys import Keys
 from queuepool.stores.redis.refusals import explained

@@ -13,7 +13,7 @@ from sqlalchemy.dialects import registry
 
 from queuepool.config.urls import database_of, masked
 from queuepool.errors import StoreError
-from queuepool.payload.ending import Lock
+from queuepool.payload.lease import Lock
 from queuepool.stores.contract import NewJob
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.errors import Database, translated

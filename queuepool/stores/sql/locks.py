@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 
 from queuepool.errors import StoreDenied
-from queuepool.payload.ending import Lock, Unlock
+from queuepool.payload.lease import Lock, Unlock
 from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores.locks import NO_LOCKS, Finder, HeldLock
 from queuepool.stores.sql.charsets import Charsets

@@ -9,8 +9,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, func, not_, select
 
-from queuepool.payload.ending import NOTHING, Ending, Lock, StateRecord, Unlock
-from queuepool.payload.lease import Lease, LeaseRow, Tallies
+from queuepool.payload.lease import NOTHING, Ending, Lease, LeaseRow, Lock, StateRecord, Tallies, Unlock
 from queuepool.stores.contract import (
     Measured,
     MovedJob,

@@ -30,9 +30,8 @@ from sqlalchemy import (
     select,
 )
 
-from queuepool.payload.ending import Lock, StateRecord, Unlock
-from queuepool.payload.lease import Lease
-from queuepool.payload.uncounted import uncounted
+from queuepool.payload.envelope import uncounted
+from queuepool.payload.lease import Lease, Lock, StateRecord, Unlock
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 from queuepool.stores.records import (
     FailedJob,

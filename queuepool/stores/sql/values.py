@@ -16,8 +16,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Table, bindparam, case, delete, func, insert, select, update
 
 from queuepool.errors import StoreError
-from queuepool.payload.ending import StateRecord
-from queuepool.payload.lease import Tallies
+from queuepool.payload.lease import StateRecord, Tallies
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.stores.control import notice_in
 from queuepool.stores.sql.charsets import Charsets

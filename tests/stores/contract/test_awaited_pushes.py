@@ -17,8 +17,8 @@ from queuepool import Job, configure, context, job
 from queuepool.errors import NotSendable, NotTracked, StoreDown
 from queuepool.jobs.client import Queue
 from queuepool.jobs.in_threads import MOST
-from queuepool.payload.ending import Ending, StateRecord
 from queuepool.payload.envelope import OBJECT_JOB, decode
+from queuepool.payload.lease import Ending, StateRecord
 from tests.support.eventually import eventually
 from tests.support.store_contract import OURS
 

@@ -10,8 +10,8 @@ from queuepool.events import JobCancelled, JobFailed
 from queuepool.events.listeners import LISTENERS
 from queuepool.jobs.cancelling import Canceller, CancelOutcome, CancelWish
 from queuepool.jobs.client import Queue
-from queuepool.payload.ending import Ending
 from queuepool.payload.envelope import decode
+from queuepool.payload.lease import Ending
 from queuepool.settlement.cancelled import find_waiting
 from queuepool.settlement.run import NOT_RUN
 from queuepool.settlement.states import States

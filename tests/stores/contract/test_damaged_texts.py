@@ -12,7 +12,7 @@ from sqlalchemy import update
 
 from queuepool.errors import StoreError
 from queuepool.jobs.following import found
-from queuepool.payload.ending import StateRecord
+from queuepool.payload.lease import StateRecord
 from queuepool.stores.contract import NOTICE_KEPT, NewJob
 from queuepool.stores.factory import Stores
 from queuepool.stores.values import MAX_STATE, MAX_VALUE, Due, Mark

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from queuepool.payload.ending import Ending, Lock, Outcome, Unlock
+from queuepool.payload.lease import Ending, Lock, Outcome, Unlock
 from tests.support.eventually import eventually
 from tests.support.samples import new_jobs, payload
 from tests.support.store_contract import RETRY_AFTER, THEIRS, drained, record, reserved, state

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from queuepool.payload.ending import StateRecord
+from queuepool.payload.lease import StateRecord
 from queuepool.stores.records import FailedJob, Retrying, Returned
 from tests.support.samples import attempted, new_jobs, payload
 from tests.support.store_contract import EMPTY, drained, failed_job, record, reserved

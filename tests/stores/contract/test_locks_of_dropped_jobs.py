@@ -8,8 +8,8 @@ import pytest
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
-from queuepool.payload.ending import Ending, Lock, Unlock
 from queuepool.payload.envelope import CONTEXT, decode
+from queuepool.payload.lease import Ending, Lock, Unlock
 from queuepool.payload.unique_locks import claimed, said_in
 from queuepool.settlement.held_locks import HeldLocks
 from queuepool.stores.factory import Stores

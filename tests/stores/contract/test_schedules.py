@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from queuepool.errors import StoreError
-from queuepool.payload.ending import Lock, Unlock
+from queuepool.payload.lease import Lock, Unlock
 from queuepool.stores.factory import Stores
 from queuepool.stores.values import Due, Mark, Result
 from tests.support.asked_again import asked_again

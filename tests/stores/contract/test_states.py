@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import func, select
 
-from queuepool.payload.ending import Ending, Lock, StateRecord
+from queuepool.payload.lease import Ending, Lock, StateRecord
 from queuepool.stores.contract import NewJob
 from queuepool.stores.sql.tables import USUAL
 from tests.support.drivers import connection_of, opened

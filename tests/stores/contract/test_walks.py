@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from queuepool.payload.ending import Ending
 from queuepool.payload.envelope import decode
-from queuepool.payload.lease import Lease
+from queuepool.payload.lease import Ending, Lease
 from queuepool.stores.contract import MovedJob, QueueWalk, ShelfJob
 from tests.support.samples import new_jobs, payload
 from tests.support.store_contract import OURS, THEIRS, drained, reserved, seen
