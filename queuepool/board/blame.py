@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 
-from queuepool.board.header import Header
+from queuepool.board.fields import Header
 from queuepool.errors import StoreError
 
 #: the weight of a death: by its own fault; while another thread was busy too, which may be to blame; or killed from

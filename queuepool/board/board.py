@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from queuepool.board.cancel_orders import kill_at
-from queuepool.board.facts import HeaderFacts, Totals
-from queuepool.board.header import Header as Header
+from queuepool.board.fields import Header as Header
+from queuepool.board.fields import HeaderFacts, Totals
+from queuepool.board.fields import Slot as Slot
 from queuepool.board.held_jobs import AREA, HeldJobs
 from queuepool.board.lane_layout import lanes_in, lanes_size
 from queuepool.board.lanes import Lanes
 from queuepool.board.meters import MeterMemory
-from queuepool.board.shared_file import SharedFile
-from queuepool.board.slot import Slot as Slot
+from queuepool.board.record import SharedFile
 from queuepool.board.states import HELPERS as HELPERS
 from queuepool.board.states import RUNS_JOBS as RUNS_JOBS
 from queuepool.board.states import Killed as Killed
@@ -320,3 +320,21 @@ class BoardName(NamedTuple):
     def has_master(self) -> bool:
         """Whether that master runs, as far as its pid shows."""
         return self.is_of_this_system and proc.is_alive(self.pid, self.start_time)
+
+
+class _UnreadHeldJobs(HeldJobs):
+    """No steward settles a lone worker's jobs, so what is too large for the board need not be kept beside it."""
+
+    def _file(self, number: int) -> Path:
+        return Path(os.devnull)
+
+
+def private_slot() -> Slot:
+    """A slot on a board that no other process can see."""
+    board = Board.private()
+    slot = board.slots[0]
+    hand = _UnreadHeldJobs(slot.memory, slot.base + Slot.size, board.path)
+    slot.hands = hand, hand
+    slot.begin(Role.WORKER, 1, 1)
+    slot.pid, slot.start_time = os.getpid(), proc.start_time(os.getpid())
+    return slot

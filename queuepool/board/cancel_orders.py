@@ -9,10 +9,10 @@ again, and gives that one back as if it had never begun.
 
 from __future__ import annotations
 
+from queuepool.board.fields import Slot
 from queuepool.board.held_jobs import Stage
 from queuepool.board.orders import CancelOrder as CancelOrder
 from queuepool.board.orders import due
-from queuepool.board.slot import Slot
 
 
 def order_on(slot: Slot) -> CancelOrder | None:

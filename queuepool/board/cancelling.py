@@ -15,8 +15,7 @@ from enum import Enum, auto
 from queuepool.board import cancel_orders
 from queuepool.board.board import Board, Role, Slot
 from queuepool.board.cancel_orders import CancelOrder
-from queuepool.board.held_jobs import HeldJob, Stage
-from queuepool.board.running import Running
+from queuepool.board.held_jobs import HeldJob, Running, Stage
 from queuepool.errors import BadPayload
 from queuepool.payload.envelope import decode
 from queuepool.unix import file_lock, fork, proc

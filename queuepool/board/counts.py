@@ -17,8 +17,7 @@ from queuepool.board import meters as layout
 from queuepool.board.board import Board
 from queuepool.board.meters import EXITS, OTHER, RUN_BOUNDS, WAIT_BOUNDS, Shape
 from queuepool.board.paused_queues import paused_in
-from queuepool.board.record import as_count, as_counts
-from queuepool.board.shared_file import SharedFile
+from queuepool.board.record import SharedFile, as_count, as_counts
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _OTHERS = (OTHER, OTHER)

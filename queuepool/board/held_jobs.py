@@ -1,5 +1,7 @@
 """The held jobs: a worker's leases, on the board, so that the steward can settle them when the worker is dead.
 
+The one that it runs is one value (``Running``), wherever on the board its facts stand.
+
 Each slot has two areas. One holds the present hand (``Slot.hand``); the next hand is written to the other before it
 counts.
 """
@@ -13,7 +15,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from queuepool.config.values import MAX_AHEAD
 from queuepool.payload.lease import Lease, LeaseRow
@@ -32,6 +34,8 @@ _ROOM = AREA - _SIZES - _MAX_JOBS * _PARTS * _SIZE
 _INLINE_BYTES = 512
 #: stands for the size of a receipt that is in a file
 _IN_A_FILE = 0xFFFFFFFF
+#: stands for a progress of 0 on the board, since 0.0 is unknown there
+SAYS_0 = 2.0
 
 
 class Stage(IntEnum):
@@ -175,3 +179,38 @@ def _proved(proof: bytes) -> tuple[int, LeaseRow | None]:
         return tag, None
     number, attempts = row
     return tag, LeaseRow(number, attempts)
+
+
+class Running(NamedTuple):
+    """An attempt that a worker has begun.
+
+    A living worker may be writing it, and any job may have overwritten it: whoever acts on it compares ``id`` with the
+    payload of the held job.
+    """
+
+    #: its number among the held jobs
+    number: int
+    job: str
+    id: str
+    queue: str
+    attempt: int
+    #: Unix seconds
+    since: float
+    #: monotonic; 0.0 = none
+    deadline: float
+    #: seconds for which its state is kept after its end; 0.0 = it is not tracked
+    track: float
+    #: how far it says that it is, from 0 to 1; ``None`` if it does not say
+    progress: float | None
+    note: str
+    #: JSON of its ``Policy``; empty if its worker has begun no job
+    policy: str
+
+
+#: what a slot shows of which no job has begun
+NOTHING = Running(-1, "", "", "", 0, 0.0, 0.0, 0.0, None, "", "")
+
+
+def fraction_of(progress: float) -> float | None:
+    """How far a job says that it is, from its field on the board; ``None`` if it says nothing."""
+    return 0.0 if progress == SAYS_0 else progress if 0.0 < progress <= 1.0 else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from queuepool.board.held_jobs import Stage
+from queuepool.board.held_jobs import SAYS_0, Stage
 from queuepool.board.lane_layout import (
     COLUMNS,
     DEADLINE,
@@ -25,7 +25,6 @@ from queuepool.board.lane_layout import (
 )
 from queuepool.board.lanes import Lanes, OwnEnd
 from queuepool.board.record import as_count
-from queuepool.board.running import SAYS_0
 from queuepool.payload.lease import Lease
 
 #: plain numbers take less time to write than enum members

@@ -20,8 +20,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from queuepool.board.held_jobs import BEGUN, Stage
-from queuepool.board.lane_columns import LaneColumns
+from queuepool.board.held_jobs import BEGUN, Stage, fraction_of
 from queuepool.board.lane_layout import (
     ATTEMPT,
     CANCEL_AT,
@@ -60,14 +59,13 @@ from queuepool.board.lane_layout import (
     TURN,
     WATCHED,
     WORD,
+    LaneColumns,
     LanePage,
     first_page,
 )
 from queuepool.board.orders import CANCELS, CancelOrder
 from queuepool.board.orders import LaneOrder as LaneOrder
-from queuepool.board.record import DAMAGED, as_count
-from queuepool.board.running import fraction_of
-from queuepool.board.shared_file import SharedFile
+from queuepool.board.record import DAMAGED, SharedFile, as_count
 from queuepool.payload.lease import Lease, LeaseRow
 
 

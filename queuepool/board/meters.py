@@ -19,8 +19,8 @@ from math import isfinite
 from struct import Struct
 from typing import NamedTuple
 
+from queuepool.board.fields import Slot
 from queuepool.board.record import as_count
-from queuepool.board.slot import Slot
 
 #: upper bounds of the buckets of run times, in seconds; one more bucket has what took longer
 RUN_BOUNDS = (

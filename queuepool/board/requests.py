@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from queuepool.board.board import Board
-from queuepool.board.header import Header
+from queuepool.board.fields import Header
 from queuepool.config.values import shown
 
 #: seconds after which the steward's wish no longer counts: it is gone, or does not reach the store

@@ -12,13 +12,13 @@ from typing import Any
 from queuepool.board import open_alerts, pauses
 from queuepool.board.about import About
 from queuepool.board.board import HELPERS, RUNS_JOBS, Board, Header, Role, Slot, State
-from queuepool.board.facts import Totals
+from queuepool.board.fields import Totals
 from queuepool.board.health import STUCK, health_of
+from queuepool.board.held_jobs import Running
 from queuepool.board.overview import AlertRow, JobRow, PauseRow, PoolOverview, ProcessRow, ScalingRow
 from queuepool.board.paused_queues import paused_in
 from queuepool.board.record import as_count
 from queuepool.board.requests import WISH_LASTS
-from queuepool.board.running import Running
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.states import Hold
 from queuepool.unix import proc

@@ -8,7 +8,7 @@ from dataclasses import asdict
 import click
 
 from queuepool.board.about import operator
-from queuepool.board.boards_here import boards_in
+from queuepool.board.runtime_dir import boards_in
 from queuepool.cli import output
 from queuepool.cli.acted import note
 from queuepool.cli.local import runtime_of

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import click
 
 from queuepool.board.board import Board, Role, Slot
-from queuepool.board.boards_here import boards_in
+from queuepool.board.held_jobs import Running
 from queuepool.board.live_stack import Frame, frames_in, stack_of, tasks_of
-from queuepool.board.running import Running
+from queuepool.board.runtime_dir import boards_in
 from queuepool.board.status import iso
 from queuepool.cli import output
 from queuepool.cli.local import runtime_of

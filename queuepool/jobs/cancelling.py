@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from queuepool.board.board import Board
-from queuepool.board.boards_here import boards_in, default_folders
 from queuepool.board.cancelling import Came, Ordered, RunningHere, order, running_here, wake_master
 from queuepool.board.overview import JobRow, processes_in
 from queuepool.board.record import DAMAGED
+from queuepool.board.runtime_dir import boards_in, default_folders
 from queuepool.config.connections import identity_of
 from queuepool.errors import BadPayload, Cancelled, StoreDenied, StoreDown, StoreError
 from queuepool.events import JobCancelled, JobFailed

@@ -9,10 +9,8 @@ from queuepool.config.settings import PoolSettings
 from queuepool.errors import JobError
 from queuepool.events import Event, JobExceptionOccurred, JobProcessed
 from queuepool.events.listeners import Listeners
-from queuepool.log import own_logger
-from queuepool.log.formats import Json, Origin, TextFormat, line_of
-from queuepool.log.handlers import Stream, handler_for
-from queuepool.log.own_logger import OURS, Passing
+from queuepool.log.formats import Eyes, Json, Origin, TextFormat, line_of
+from queuepool.log.handlers import OURS, Passing, Stream, handler_for, log_to
 
 _log = logging.getLogger(OURS)
 _others = Passing()
@@ -37,20 +35,14 @@ def setup(
     handler = handler_for(settings.log, write_timeout, must_open=first)
     origin = Origin(settings.name, role, settings.connection.name, running, context)
     handler.setFormatter(_format(settings, origin, handler))
-    own_logger.become(
-        handler, logging.WARNING if settings.quiet else logging.DEBUG if settings.verbose else logging.INFO
-    )
+    log_to(handler, logging.WARNING if settings.quiet else logging.DEBUG if settings.verbose else logging.INFO)
     logging.lastResort = _others  # for the application's records, if it removes all handlers from its root logger
 
 
 def _format(settings: PoolSettings, origin: Origin, handler: Stream) -> logging.Formatter:
     if settings.json:
         return Json(origin)
-    if not handler.is_terminal:
-        return TextFormat(origin)
-    from queuepool.log.eyes import Eyes  # imported here: a service's log is a pipe or a file
-
-    return Eyes(origin, names_pool=settings.has_neighbours)
+    return Eyes(origin, names_pool=settings.has_neighbours) if handler.is_terminal else TextFormat(origin)
 
 
 def adopt(settings: PoolSettings) -> None:

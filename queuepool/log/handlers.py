@@ -1,4 +1,10 @@
-"""Where log lines go. A write waits only for a limited time; lines that cannot be written are dropped and counted."""
+"""Our logger in a pool's processes, and where its lines go: whatever user code does to logging, the pool's log goes on.
+
+User code may configure logging at any time: a job that migrates a database by alembic switches off every logger that
+its file does not name. So our handler is not in any logger's list, and nothing needs repair after a job.
+
+A write waits only for a limited time; lines that cannot be written are dropped and counted.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +19,60 @@ from queuepool.errors import ConfigError
 from queuepool.unix.originals import is_writable
 from queuepool.unix.trusted_path import open_to_append
 
+#: our own logger; a record of another name is the application's
+OURS = "queuepool"
 #: paths of descriptors that are already open: a socket there, as systemd gives, cannot be opened again
 _STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}
+
+
+class OwnLogger(logging.Logger):
+    """Writes records of level ``least`` or above to ``out``. Other settings have no effect on it."""
+
+    out: Stream
+    least: int
+
+    @property
+    def disabled(self) -> bool:
+        return False
+
+    @disabled.setter
+    def disabled(self, _: bool) -> None:
+        """``logging.config`` switches off what it does not configure."""
+
+    def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - as in `logging`
+        return level >= self.least  # also after ``logging.disable``
+
+    def getEffectiveLevel(self) -> int:  # noqa: N802
+        return self.least
+
+    def callHandlers(self, record: logging.LogRecord) -> None:  # noqa: N802
+        self.out.handle(record)
+        super().callHandlers(record)  # those that user code has added
+
+
+class Passing(logging.Handler):
+    """Passes an application's records on to the log. User code may set a level, a format or a filter on it alone."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        logger = logging.getLogger(OURS)
+        if record.name != OURS and isinstance(logger, OwnLogger):
+            logger.out.handle(record)
+
+
+def own_logger() -> OwnLogger | None:
+    """``None`` where there is no pool's log, as in a producer."""
+    logger = logging.getLogger(OURS)
+    return logger if isinstance(logger, OwnLogger) else None
+
+
+def log_to(out: Stream, least: int) -> None:
+    """Make the logger write to ``out`` from now on; its former descriptor is closed."""
+    logger = logging.getLogger(OURS)
+    if isinstance(logger, OwnLogger):
+        logger.out.end()  # no job must find its descriptor open
+    logger.__class__ = OwnLogger
+    assert isinstance(logger, OwnLogger)
+    logger.out, logger.least, logger.propagate = out, least, False
 
 
 def handler_for(path: Path | None, write_timeout: float, *, must_open: bool) -> Stream:

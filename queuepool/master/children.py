@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from queuepool.board.board import HELPERS, Board, Killed, Role, Slot, State, next_deadline, overdue
-from queuepool.board.facts import SlotFacts, Totals
+from queuepool.board.fields import SlotFacts, Totals
 
 #: seconds in which a template has certainly forked a worker
 _HALF_FORKED = 60.0

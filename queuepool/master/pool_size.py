@@ -14,7 +14,7 @@ from queuepool.config.values import BASELINE_MB
 from queuepool.master.children import Children
 from queuepool.master.respawn import Respawn
 from queuepool.unix import proc
-from queuepool.unix.memory import memory
+from queuepool.unix.proc import memory
 
 #: seconds by which a wish may be later than the beginning of the pass that reads it
 _TOLERANCE = 1.0

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TypedDict, Unpack
 
 from queuepool import __version__, log
+from queuepool.board.board import private_slot
 from queuepool.config.settings import PoolSettings
 from queuepool.events import WorkerStarting, WorkerStopping
 from queuepool.jobs.context import running_data
@@ -15,7 +16,6 @@ from queuepool.jobs.current_job import running, running_id
 from queuepool.log.captured import captured
 from queuepool.pool import announce
 from queuepool.pool.examine import make_missing_files, refuse_unfit
-from queuepool.pool.private_slot import private_slot
 from queuepool.pool.processes import boot
 from queuepool.pool.worker_process import limits_of, work
 from queuepool.unix import collector, stray_processes

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from queuepool.board.board import State
-from queuepool.board.facts import Totals
+from queuepool.board.fields import Totals
 from queuepool.board.status import title
 from queuepool.config.settings import PoolSettings
 from queuepool.master.service_manager import PASS, Herald, Signs

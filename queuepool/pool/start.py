@@ -160,7 +160,7 @@ def _of_settings(settings: PoolSettings) -> Iterator[str]:
     if settings.listen:
         yield "pool.web_process"
     if settings.has_neighbours:
-        yield "log.eyes"  # a parent's first line may come late
+        yield "log.formats"  # a parent's first line may come late
     if settings.connection.app_keys:
         yield "payload.aes"
     if settings.concurrency > 1:

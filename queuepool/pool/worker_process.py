@@ -8,9 +8,8 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from queuepool.board.board import Board
-from queuepool.board.header import Header
+from queuepool.board.fields import Header, Slot
 from queuepool.board.runtime_dir import RuntimeDir
-from queuepool.board.slot import Slot
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events.listeners import LISTENERS

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from queuepool.board.board import Role
+from queuepool.board.fields import Slot
 from queuepool.board.held_jobs import still_held
 from queuepool.board.overview import JobRow, ProcessRow, processes_in
 from queuepool.board.record import DAMAGED
 from queuepool.board.runtime_dir import RuntimeDir
-from queuepool.board.slot import Slot
 from queuepool.board.status import board_of, overview
 from queuepool.errors import ConfigError, NotRunning
 from queuepool.payload.lease import Lease

@@ -15,11 +15,10 @@ from queuepool import events
 from queuepool.board import boot_report
 from queuepool.board.board import Board, Killed, Slot
 from queuepool.board.boot_report import BootReport
-from queuepool.board.held_jobs import BEGUN, HeldJob, Stage
+from queuepool.board.held_jobs import BEGUN, NOTHING, HeldJob, Running, Stage
 from queuepool.board.lane_layout import key_of
 from queuepool.board.lanes import HeldLane
 from queuepool.board.meters import AS_LOST, DONE, GIVEN_BACK, LOST, SlotMeters
-from queuepool.board.running import NOTHING, Running
 from queuepool.errors import AttemptLost, Cancelled, JobTimedOut, WorkerDied
 from queuepool.log.tracebacks import imports_part
 from queuepool.payload.envelope import Payload, decode

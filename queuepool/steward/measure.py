@@ -15,7 +15,7 @@ from queuepool.board import meters as layout
 from queuepool.board.board import Board
 from queuepool.board.counts import QueueFacts, file_of, parts_in_use, shape_of
 from queuepool.board.meters import MeterMemory
-from queuepool.board.shared_file import SharedFile
+from queuepool.board.record import SharedFile
 from queuepool.errors import StoreDown, StoreError
 from queuepool.payload.envelope import ready_for
 from queuepool.stores.contract import Measured, QueueStore

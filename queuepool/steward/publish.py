@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from queuepool.board.board import Board, BoardName, Role, Slot
-from queuepool.board.held_jobs import Stage
+from queuepool.board.held_jobs import Running, Stage
 from queuepool.board.pauses import forget_stale_pause
-from queuepool.board.running import Running
 from queuepool.errors import BadPayload, StoreDenied
 from queuepool.payload.envelope import decode
 from queuepool.payload.lease import Lease, StateRecord

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from queuepool.board.blame import Blame, Thread
 from queuepool.board.board import Board
-from queuepool.board.header import Header
+from queuepool.board.fields import Header
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events import Event, FailureUnrecorded, SideStoreLost, SideStoreRegained, StoreStillLost
 from queuepool.events.listeners import Listeners

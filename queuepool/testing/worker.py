@@ -9,6 +9,7 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
+from queuepool.board.board import private_slot
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import BadPayload, QueuepoolError, StoreError, UnknownJob
 from queuepool.events import Event, HookRaised, JobExceptionOccurred, JobFailed, JobQuarantined, JobReleased
@@ -17,7 +18,6 @@ from queuepool.jobs.current_job import running, set_current
 from queuepool.jobs.registry import REGISTRY, Handler, Registry
 from queuepool.payload.envelope import decode
 from queuepool.payload.lease import Lease
-from queuepool.pool.private_slot import private_slot
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
 from queuepool.stores.contract import Reservation

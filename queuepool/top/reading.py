@@ -10,11 +10,11 @@ from typing import Generic, NamedTuple, TypeVar
 
 from queuepool.board.board import Board, BoardName
 from queuepool.board.counts import Histogram, JobCounts, PoolCounts, counts_of
-from queuepool.board.facts import Totals
+from queuepool.board.fields import Totals
 from queuepool.board.health import NOT_RUNNING, Health, health_of, health_of_none
 from queuepool.board.meters import LOSSES, OUTCOMES
+from queuepool.board.record import SharedFile
 from queuepool.board.runtime_dir import RuntimeDir
-from queuepool.board.shared_file import SharedFile
 from queuepool.board.status import LocalPool, board_of, local_pool
 from queuepool.errors import ConfigError, NotRunning
 

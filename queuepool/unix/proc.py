@@ -1,4 +1,4 @@
-"""Facts about processes from the kernel: identity, system, parent, memory, title."""
+"""Facts about processes from the kernel: identity, system, parent, memory, title; and how much memory there is."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import signal
 from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from setproctitle import getproctitle, setproctitle
 
 if TYPE_CHECKING:
     import psutil
 
-
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _MB = 1024 * 1024
+_GROUPS = Path("/sys/fs/cgroup")
 # It finds the arguments and the environment in memory now: once a variable was removed, it could not set a title.
 with suppress(UnicodeDecodeError):  # an argument is not text, which others report
     getproctitle()
@@ -223,3 +223,50 @@ def namespace() -> str:
         return str(os.stat("/proc/self/ns/pid").st_ino)
     except OSError:
         return "0"
+
+
+class Memory(NamedTuple):
+    """In MB of 1024 KiB. ``available``: what new processes can have without swapping."""
+
+    total: float
+    available: float
+
+
+def memory() -> Memory | None:
+    """That of the host, or less where a control group (version 2) of this process has a limit; ``None``: not known."""
+    try:
+        whole = library().virtual_memory()
+    except (library().Error, OSError):  # no free descriptor, say
+        return None
+    found = [Memory(whole.total / _MB, whole.available / _MB), *_limits(_own_group(), _GROUPS)]
+    return Memory(min(one.total for one in found), min(one.available for one in found))
+
+
+def _own_group() -> Path:
+    """The control group of this process, as far as it sees; the root where that is not known."""
+    with suppress(OSError, UnicodeDecodeError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            if line.startswith("0::/"):
+                return _GROUPS / line[4:]
+    return _GROUPS
+
+
+def _limits(group: Path, root: Path) -> list[Memory]:
+    """What this group and those around it, up to the ``root``, allow; a group without a limit says nothing."""
+    inside = [group, *group.parents]
+    groups = inside[: inside.index(root) + 1] if root in inside else [group]
+    return [found for each in groups if (found := limit_of(each))]
+
+
+def limit_of(group: Path) -> Memory | None:
+    """The limit of one control group, and what it has left; ``None`` if it has none, or that cannot be read.
+
+    Cached files count as free: the kernel drops those that nobody has used lately before it kills anybody.
+    """
+    try:
+        most, used = int((group / "memory.max").read_text()), int((group / "memory.current").read_text())
+        lines = (group / "memory.stat").read_text().splitlines()
+        cached = sum(int(line.split()[1]) for line in lines if line.startswith("inactive_file "))
+    except (OSError, ValueError, IndexError):  # ``max``, which is no number; another system; a group that has gone
+        return None
+    return Memory(most / _MB, max(most - used + cached, 0) / _MB)

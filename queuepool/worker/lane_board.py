@@ -10,12 +10,12 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+from queuepool.board.fields import Slot
 from queuepool.board.held_jobs import Stage
 from queuepool.board.lane_layout import NATIVE, THREAD
 from queuepool.board.lane_writer import LaneJobs, LaneWriter
 from queuepool.board.lanes import OwnEnd
 from queuepool.board.orders import CancelOrder, LaneOrder
-from queuepool.board.slot import Slot
 from queuepool.board.states import State
 from queuepool.errors import StoreError
 from queuepool.payload.lease import Lease

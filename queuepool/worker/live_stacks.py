@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import IO, Any
 
+from queuepool.board.fields import Slot
 from queuepool.board.live_stack import TASKS_END, tasks_head
-from queuepool.board.slot import Slot
 
 #: most tasks of a job, and most frames of each
 _MOST, _DEEPEST = 100, 100

@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import IO
 
 from queuepool.board.board import Slot, State
+from queuepool.board.held_jobs import SAYS_0
 from queuepool.board.meters import MeterMemory, SlotMeters
-from queuepool.board.running import SAYS_0
 from queuepool.payload.envelope import Payload
 from queuepool.unix import proc
 from queuepool.unix.signals import Alarm, WorkerSignals

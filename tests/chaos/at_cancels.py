@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from queuepool.board.boards_here import boards_in
 from queuepool.board.cancelling import order, running_on
+from queuepool.board.runtime_dir import boards_in
 from tests.chaos.rig import Rig
 
 

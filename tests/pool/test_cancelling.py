@@ -10,8 +10,8 @@ from contextlib import suppress
 
 import pytest
 
-from queuepool.board.boards_here import boards_in
 from queuepool.board.cancelling import order, running_on
+from queuepool.board.runtime_dir import boards_in
 from queuepool.jobs.cancelling import CancelOutcome
 from tests.support.eventually import eventually
 from tests.support.pools import Site

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from queuepool.board.boards_here import boards_in
 from queuepool.board.cancelling import order, running_on
+from queuepool.board.runtime_dir import boards_in
 from tests.pool.test_cancelling import failed, is_empty, outcome, push, started
 from tests.support.eventually import eventually
 from tests.support.pools import Site

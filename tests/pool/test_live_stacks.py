@@ -10,8 +10,8 @@ from contextlib import contextmanager
 import pytest
 
 from queuepool.board.board import Role
-from queuepool.board.boards_here import boards_in
 from queuepool.board.live_stack import stack_of
+from queuepool.board.runtime_dir import boards_in
 from queuepool.errors import NoStack
 from queuepool.unix.signals import LIVE_STACK
 from tests.support.eventually import eventually

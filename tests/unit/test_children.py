@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from queuepool.board.board import LEASE_MARGIN, Board, Killed, Role, Slot, State, next_deadline, overdue
-from queuepool.board.facts import Totals
+from queuepool.board.fields import Totals
 from queuepool.board.status import title
 from queuepool.master.children import Child, Children, Replacements
 from queuepool.master.service_manager import is_being_replaced

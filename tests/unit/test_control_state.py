@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from queuepool.board.board import Board
-from queuepool.board.header import Header
+from queuepool.board.fields import Header
 from queuepool.worker.control_state import BoardControlState
 
 QUEUES = ("mails", "reports")

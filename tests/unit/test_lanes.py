@@ -16,8 +16,7 @@ from queuepool.board.held_jobs import Stage
 from queuepool.board.lane_layout import INLINE, MOST_LANES, ON_CPU, RULING, LanePage, lanes_in, lanes_size
 from queuepool.board.lane_writer import LaneJobs, LaneWriter
 from queuepool.board.lanes import HeldLane, LaneOrder, Lanes
-from queuepool.board.record import Field
-from queuepool.board.shared_file import SharedFile
+from queuepool.board.record import Field, SharedFile
 from queuepool.payload.lease import Lease, LeaseRow
 
 MAIL = LaneJobs('{"tries":3}', "app.mail", track=60.0)

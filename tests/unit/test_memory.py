@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from queuepool.config.values import MemoryReserve, memory_reserve
-from queuepool.unix.memory import Memory, limit_of, memory
+from queuepool.unix.proc import Memory, limit_of, memory
 from tests.support.each import each
 
 MB = 1024 * 1024

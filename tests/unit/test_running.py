@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from queuepool.board.board import Board, Role, Slot, State
+from queuepool.board.held_jobs import SAYS_0, Running
 from queuepool.board.overview import JobRow, ProcessRow
-from queuepool.board.running import SAYS_0, Running
 
 
 @pytest.fixture

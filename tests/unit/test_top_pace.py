@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts
-from queuepool.board.facts import Totals
+from queuepool.board.fields import Totals
 from queuepool.board.meters import RUN_BOUNDS
 from queuepool.top.reading import PaceMeter, Window
 from tests.support.boards import times
