@@ -263,7 +263,7 @@ def load_drivers(settings: ConnectionSettings) -> None:
     controls = settings.control_url, settings.maintenance_url, settings.lock_url
     for url in (settings.url, settings.failed_url, *controls, settings.batches_url):
         if url and kind_of(url) == "redis":
-            from queuepool.stores.redis.scripts import load_all
+            from queuepool.stores.redis.client import load_all
 
             load_all()
         elif url:

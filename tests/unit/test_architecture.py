@@ -7,7 +7,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from queuepool.stores.redis.scripts import script
+from queuepool.stores.redis.client import script
 
 PACKAGE = Path(__file__).parents[2] / "queuepool"
 
@@ -196,8 +196,8 @@ def test_what_must_never_be_done_is_not():
     assert {} == {danger: files for danger in NEVER if (files := users(danger))}
 
 
-def test_a_client_and_its_refusals_talk_to_redis_py():
-    assert ["stores/redis/client.py", "stores/redis/connections.py", "stores/redis/refusals.py"] == users("redis")
+def test_a_client_and_its_connections_talk_to_redis_py():
+    assert ["stores/redis/client.py", "stores/redis/connections.py"] == users("redis")
 
 
 def test_one_module_puts_the_drivers_together():

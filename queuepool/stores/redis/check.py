@@ -14,7 +14,7 @@ from queuepool.errors import StoreError, StoreFull
 from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores.factory import Stores, keys_of
 from queuepool.stores.finding import Finding, Grade, refusal
-from queuepool.stores.redis.refusals import examine
+from queuepool.stores.redis.client import examine
 
 _OLDEST = (6, 2)
 #: the share of maxmemory above which a server is nearly full

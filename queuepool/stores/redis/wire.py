@@ -8,8 +8,8 @@ from typing import Any
 
 from queuepool.payload.lease import NOTHING, Ending, Lease, Unlock
 from queuepool.stores.contract import NewJob, Reservation
+from queuepool.stores.redis.client import explained
 from queuepool.stores.redis.keys import Keys
-from queuepool.stores.redis.refusals import explained
 
 #: jobs that one call may move; more would stall the server's other clients
 BATCH = 1000

@@ -18,11 +18,11 @@ from queuepool.errors import StoreError
 from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores.factory import Stores
 from queuepool.stores.finding import Finding, Grade, refusal
-from queuepool.stores.sql.charsets import charset_of
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.encoding import UNICODE
 from queuepool.stores.sql.postgresql import is_lent
 from queuepool.stores.sql.tables import REQUIRED, TABLES, TableNames, oddity_of, problems_of, tables_of
+from queuepool.stores.sql.texts import charset_of
 
 _OLDEST = {"sqlite": (3, 35), "postgresql": (12,), "mysql": (8,), "mariadb": (10, 6)}
 _NAMES = {"sqlite": "SQLite", "postgresql": "PostgreSQL", "mysql": "MySQL", "mariadb": "MariaDB"}

@@ -10,13 +10,13 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Insert, Select, text
 
 from queuepool.stores.contract import Shelf
-from queuepool.stores.sql.charsets import Charsets
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock, later
 from queuepool.stores.sql.encoding import bytes_of, text_of
 from queuepool.stores.sql.postgresql import CHANNEL
 from queuepool.stores.sql.statements import MEASURED, Statements, measuring, push_of
 from queuepool.stores.sql.tables import Schema, schema_of
+from queuepool.stores.sql.texts import Charsets
 
 #: how many jobs other workers may take while we choose
 _RIVALS = 16

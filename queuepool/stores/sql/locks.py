@@ -32,12 +32,11 @@ from queuepool.errors import StoreDenied
 from queuepool.payload.lease import Lock, Unlock
 from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores.locks import NO_LOCKS, Finder, HeldLock
-from queuepool.stores.sql.charsets import Charsets
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
-from queuepool.stores.sql.names import is_name, is_one_of
+from queuepool.stores.sql.texts import Charsets, is_name, is_one_of
 from queuepool.stores.values import AlertClaim, Due, Fired, Mark, Result, sound_marks
 
 #: locks that are read at once

@@ -27,9 +27,9 @@ from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.leases import LOCKED, Act, Leases
 from queuepool.stores.sql.locks import may_hold
-from queuepool.stores.sql.names import is_name
 from queuepool.stores.sql.records import PENDING, SqlRecords, entry_of, payload_column
 from queuepool.stores.sql.statements import row_of
+from queuepool.stores.sql.texts import is_name
 from queuepool.stores.sql.values import SqlValues
 from queuepool.stores.sql.waiting import Waiting, waiting_for
 from queuepool.stores.sql.walk import SqlWalk

@@ -43,13 +43,12 @@ from queuepool.stores.records import (
     json_in,
     sound_record,
 )
-from queuepool.stores.sql.charsets import Charsets
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of, text_of
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.locks import may_hold
-from queuepool.stores.sql.names import exactly, is_name
+from queuepool.stores.sql.texts import Charsets, exactly, is_name
 from queuepool.stores.sql.values import SqlValues
 
 #: how the exception text of a quarantined payload begins; the reason follows, one word

@@ -28,7 +28,7 @@ from sqlalchemy import (
 from queuepool.payload.lease import Lease, LeaseRow
 from queuepool.payload.strict_json import MAX_BYTES
 from queuepool.stores.sql.clock import Clock
-from queuepool.stores.sql.names import exactly, is_name, is_one_of
+from queuepool.stores.sql.texts import exactly, is_name, is_one_of
 
 #: seconds by which a lease may begin in the future, since its beginning is rounded up
 SLACK = 5.0

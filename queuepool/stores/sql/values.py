@@ -19,13 +19,12 @@ from queuepool.errors import StoreError
 from queuepool.payload.lease import StateRecord, Tallies
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.stores.control import notice_in
-from queuepool.stores.sql.charsets import Charsets
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.locks import LAST_SECOND, SqlLocks
-from queuepool.stores.sql.names import exactly, is_name
+from queuepool.stores.sql.texts import Charsets, exactly, is_name
 from queuepool.stores.values import (
     MAX_KEPT,
     MAX_NOTE,

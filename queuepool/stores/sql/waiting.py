@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 from sqlalchemy import Connection
 
+from queuepool.stores.sql.client import file_of
 from queuepool.stores.sql.postgresql import is_lent
-from queuepool.stores.sql.transaction import file_of
 from queuepool.unix.originals import is_readable, sleep
 
 #: the share of time that polling may take; a queue full of delayed jobs is polled less often

@@ -15,8 +15,8 @@ from queuepool.stores.contract import QueueWalk, ShelfJob
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
-from queuepool.stores.sql.names import is_name
 from queuepool.stores.sql.statements import tag_in
+from queuepool.stores.sql.texts import is_name
 
 
 class SqlWalk(QueueWalk):

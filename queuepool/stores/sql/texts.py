@@ -1,7 +1,10 @@
-"""Which characters the columns of a table hold: older tables and databases do not hold all of Unicode.
+"""What the columns of a table make of texts: which characters they hold, and how names in them are compared.
 
-A server would refuse a text with others, and with it what is to be recorded. Asked once, for the first text that is not
-ASCII.
+Older tables and databases do not hold all of Unicode. A server would refuse a text with others, and with it what is to
+be recorded. Asked once, for the first text that is not ASCII.
+
+Names are compared by their bytes, as Redis and most databases do; MySQL's collations treat many names as equal. The
+comparison that MySQL's index supports comes first: it finds a few rows, whose bytes are then compared.
 """
 
 from __future__ import annotations
@@ -11,7 +14,19 @@ import re
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Table, text
+from sqlalchemy import (
+    ColumnElement,
+    Dialect,
+    LargeBinary,
+    Table,
+    Text,
+    and_,
+    cast,
+    func,
+    literal_column,
+    text,
+    type_coerce,
+)
 
 from queuepool.stores.sql.encoding import ASCII, UNICODE, Charset, bytes_of, storable, storable_json
 
@@ -27,6 +42,8 @@ _KNOWN = MappingProxyType({
     "utf8mb4": UNICODE, "sql_ascii": UNICODE, "utf8": _BMP, "utf8mb3": _BMP, "ucs2": _BMP, "latin1": Charset("cp1252"),
     "koi8r": Charset("koi8-r"), "koi8u": Charset("koi8-u"),
 })  # fmt: skip
+_MYSQL = ("mysql", "mariadb")
+_UTF8: ColumnElement[Any] = literal_column("utf8mb4")
 
 
 class Charsets:
@@ -72,3 +89,28 @@ def charset_of(name: str, *, is_postgres: bool = False) -> Charset:
         return Charset(codecs.lookup(re.sub(r"^win(?=\d)", "cp", name)).name)
     except LookupError:
         return ASCII
+
+
+def is_name(dialect: Dialect, column: ColumnElement[Any], name: Any) -> ColumnElement[bool]:
+    """Whether the column is exactly this name."""
+    same = column == name
+    return and_(same, _bytes_of(column) == name) if dialect.name in _MYSQL else same
+
+
+def is_one_of(dialect: Dialect, column: ColumnElement[Any], names: Any) -> ColumnElement[bool]:
+    """Whether the column is exactly one of these names."""
+    same = column.in_(names)
+    return and_(same, _bytes_of(column).in_(names)) if dialect.name in _MYSQL else same
+
+
+def exactly(dialect: Dialect, column: ColumnElement[Any]) -> ColumnElement[str]:
+    """The exact name, for comparisons among rows."""
+    return _bytes_of(column) if dialect.name in _MYSQL else column
+
+
+def _bytes_of(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """The bytes in the connection's encoding, whatever the column's is.
+
+    Trailing spaces count, which they do in no collation that both MySQL and MariaDB have.
+    """
+    return type_coerce(cast(func.convert(column.op("USING")(_UTF8)), LargeBinary), Text)
