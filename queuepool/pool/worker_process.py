@@ -21,13 +21,11 @@ from queuepool.settlement.settler import Settler
 from queuepool.steward.side_stores import FailureRecorder, SideStores
 from queuepool.stores.factory import Stores
 from queuepool.unix.signals import WorkerSignals
-from queuepool.worker.context import WorkerContext
-from queuepool.worker.control_state import BoardControlState, ControlState, StoreControlState
+from queuepool.worker.context import BoardControlState, ControlState, StoreControlState, WorkerContext
 from queuepool.worker.lifespans import refuse_lifespans
 from queuepool.worker.limits import Limits, StopReason
-from queuepool.worker.loop import Worker
+from queuepool.worker.loop import Rounds, Worker
 from queuepool.worker.prefetch import PrefetchSize
-from queuepool.worker.rounds import Rounds
 from queuepool.worker.slot_writer import SlotWriter
 
 _log = logging.getLogger("queuepool")

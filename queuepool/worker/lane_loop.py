@@ -3,6 +3,8 @@
 The main thread keeps what it has in every worker: signals, the store, the gate, the limits. So no job stops the
 settlement of another by blocking the loop, and a store that is away stops no job. The two threads meet in two places:
 the main thread hands over attempts (``begin``), and takes those that are over (``ended``), of which the bell tells it.
+
+Another thread waits for new jobs (``Waiter``).
 """
 
 from __future__ import annotations
@@ -14,14 +16,20 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from queue import SimpleQueue
 
+from queuepool.errors import StoreError
+from queuepool.stores.contract import QueueStore
 from queuepool.unix.exit_codes import BROKEN
-from queuepool.unix.originals import is_readable
+from queuepool.unix.originals import is_readable, sleep, start_thread
+from queuepool.unix.signals import leave_signals_to_the_main_thread
 from queuepool.worker.attempt import JobAttempt
 
 #: bytes of the thread's stack: some C libraries give a thread far less than the main thread has
 _STACK = 16 * 1024 * 1024
 _log = logging.getLogger("queuepool")
+#: seconds until the next wait if the store is away; the main thread meets that too, and reports it
+_AWAY = 0.05
 
 
 def new_loop(kind: str) -> asyncio.AbstractEventLoop:
@@ -100,3 +108,61 @@ class LaneLoop:
             _log.exception("the event loop broke")  # a job has closed its descriptors, say
         finally:
             os._exit(BROKEN)  # the steward settles what the board shows
+
+
+class Waiter:
+    """Waits at the store for jobs, in a thread of its own: the main thread has other things to ask meanwhile."""
+
+    def __init__(self, store: QueueStore, bell: Bell) -> None:
+        self._store = store
+        self._bell = bell
+        #: each with whether it is a wait
+        self._asks: SimpleQueue[tuple[Callable[[], object], bool]] = SimpleQueue()
+        #: of the wait whose end has yet to be seen
+        self._queues: Sequence[str] = ()
+        #: whether that wait has; what is passed on meanwhile is no wait, and must not keep the next one out
+        self._has_returned = True
+        #: what ended the thread
+        self._broken: BaseException | None = None
+        start_thread(self._run, ())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the wait is over, which has yet to be seen."""
+        return self._has_returned and bool(self._queues)
+
+    def ended(self) -> Sequence[str]:
+        """The queues of the wait that is over; none if none is, or if that has been seen."""
+        found: Sequence[str] = ()
+        if self._has_returned:
+            found, self._queues = self._queues, ()
+        return found
+
+    def wait(self, queues: Sequence[str], timeout: float) -> None:
+        """Begin to wait, for at most ``timeout`` seconds, unless it still waits. Raises what has ended the thread."""
+        if self._has_returned and not self._queues:
+            self._queues, self._has_returned = queues, False
+            self._ask(lambda: self._store.wait(queues, timeout), is_wait=True)
+
+    def pass_on(self, queues: Sequence[str]) -> None:
+        """Have another worker woken instead: a wait may have taken the token of a job that nobody here will ask for."""
+        self._ask(lambda: self._store.stage(queues), is_wait=False)
+
+    def _ask(self, ask: Callable[[], object], *, is_wait: bool) -> None:
+        if self._broken:
+            raise self._broken
+        self._asks.put((ask, is_wait))
+
+    def _run(self) -> None:
+        leave_signals_to_the_main_thread()
+        while True:
+            ask, is_wait = self._asks.get()
+            try:
+                ask()
+            except StoreError:
+                sleep(_AWAY)
+            except BaseException as error:  # noqa: BLE001 - the main thread raises it: nobody looks at this one
+                self._broken = error
+            if is_wait:
+                self._has_returned = True
+                self._bell.ring()

@@ -29,19 +29,16 @@ from queuepool.payload.envelope import Payload
 from queuepool.payload.lease import Lease
 from queuepool.settlement.cancelled import cancelled_in
 from queuepool.settlement.verdict import Delete
-from queuepool.worker.attempt import JobAttempt, Runner
+from queuepool.worker.attempt import JobAttempt, JobLines, Runner
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.deadlines import Deadline, Deadlines
 from queuepool.worker.django_support import around_beside, with_new_connections
 from queuepool.worker.invoker import limited
-from queuepool.worker.job_lines import JobLines
 from queuepool.worker.lane_board import LaneSlotWriter
 from queuepool.worker.lane_loop import LaneLoop
-from queuepool.worker.lane_tasks import JobTask, LaneTasks
-from queuepool.worker.lane_threads import LaneThreads, ThreadCount, default_threads
+from queuepool.worker.lane_tasks import JobTask, LaneTasks, LaneThreads, Stepped, ThreadCount, default_threads
 from queuepool.worker.plan import Plan
 from queuepool.worker.preparation import Skipped, followed
-from queuepool.worker.stepped import Stepped
 
 _DELETE = Delete()
 #: seconds that cancelled tasks have to end, within the timeout of the job that left them

@@ -1,22 +1,38 @@
-"""The tasks of jobs that run side by side on one loop: each belongs to the job in whose code it was made."""
+"""The code of jobs that run side by side on one loop: their tasks, steps and threads, each told apart by its job.
+
+A task belongs to the job in whose code it was made, and a thread works in the context of its job. A coroutine says on
+the board, at each of its steps, which lane has the processor. If the process dies, or its loop stands still, in the
+middle of a step, that word names the job to blame.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from contextvars import Context, ContextVar
+from contextvars import Context, ContextVar, copy_context
+from functools import partial
+from threading import Lock
+from time import monotonic
+from types import TracebackType
 from typing import Any
 
+from queuepool.board.lane_layout import ON_CPU, ON_CPU_SINCE
 from queuepool.board.lanes import Lanes
 from queuepool.jobs.current_job import Current
+from queuepool.unix import at_fork
 from queuepool.worker.deadlines import Deadline
 from queuepool.worker.invoker import Leftovers, closes_a_generator
-from queuepool.worker.stepped import Stepped
 
 _owner: ContextVar[LaneTasks | None] = ContextVar("queuepool_lane", default=None)
 _Task = asyncio.Task[Any]
+#: whether this process is a copy of a worker, which a job has forked
+_is_copy = False
+#: how many threads Python's own loops have at most
+_USUAL = 32
 
 
 class JobTask(_Task):
@@ -126,3 +142,164 @@ def make_task(lanes: Lanes, loop: asyncio.AbstractEventLoop, work: Coroutine[Any
     if owner is None:
         return asyncio.Task(Stepped(work, lanes, lanes.common), loop=loop, **options)
     return owner.make(loop, work, **options)
+
+
+def end_copies() -> None:
+    """By the worker: a copy of it that a job forks ends with that step, before it goes on with its neighbours."""
+    at_fork.watch(_nothing, _note_copy)
+
+
+class Stepped(Coroutine[Any, Any, Any]):
+    """The same coroutine for its loop and for its tracebacks; ``lane`` is one of the slot's ``lanes``."""
+
+    __slots__ = ("_coroutine", "_mark", "_reals", "_send", "_words")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], lanes: Lanes, lane: int) -> None:
+        self._coroutine = coroutine
+        self._send = coroutine.send
+        self._words, self._reals = lanes.wholes, lanes.reals
+        self._mark = lane + 1
+
+    def moves(self, lane: int) -> None:
+        """From its next step on it is in this lane."""
+        self._mark = lane + 1
+
+    def send(self, value: Any) -> Any:
+        words = self._words
+        # A step may be within another one: an eager task begins at once, and some libraries nest loops.
+        if before := words[ON_CPU]:
+            since = self._reals[ON_CPU_SINCE]
+        self._reals[ON_CPU_SINCE] = monotonic()
+        words[ON_CPU] = self._mark
+        try:
+            return self._send(value)
+        except BaseException as error:
+            _end(error)
+            raise
+        finally:
+            if _is_copy:
+                at_fork.leave_if_copy(0)
+            words[ON_CPU] = before
+            if before:  # only now: the inner step must not look as old as the outer one
+                self._reals[ON_CPU_SINCE] = since
+
+    def throw(
+        self, kind: Any, value: BaseException | object | None = None, traceback: TracebackType | None = None
+    ) -> Any:
+        # Not by ``send``'s own lines, which would be one frame more.
+        words = self._words
+        if before := words[ON_CPU]:
+            since = self._reals[ON_CPU_SINCE]
+        self._reals[ON_CPU_SINCE] = monotonic()
+        words[ON_CPU] = self._mark
+        try:
+            # More than one argument is deprecated.
+            return self._coroutine.throw(kind) if value is None else self._coroutine.throw(kind, value, traceback)
+        except BaseException as error:
+            _end(error)
+            raise
+        finally:
+            if _is_copy:
+                at_fork.leave_if_copy(0)
+            words[ON_CPU] = before
+            if before:
+                self._reals[ON_CPU_SINCE] = since
+
+    def close(self) -> None:
+        words = self._words
+        if before := words[ON_CPU]:
+            since = self._reals[ON_CPU_SINCE]
+        self._reals[ON_CPU_SINCE] = monotonic()
+        words[ON_CPU] = self._mark
+        try:
+            self._coroutine.close()
+        finally:
+            if _is_copy:
+                at_fork.leave_if_copy(0)
+            words[ON_CPU] = before
+            if before:
+                self._reals[ON_CPU_SINCE] = since
+
+    def __await__(self) -> Any:
+        return self._coroutine.__await__()
+
+    def __getattr__(self, name: str) -> Any:
+        """What tasks show of their coroutine: its name, frame and code."""
+        return getattr(self._coroutine, name)
+
+
+def _end(error: BaseException) -> None:
+    """The coroutine ends: take the wrapper's frame from its traceback, whose first is then the user's."""
+    if _is_copy:
+        at_fork.leave_if_copy(0, None if isinstance(error, StopIteration) else error)
+    if error.__traceback__:
+        error.__traceback__ = error.__traceback__.tb_next
+
+
+def _nothing() -> None:
+    pass
+
+
+def _note_copy() -> None:
+    global _is_copy
+    _is_copy = True
+
+
+class ThreadCount:
+    """How many threads are at work for each lane. ``show`` is called with a lane and how many more."""
+
+    def __init__(self, show: Callable[[int, int], object]) -> None:
+        self._show = show
+        self._lock = Lock()
+
+    def add(self, owner: LaneTasks | None, more: int) -> None:
+        """In any thread; nothing once the job is over, whose lane may be another's by then, nor outside of jobs."""
+        with self._lock:
+            lane = None if owner is None or owner.is_over else owner.lane  # read once: the loop may end it
+            if lane is not None:
+                self._show(lane, more)
+
+    def over(self, owner: LaneTasks) -> None:
+        """On the loop: a thread that the job leaves behind is nobody's."""
+        with self._lock:
+            owner.is_over = True
+
+
+class LaneThreads(ThreadPoolExecutor):
+    """At most so many threads, which start as they are needed."""
+
+    def __init__(self, most: int, count: ThreadCount) -> None:
+        super().__init__(most, "queuepool job")
+        self._count = count
+        self._pid = os.getpid()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """As of every executor; the call sees the caller's ``contextvars``."""
+        if owner := owner_here():
+            owner.has_threads = True
+        refused: list[bool] = []
+        try:
+            return super().submit(self._call, owner, copy_context(), partial(fn, *args, **kwargs), refused)
+        except RuntimeError:
+            refused.append(True)  # no thread can be started, but it is in their queue all the same
+            raise
+
+    def _call(
+        self, owner: LaneTasks | None, context: Context, call: Callable[[], object], refused: Sequence[bool]
+    ) -> object:
+        if refused:
+            return None
+        self._count.add(owner, 1)
+        try:
+            return context.run(call)
+        except BaseException as error:
+            at_fork.leave_if_copy(self._pid, error)
+            raise
+        finally:
+            at_fork.leave_if_copy(self._pid)  # first: in a copy nobody gives the lock back
+            self._count.add(owner, -1)
+
+
+def default_threads(concurrency: int, count: ThreadCount) -> LaneThreads:
+    """Those of ``asyncio.to_thread``. Plain jobs have others: a job with many threads must not hold them up."""
+    return LaneThreads(max(concurrency, _USUAL), count)

@@ -26,21 +26,18 @@ from queuepool.payload.lease import Lease
 from queuepool.settlement.facts import facts_of_unread
 from queuepool.stores.contract import QueueStore
 from queuepool.unix import fork
-from queuepool.worker.attempt import JobAttempt
+from queuepool.worker.attempt import JobAttempt, JobLines
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.deadlines import Deadlines
 from queuepool.worker.django_support import renew_connections
-from queuepool.worker.job_lines import JobLines
 from queuepool.worker.lane_board import LaneSlotWriter
-from queuepool.worker.lane_loop import Bell, LaneLoop, new_loop
+from queuepool.worker.lane_loop import Bell, LaneLoop, Waiter, new_loop
 from queuepool.worker.lane_runner import LaneRunner
-from queuepool.worker.lane_tasks import lane_of, make_task
-from queuepool.worker.lane_waiter import Waiter
+from queuepool.worker.lane_tasks import end_copies, lane_of, make_task
 from queuepool.worker.lifespans import Lifespans
 from queuepool.worker.limits import StopReason
+from queuepool.worker.loop import Rounds
 from queuepool.worker.loop_watch import LoopWatch, Silence
-from queuepool.worker.rounds import Rounds
-from queuepool.worker.stepped import end_copies
 
 #: seconds between two requests: jobs end meanwhile that the next one deletes and replaces
 _GAP = 0.001

@@ -19,7 +19,7 @@ from queuepool.board.lanes import HeldLane, Lanes
 from queuepool.events import LoopBlocked
 from queuepool.events.listeners import Listeners
 from queuepool.settlement.facts import facts_in, unknown_in
-from queuepool.worker.stepped import Stepped
+from queuepool.worker.lane_tasks import Stepped
 
 #: seconds that a step of a job's code may take before that is said
 _LONG = 1.0

@@ -18,7 +18,7 @@ from queuepool.cli import main
 from queuepool.payload.envelope import OBJECT_JOB
 from queuepool.payload.php_values import build_command
 from queuepool.pool import lone_worker, worker_process
-from queuepool.worker import batch, job_lines, loop, slot_writer
+from queuepool.worker import attempt, loop, slot_writer
 from queuepool.worker.prefetch import PrefetchSize
 from tests.bench.app import PHP_NOOP, QUEUEABLE
 from tests.bench.rig import ROOT, Rig, redis_rig
@@ -44,7 +44,7 @@ _VALGRIND = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-ou
 def work(flags: list[str]) -> None:
     """One worker in this process."""
     worker_process.PrefetchSize = lambda _: PrefetchSize(_AHEAD)  # type: ignore[assignment, misc]
-    loop._CHECK_INTERVAL = slot_writer._RSS_LASTS = job_lines._SECOND = batch._FRESH = math.inf
+    loop._CHECK_INTERVAL = slot_writer._RSS_LASTS = attempt._SECOND = slot_writer._FRESH = math.inf
     if _METERED in flags:
         lone_worker.SlotWriter = _MeteredWriter  # type: ignore[misc]
     sys.argv[1:] = ["work", *(flag for flag in flags if flag != _METERED), "--stop-when-empty"]

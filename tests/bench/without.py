@@ -20,8 +20,7 @@ from queuepool.payload.lease import Lease
 from queuepool.pool import processes as roles
 from queuepool.stores.contract import Reservation
 from queuepool.stores.redis import queue as redis_queue
-from queuepool.worker.batch import HeldBatch
-from queuepool.worker.slot_writer import SlotWriter
+from queuepool.worker.slot_writer import HeldBatch, SlotWriter
 
 
 class BlankHeldJobs(HeldJobs):

@@ -110,7 +110,7 @@ PLANTS = {
         "I5 done twice, unexplained",
         (
             (
-                "worker/batch.py",
+                "worker/slot_writer.py",
                 "slot.hold(leases, self.done)",
                 "self.done = slot.hold(leases) or []",
             ),
@@ -136,7 +136,7 @@ PLANTS = {
         "I4 overlap",
         (
             (
-                "worker/batch.py",
+                "worker/slot_writer.py",
                 "        if not self._shows_lease:  # the store was asked first, or something was logged\n"
                 "            self._show_lease()\n",
                 "",

@@ -51,7 +51,7 @@ OF_LANES = {
         _CHARGED,
         (
             (
-                "worker/stepped.py",
+                "worker/lane_tasks.py",
                 "        words[ON_CPU] = self._mark\n        try:\n            return self._send(value)\n",
                 "        try:\n            return self._send(value)\n",
             ),
@@ -91,7 +91,7 @@ OF_LANES = {
         "I32 a free lane beside waiting jobs",
         (
             (
-                "worker/lane_waiter.py",
+                "worker/lane_loop.py",
                 "                self._has_returned = True\n                self._bell.ring()\n",
                 "                self._bell.ring()\n",
             ),

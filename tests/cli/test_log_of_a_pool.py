@@ -15,7 +15,7 @@ from queuepool import log
 from queuepool.config.settings import PoolSettings
 from queuepool.events import JobFacts, JobProcessed
 from queuepool.payload.envelope import decode
-from queuepool.worker.job_lines import JobLines
+from queuepool.worker.attempt import JobLines
 from tests.support.each import each
 from tests.support.eventually import eventually
 from tests.support.own_logger import restored

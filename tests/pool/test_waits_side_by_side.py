@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from queuepool.worker.lane_loop import Bell
-from queuepool.worker.lane_waiter import Waiter
+from queuepool.worker.lane_loop import Bell, Waiter
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 

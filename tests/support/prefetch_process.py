@@ -17,7 +17,7 @@ from queuepool.stores.factory import Stores
 from queuepool.steward.give_back import LostReplies
 from queuepool.jobs.registry import REGISTRY
 from queuepool.worker.context import WorkerContext
-from queuepool.worker.control_state import BoardControlState
+from queuepool.worker.context import BoardControlState
 from queuepool.worker.limits import Limits
 from queuepool.worker.slot_writer import SlotWriter
 from queuepool.errors import StoreDown, StoreError

@@ -78,11 +78,10 @@ DOORS = {
         "stores/sql/waiting.py",
         "worker/template.py",
         "worker/loop.py",
-        "worker/rounds.py",
-        "worker/lane_waiter.py",
+        "worker/lane_loop.py",
         "search/pace.py",
     ],
-    "queuepool.unix.originals.start_thread": ["steward/side_stores.py", "worker/lane_waiter.py"],
+    "queuepool.unix.originals.start_thread": ["steward/side_stores.py", "worker/lane_loop.py"],
     # Of the modules that user code may have changed.
     "select.poll": ["unix/originals.py"],
     "select.select": ["unix/originals.py"],
@@ -244,7 +243,7 @@ def test_nobody_starts_a_thread_but_a_steward_a_pushing_coroutine_a_flush_that_m
     threads = {"threading", "multiprocessing", "concurrent.futures", "_thread"}
     using = [where(path) for path in paths() if threads & imports(path)]
 
-    of_many_jobs = ["worker/lane_loop.py", "worker/lane_threads.py"]
+    of_many_jobs = ["worker/lane_loop.py", "worker/lane_tasks.py"]
     # The log only asks in which thread it is. An application's test may have threads of its own, and an event loop that
     # its jobs cannot run on.
     assert ["contrib/otel.py", "jobs/in_threads.py", "log/captured.py", "unix/originals.py", *of_many_jobs] == [

@@ -7,7 +7,7 @@ from typing import Any
 
 from queuepool.board.board import Board
 from queuepool.board.fields import Header
-from queuepool.worker.control_state import BoardControlState
+from queuepool.worker.context import BoardControlState
 
 QUEUES = ("mails", "reports")
 

@@ -19,7 +19,7 @@ import pytest
 from queuepool.board.board import Board
 from queuepool.board.lane_layout import ON_CPU, ON_CPU_SINCE
 from queuepool.board.lanes import Lanes
-from queuepool.worker.stepped import Stepped
+from queuepool.worker.lane_tasks import Stepped
 from tests.support.loops import LOOPS, Loop
 
 WORDS, REALS = array("q", bytes(64)), array("d", bytes(64))
@@ -222,7 +222,7 @@ _FORKS = """
 import asyncio, os, sys
 from array import array
 from types import SimpleNamespace
-from queuepool.worker.stepped import Stepped, end_copies
+from queuepool.worker.lane_tasks import Stepped, end_copies
 
 words, copies = array("q", bytes(64)), []
 lanes = SimpleNamespace(wholes=words, reals=array("d", bytes(64)))
