@@ -7,7 +7,7 @@ TYPE_CHECKING = False  # importing typing would cost more than this whole module
 if TYPE_CHECKING:
     from queuepool.errors import SoftTimeout
     from queuepool.events.listeners import on
-    from queuepool.jobs.around import around
+    from queuepool.jobs.around import around, lifespan
     from queuepool.jobs.client import Queue
     from queuepool.jobs.connecting import configure, connect
     from queuepool.jobs.context import context
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from queuepool.jobs.decorator import job
     from queuepool.jobs.job_class import Job
     from queuepool.jobs.job_options import Retry, exponential
-    from queuepool.jobs.lifespan import lifespan
     from queuepool.payload.on_push import on_push
     from queuepool.payload.strict_json import register_type
 
@@ -30,7 +29,7 @@ _MODULES = MappingProxyType({
     "Job": "jobs.job_class", "Queue": "jobs.client", "Retry": "jobs.job_options", "SoftTimeout": "errors",
     "around": "jobs.around", "configure": "jobs.connecting", "connect": "jobs.connecting", "context": "jobs.context",
     "current": "jobs.current_job", "exponential": "jobs.job_options", "job": "jobs.decorator",
-    "lifespan": "jobs.lifespan", "on": "events.listeners", "on_push": "payload.on_push",
+    "lifespan": "jobs.around", "on": "events.listeners", "on_push": "payload.on_push",
     "register_type": "payload.strict_json",
 })  # fmt: skip
 

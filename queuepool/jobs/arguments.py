@@ -1,18 +1,59 @@
-"""A handler's arguments, converted from a payload's data as its annotations say."""
+"""A handler's arguments, as its annotations say: checked before a push, and converted from a payload's data."""
 
 from __future__ import annotations
 
 import inspect
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from queuepool.errors import BadPayload
 from queuepool.jobs.from_json import Converter, converter_of, hints_of, within
+from queuepool.jobs.registry import REGISTRY, Handler, Read, arguments_of
+from queuepool.payload.envelope import dump
 from queuepool.payload.php_values import PhpEnum, PhpObject
 
+#: annotations that need no conversion
+_PLAIN = (str, int, float, bool, type(None), object, Any, list, dict)
+#: by the job's name: its function or class, and the reader of its arguments, if it needs one
+_known: dict[str, tuple[Any, Read | None]] = {}
 _log = logging.getLogger("queuepool")
 _Parameter = inspect.Parameter
+
+
+def check_values(name: str, data: object) -> None:
+    """Raise ``TypeError`` for data that the annotations of this job do not accept, if the job is known here.
+
+    None of the application's code is called: only the worker finds out what a registered type or a model accepts. Jobs
+    without such annotations cost nothing.
+    """
+    handler = REGISTRY.known(name)
+    read = _checker_of(handler) if handler else None
+    if read is None:
+        return
+    try:
+        args, kwargs = arguments_of(json.loads(dump({"data": data}))["data"])
+    except BadPayload:
+        return  # the push reports which argument it is
+    try:
+        read(args, kwargs)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}") from None
+
+
+def _checker_of(handler: Handler) -> Read | None:
+    target, read = _known.get(handler.name, (None, None))
+    if target is not handler.target:
+        target, read = _known[handler.name] = handler.target, _made(handler.target)
+    return read
+
+
+def _made(target: Any) -> Read | None:
+    if all(hint in _PLAIN for hint in hints_of(target).values()):
+        return None
+    return door_reader_of(target)
 
 
 @dataclass(frozen=True, slots=True)

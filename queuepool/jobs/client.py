@@ -12,22 +12,19 @@ from queuepool.config.connections import lock_home_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.words import AnsweringQueue, answering
 from queuepool.jobs import diversion
+from queuepool.jobs.arguments import check_values
 from queuepool.jobs.bulk import Several, captured
 from queuepool.jobs.definition import written_name
-from queuepool.jobs.delay import DAY, Delay
 from queuepool.jobs.door import BulkOptions, PushOptions, Terms, check_queue, lock_of, terms_of
-from queuepool.jobs.fitting import fitted
-from queuepool.jobs.following import JobState, aended, ended, found
+from queuepool.jobs.following import JobId, JobState, aended, ended, found
 from queuepool.jobs.in_threads import Threads
-from queuepool.jobs.job_id import JobId
-from queuepool.jobs.job_options import Seconds
+from queuepool.jobs.job_options import DAY, Delay, Seconds
 from queuepool.jobs.pusher import Encryption, Pusher, data_of
-from queuepool.jobs.registry import REGISTRY, Handler, keywords
-from queuepool.jobs.typed import check_values
+from queuepool.jobs.registry import REGISTRY, Handler, fitted, keywords
 
 if TYPE_CHECKING:
     from queuepool.jobs.cancelling import Cancellation
-    from queuepool.jobs.within import Aside
+    from queuepool.jobs.transactions import Aside
     from queuepool.stores.contract import PushStore, Sizes
     from queuepool.stores.factory import Stores
 
@@ -176,7 +173,7 @@ class Queue(AnsweringQueue):
         ``Session``), a driver's or Django's. The jobs are committed with it, or not at all. Raises ``ValueError`` in
         Redis; its pushes raise ``TypeError`` or ``ValueError`` for an unsuitable connection.
         """
-        from queuepool.jobs.within import pushes_within  # imported here, as below: few programs need it
+        from queuepool.jobs.transactions import pushes_within  # imported here, as below: few programs need it
 
         return self._pushing_to(*pushes_within(self._stores, connection))
 
@@ -184,7 +181,7 @@ class Queue(AnsweringQueue):
         """This queue, pushing once ``session``, an SQLAlchemy session or a Django connection, has committed; if the
         process dies in between, the job is lost. Raises ``TypeError`` for anything that does not report its commits.
         """
-        from queuepool.jobs.after_commit import pushes_after_commit
+        from queuepool.jobs.transactions import pushes_after_commit
 
         return self._pushing_to(*pushes_after_commit(self._stores.pushes, session))
 

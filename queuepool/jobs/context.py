@@ -10,7 +10,7 @@ from weakref import ref
 
 from queuepool.jobs.current_job import Current, running
 from queuepool.payload.context import MOST_LOGGED, Texts, values_of
-from queuepool.payload.php_values import PhpDataRefused, PhpValue
+from queuepool.payload.php_values import PhpDataRefused, PhpValue, serialize
 from queuepool.payload.unique_locks import without_lock
 
 
@@ -98,8 +98,6 @@ def _with(part: str, values: Mapping[str, PhpValue]) -> _Own:
 
 
 def _serialized(name: str, value: PhpValue) -> str:
-    from queuepool.payload.php_values import serialize  # imported here: most programs add nothing
-
     if not isinstance(name, str):
         raise PhpDataRefused(f"context: the name {name!r} is not a string")
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from queuepool.errors import Cancelled, JobFailedByHand, QueuepoolError
-from queuepool.jobs.delay import Delay, seconds_until
+from queuepool.jobs.job_options import Delay, seconds_until
 from queuepool.payload.context import Context
 from queuepool.payload.envelope import SCHEDULED_FOR, Payload
 from queuepool.settlement.run import NOT_RUN, Run

@@ -13,13 +13,12 @@ from queuepool.errors import ConfigError
 from queuepool.jobs.bulk import as_in_json, calls_of, captured
 from queuepool.jobs.definition import check_is_known, check_runs, name_of
 from queuepool.jobs.dispatch import Calls, Sending, adispatched, dispatched
-from queuepool.jobs.fitting import fitted
-from queuepool.jobs.job_options import JobOptions, Options, options_of, target_of
-from queuepool.jobs.registry import REGISTRY, Handler, arguments_of, by_name, keywords
+from queuepool.jobs.job_options import JobOptions, Options, check_schedule, options_of, target_of
+from queuepool.jobs.registry import REGISTRY, Handler, arguments_of, by_name, fitted, keywords
 
 if TYPE_CHECKING:
-    from queuepool.jobs.delay import Delay
-    from queuepool.jobs.job_id import JobId
+    from queuepool.jobs.following import JobId
+    from queuepool.jobs.job_options import Delay
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -62,8 +61,6 @@ def _registered(name: str | None, options: Options, function: Callable[P, R]) ->
     check_runs(str(name or getattr(function, "__qualname__", repr(function))), function)
     made = JobFunction(name_of(function) if name is None else name, function, options)
     if options.schedule is not None:
-        from queuepool.jobs.job_schedules import check_schedule  # imported here: few jobs have one
-
         check_schedule(made.name, options.schedule, function)
     REGISTRY.add(Handler(made.name, made.bind, options, function))
     return made

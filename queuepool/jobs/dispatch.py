@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from queuepool.jobs.arguments import check_values
 from queuepool.jobs.job_options import Options
-from queuepool.jobs.typed import check_values
 
 if TYPE_CHECKING:
     from queuepool.jobs.client import Queue
-    from queuepool.jobs.delay import Delay
-    from queuepool.jobs.job_id import JobId
+    from queuepool.jobs.following import JobId
+    from queuepool.jobs.job_options import Delay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ def pushed(
 ) -> list[JobId]:
     """As ``dispatched``, to this queue, which is from ``bound``."""
     from queuepool.jobs.door import lock_of, terms_of  # imported here, as above
-    from queuepool.jobs.job_id import JobId
+    from queuepool.jobs.following import JobId
 
     for data, _ in calls:
         check_values(name, data)

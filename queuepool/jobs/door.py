@@ -15,8 +15,7 @@ from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of
 from queuepool.errors import BadPayload
-from queuepool.jobs.delay import Delay, seconds_until
-from queuepool.jobs.job_options import Options, Seconds
+from queuepool.jobs.job_options import Delay, Options, Seconds, seconds_until
 from queuepool.payload.lease import Lock
 from queuepool.payload.options import EXPIRES, TAGS, checked_tags, payload_options_of
 from queuepool.payload.unique_locks import new_lock

@@ -1,4 +1,4 @@
-"""Following tracked jobs by their ids: what is known of one, and waiting for its end."""
+"""Following jobs by their ids, as a dispatch returns them: what is known of a tracked one, and waiting for its end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from queuepool.errors import NotTracked, StoreDown, StoreError
 from queuepool.stores.values import MAX_STATE
@@ -23,6 +23,44 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.25
 _LONGEST_BLIP = 60.0
 #: the states of jobs that are over
 OVER = frozenset(("done", "failed", "cancelled"))
+
+
+class Follows(Protocol):
+    """The part of a ``Queue`` that follows jobs."""
+
+    def job(self, job_id: str) -> JobState | None: ...
+
+    def wait(self, job_id: str, timeout: float | None = None) -> JobState: ...
+
+    async def await_job(self, job_id: str, timeout: float | None = None) -> JobState: ...
+
+
+class JobId(str):
+    """A job's id, which also knows its queue, so that a tracked job can be followed."""
+
+    __slots__ = ("_queue",)
+    _queue: Follows
+
+    def __new__(cls, text: str, queue: Follows) -> JobId:
+        made = super().__new__(cls, text)
+        made._queue = queue
+        return made
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        """A copy, or a pickle for another process, is a plain string."""
+        return str, (str(self),)
+
+    def job(self) -> JobState | None:
+        """As ``Queue.job``."""
+        return self._queue.job(self)
+
+    def wait(self, timeout: float | None = None) -> JobState:
+        """As ``Queue.wait``."""
+        return self._queue.wait(self, timeout)
+
+    async def await_job(self, timeout: float | None = None) -> JobState:
+        """As ``Queue.await_job``."""
+        return await self._queue.await_job(self, timeout)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

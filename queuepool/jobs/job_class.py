@@ -12,12 +12,12 @@ from queuepool.errors import ConfigError
 from queuepool.jobs.bulk import captured, objects_of
 from queuepool.jobs.definition import check_handle, check_is_known, name_of, written_name
 from queuepool.jobs.dispatch import Sending, adispatched, dispatched
-from queuepool.jobs.job_options import JobOptions, Options, options_of, target_of
+from queuepool.jobs.job_options import JobOptions, Options, check_schedule, options_of, target_of
 from queuepool.jobs.registry import REGISTRY, Handler
 
 if TYPE_CHECKING:
-    from queuepool.jobs.delay import Delay
-    from queuepool.jobs.job_id import JobId
+    from queuepool.jobs.following import JobId
+    from queuepool.jobs.job_options import Delay
 
 
 @dataclass_transform()
@@ -47,8 +47,6 @@ class Job(words.Answering):
         cls.job_name = name_of(cls) if name is None else name
         check_handle(cls.job_name, cls.handle)
         if cls.job_options.schedule is not None:
-            from queuepool.jobs.job_schedules import check_schedule  # imported here: few jobs have one
-
             check_schedule(cls.job_name, cls.job_options.schedule, cls)
         REGISTRY.add(Handler(cls.job_name, _binder(cls), cls.job_options, cls))
 

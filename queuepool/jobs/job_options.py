@@ -1,10 +1,14 @@
-"""A job's options, checked where the job is defined, and ``Retry``; in a worker a check would come too late."""
+"""A job's options, checked where the job is defined, and ``Retry``; in a worker a check would come too late.
+
+Among them are its schedule, and delays in all the forms that a caller may give.
+"""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from itertools import count, takewhile
 from typing import Any, Literal, TypedDict
@@ -13,7 +17,6 @@ from queuepool.config import values
 from queuepool.config.words import OPTIONS
 from queuepool.errors import AttemptLost, ConfigError, JobError, QueuepoolError
 from queuepool.jobs.definition import check_job_name
-from queuepool.jobs.delay import Delay, seconds_until
 from queuepool.payload.options import checked_tags
 from queuepool.settlement.verdict import Backoff
 
@@ -22,6 +25,15 @@ _MAX = 2**31
 Seconds = float | str | timedelta
 #: one delay, one for each try, or ``exponential(1, 300)``
 Delays = Seconds | Sequence[Seconds] | Backoff
+#: seconds, ``"90"`` or ``"5m"`` (s, m, h), a ``timedelta``, or a ``datetime``; a naive one is local time
+Delay = float | str | timedelta | datetime
+#: seconds that a unique lock lasts, unless said otherwise
+DAY = 86400.0
+#: seconds in the past that no delay can mean
+_NEVER = 1e10
+#: a database column of 255 characters holds it, with a prefix
+_LONGEST_NAME = 150
+_MAY_BE_EMPTY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,3 +321,49 @@ class Retry(QueuepoolError):
         self.after = None if after is None else seconds_until(after)
         when = "later" if self.after is None else f"in {self.after:g} s"
         super().__init__(reason or f"the handler asked for another try {when}")
+
+
+def seconds_until(delay: Delay) -> float:
+    """Seconds from now, 0.0 for the past. Raises ``ValueError`` for an invalid delay, or one over ten years."""
+    if isinstance(delay, str):
+        return values.seconds(delay)
+    seconds = _seconds_of(delay)
+    # Databases limit times: the column of PostgreSQL's table ends in 2038.
+    if seconds > values.LONGEST:
+        raise ValueError(f"the delay {delay!r} is too long: the maximum is ten years (87600h)")
+    return max(seconds, 0.0)
+
+
+def _seconds_of(delay: object) -> float:
+    try:
+        if isinstance(delay, timedelta):
+            return delay.total_seconds()
+        if isinstance(delay, datetime):
+            return (delay.astimezone(UTC) - datetime.now(UTC)).total_seconds()
+        if isinstance(delay, (int, float)) and not isinstance(delay, bool) and delay > -_NEVER:  # so it is not NaN
+            return float(delay)
+    except (OverflowError, ValueError):  # the first and last days of the calendar, or an int too large for a float
+        pass
+    raise ValueError(f"{delay!r} is not a delay: give seconds, '5m', a timedelta or a datetime")
+
+
+def check_schedule(name: str, rule: object, target: Callable[..., Any]) -> None:
+    """Raises ``ConfigError`` for an invalid rule, or a job that cannot be called without arguments."""
+    if rule is None:
+        return
+    from queuepool.config.timetable import rule_of  # imported here: few jobs have one
+
+    if not isinstance(rule, str) or not rule:
+        raise ConfigError("@job", f"{name}: schedule cannot be {rule!r}: give a string like '0 3 * * *' or '30s'")
+    if len(name) > _LONGEST_NAME:
+        raise ConfigError(
+            "@job", f"{name[:40]!r}...: a scheduled job's name may have at most {_LONGEST_NAME} characters"
+        )
+    try:
+        rule_of(rule)
+    except ValueError as error:
+        raise ConfigError("@job", f"{name}: schedule: {error}") from None
+    for parameter in inspect.signature(target).parameters.values():
+        if parameter.default is parameter.empty and parameter.kind not in _MAY_BE_EMPTY:
+            how = "give it a default, or set data in a [schedule:NAME] section"
+            raise ConfigError("@job", f"{name}: a schedule calls it without {parameter.name!r}: {how}")

@@ -14,9 +14,9 @@ from queuepool.config.urls import folds_keys, kind_of
 from queuepool.errors import ConfigError
 from queuepool.events.listeners import LISTENERS
 from queuepool.jobs import at_import, context, diversion
-from queuepool.jobs.delay import Delay
 from queuepool.jobs.door import Terms, terms_of
 from queuepool.jobs.in_threads import with_pauses
+from queuepool.jobs.job_options import Delay
 from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Envelope, encode
 from queuepool.payload.lease import Lock
 from queuepool.payload.on_push import stamper

@@ -1,4 +1,7 @@
-"""Handlers by name. A payload runs only the handler registered under exactly its name."""
+"""Handlers by name, and the arguments that fit them. A payload runs only the handler registered under exactly its name.
+
+Of arguments that do not fit, the error names all, where Python's names the first.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,21 @@ import inspect
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from inspect import BoundArguments, Parameter, Signature
 from typing import Any, Protocol
 
 from queuepool.errors import BadArguments, ConfigError, UnknownJob
 from queuepool.jobs.definition import check_job_name
-from queuepool.jobs.fitting import fitted
 from queuepool.jobs.job_options import Options
 from queuepool.payload.wrappers import Offer
 from queuepool.unix.escape import first_of
 
 #: converts a payload's positional and keyword arguments; raises ``TypeError``
 Read = Callable[[Sequence[Any], Mapping[str, Any]], tuple[list[Any], dict[str, Any]]]
+_BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+_BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+_ANY = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
 
 class Task(Protocol):
@@ -178,8 +185,6 @@ def arguments_of(data: object) -> tuple[list[Any], dict[str, Any]]:
 
 #: the handlers of this process; ``@job`` and ``Job`` add to it
 REGISTRY = Registry()
-
-
 # Warnings of jobs that would never run, as no pool serves their queue or no module registers them, or run in threads.
 
 #: the queue of jobs that name none; a dispatch may choose another
@@ -232,3 +237,44 @@ def _words(queue: str, names: list[str]) -> str:
         f"no pool in this configuration serves queue {queue}: its jobs wait forever unless another pool does"
         f" ({first_of(names, _MAX_NAMES)})"
     )
+
+
+def fitted(signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundArguments:
+    """``signature.bind``. Raises ``TypeError``."""
+    try:
+        return signature.bind(*args, **kwargs)
+    except TypeError as error:
+        missing, unknown = _missing(signature, args, kwargs), _unexpected(signature, kwargs)
+        if len(missing) + len(unknown) < 2:
+            raise
+        words = "; ".join(filter(None, [_words_on(missing), *(_words_on_unexpected(one, missing) for one in unknown)]))
+        raise TypeError(words) from error
+
+
+def _missing(signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:
+    parameters = [one for one in signature.parameters.values() if one.kind not in _ANY]
+    by_place = [one.name for one in parameters if one.kind in _BY_PLACE][: len(args)]
+    return [
+        one.name
+        for one in parameters
+        if one.default is one.empty and one.name not in by_place and one.name not in kwargs
+    ]
+
+
+def _unexpected(signature: Signature, kwargs: Mapping[str, Any]) -> list[str]:
+    parameters = signature.parameters.values()
+    if any(one.kind is Parameter.VAR_KEYWORD for one in parameters):
+        return []
+    names = {one.name for one in parameters if one.kind in _BY_NAME}
+    return [name for name in kwargs if name not in names]
+
+
+def _words_on(missing: Sequence[str]) -> str:
+    if len(missing) < 2:
+        return "".join(f"missing a required argument: {one!r}" for one in missing)
+    return f"missing required arguments: {', '.join(map(repr, missing))}"
+
+
+def _words_on_unexpected(name: str, missing: Sequence[str]) -> str:
+    close = get_close_matches(name, missing, 1)
+    return f"got an unexpected keyword argument {name!r}" + (f": did you mean {close[0]!r}?" if close else "")

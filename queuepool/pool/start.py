@@ -40,8 +40,8 @@ _SPARE_SLOTS = 14
 _HELPERS = 2
 #: what the processes of every pool import late
 _LATE_MODULES = (
-    "jobs.after_commit", "jobs.decorator", "jobs.dispatch", "jobs.job_class", "jobs.job_schedules", "jobs.pusher",
-    "jobs.within", "payload.php_values", "payload.php_unserialize", "settlement.held_locks",
+    "jobs.transactions", "jobs.decorator", "jobs.dispatch", "jobs.job_class", "jobs.job_options", "jobs.pusher",
+    "jobs.transactions", "payload.php_values", "payload.php_unserialize", "settlement.held_locks",
     "steward.schedule", "unix.posix_timer",
 )  # fmt: skip
 _log = logging.getLogger("queuepool")

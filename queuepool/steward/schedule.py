@@ -30,7 +30,7 @@ from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, SCHEDULED_FOR, Envel
 from queuepool.payload.lease import Lock
 from queuepool.payload.on_push import Stamp, stamper
 from queuepool.payload.options import TRACK
-from queuepool.payload.php_values import PhpDataRefused
+from queuepool.payload.php_values import PhpDataRefused, build_command
 from queuepool.payload.signing import signer_of
 from queuepool.payload.unique_locks import DAY, claimed, exact, new_lock
 from queuepool.steward.loop import Chore
@@ -335,8 +335,6 @@ class ScheduledPayload(NamedTuple):
         data = json.loads(self.data) if self.data else None
         if not self.is_object:
             return self.job, data, None
-        from queuepool.payload.php_values import build_command  # imported here: few schedules push such jobs
-
         return OBJECT_JOB, {"commandName": self.job, "command": build_command(self.job, data or {})}, self.job
 
 

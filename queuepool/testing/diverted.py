@@ -10,8 +10,8 @@ from typing import Any
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import QueuepoolError
 from queuepool.jobs import diversion
-from queuepool.jobs.after_commit import Act, OnCommit, Postponed, pushes_after_commit, still_waits
 from queuepool.jobs.diversion import Push
+from queuepool.jobs.transactions import Act, OnCommit, Postponed, pushes_after_commit, still_waits
 from queuepool.payload.lease import Lock
 from queuepool.stores.contract import NewJob, PushStore
 from queuepool.stores.factory import Stores

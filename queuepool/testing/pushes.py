@@ -10,11 +10,10 @@ from typing import Any
 
 from queuepool.errors import BadPayload, UnknownJob
 from queuepool.jobs.decorator import JobFunction
-from queuepool.jobs.delay import Delay, seconds_until
 from queuepool.jobs.diversion import Push
-from queuepool.jobs.fitting import fitted
 from queuepool.jobs.job_class import Job
-from queuepool.jobs.registry import REGISTRY, arguments_of
+from queuepool.jobs.job_options import Delay, seconds_until
+from queuepool.jobs.registry import REGISTRY, arguments_of, fitted
 from queuepool.payload.envelope import decode
 from queuepool.payload.unique_locks import name_of
 

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from queuepool.errors import QueuepoolError
 from queuepool.jobs import diversion
-from queuepool.jobs.after_commit import Postponed
 from queuepool.jobs.connecting import default_queue
 from queuepool.jobs.diversion import Push
 from queuepool.jobs.job_options import queue_name
+from queuepool.jobs.transactions import Postponed
 from queuepool.stores.factory import Stores
 from queuepool.stores.sql.borrowed import BorrowedQueue
 from queuepool.testing.attempts import Ran, RanNow

@@ -19,8 +19,8 @@ from queuepool.board.boot_report import too_late
 from queuepool.config.values import MAX_AHEAD
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events import JobReserving, LeaseLost
+from queuepool.jobs.around import LIFESPANS
 from queuepool.jobs.current_job import set_progress
-from queuepool.jobs.lifespan import LIFESPANS
 from queuepool.log.captured import INCOMPLETE, log_incomplete
 from queuepool.payload.lease import Lease
 from queuepool.settlement.facts import facts_of_unread

@@ -14,7 +14,7 @@ from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
 from queuepool.errors import BootFailure
-from queuepool.jobs.lifespan import LIFESPANS, Lifespan, name_of
+from queuepool.jobs.around import LIFESPANS, Lifespan, lifespan_name
 from queuepool.log.tracebacks import summary, traceback_of
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _log = logging.getLogger("queuepool")
 def refuse_lifespans() -> None:
     """By a worker that runs one job at a time. Raises ``BootFailure`` if there are any."""
     if LIFESPANS:
-        name = name_of(LIFESPANS[0])
+        name = lifespan_name(LIFESPANS[0])
         raise BootFailure(
             f"@lifespan {name}: a worker that runs one job at a time has no event loop that lasts as long as it does:"
             " set concurrency above 1, or open in each job what it needs"
@@ -61,10 +61,10 @@ class Lifespans:
     async def _enter(self) -> None:
         for function in LIFESPANS:
             try:
-                self._entered.append((name_of(function), await _begun(function)))
+                self._entered.append((lifespan_name(function), await _begun(function)))
             # Even SystemExit: it must not end the loop.
             except BaseException as error:  # noqa: BLE001
-                problem = f"@lifespan {name_of(function)}: {' '.join(summary(error).split())}"
+                problem = f"@lifespan {lifespan_name(function)}: {' '.join(summary(error).split())}"
                 self._problem = BootFailure(problem, traceback_of(error))
                 return
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import assert_type
 
 from queuepool import Job, current, job
-from queuepool.jobs.job_id import JobId
+from queuepool.jobs.following import JobId
 
 
 @job(tries=3, timeout=30, backoff=[1, 5])

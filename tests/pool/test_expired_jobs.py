@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from queuepool.jobs.door import Terms, lock_of
-from queuepool.jobs.job_id import JobId
+from queuepool.jobs.following import JobId
 from queuepool.payload.envelope import Envelope, decode, encode, wanted_again
 from queuepool.payload.options import EXPIRES, late_by
 from queuepool.payload.signing import Signer

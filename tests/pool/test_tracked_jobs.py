@@ -14,8 +14,7 @@ import pytest
 
 from queuepool.errors import NotTracked, StoreError
 from queuepool.jobs.current_job import Current
-from queuepool.jobs.following import JobState
-from queuepool.jobs.job_id import JobId
+from queuepool.jobs.following import JobId, JobState
 from queuepool.payload.envelope import decode
 from queuepool.payload.lease import StateRecord
 from tests.support.drivers import DATABASES, site_on

@@ -12,7 +12,7 @@ import pytest
 
 from queuepool import Job, connect, context, current, job, register_type
 from queuepool.errors import BadPayload, NotSendable
-from queuepool.jobs.delay import seconds_until
+from queuepool.jobs.job_options import seconds_until
 from queuepool.payload.php_values import PhpDataRefused
 from queuepool.settlement.verdict import Release
 from queuepool.testing import as_current, drain

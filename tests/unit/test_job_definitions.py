@@ -13,7 +13,7 @@ import pytest
 
 from queuepool import Job, Retry, exponential, job
 from queuepool.errors import BadArguments, ConfigError, JobTimedOut, WorkerDied
-from queuepool.jobs.delay import seconds_until
+from queuepool.jobs.job_options import seconds_until
 from queuepool.jobs.registry import REGISTRY, unregistered
 from tests.support.each import each
 from tests.support.samples import fresh

@@ -27,8 +27,7 @@ from queuepool.events.listeners import LISTENERS
 from queuepool.jobs import connecting
 from queuepool.jobs.client import Queue
 from queuepool.jobs.current_job import Current, set_current
-from queuepool.jobs.delay import seconds_until
-from queuepool.jobs.job_options import Options
+from queuepool.jobs.job_options import Options, seconds_until
 from queuepool.jobs.registry import REGISTRY, Handler, Registry, bound
 from queuepool.payload.command import command_of
 from queuepool.payload.envelope import OBJECT_JOB, decode

@@ -27,9 +27,8 @@ from queuepool.config import values
 from queuepool.contrib.django.dispatching import in_transaction, queue_of
 from queuepool.contrib.django.task_results import new_result, result_of, task_of
 from queuepool.errors import ConfigError
-from queuepool.jobs.delay import Delay
 from queuepool.jobs.door import terms_of
-from queuepool.jobs.job_options import Options, options_of
+from queuepool.jobs.job_options import Delay, Options, options_of
 from queuepool.jobs.registry import REGISTRY
 
 #: those of a job that a payload carries

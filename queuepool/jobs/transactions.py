@@ -1,20 +1,21 @@
-"""Pushes that wait for a commit: for a queue that cannot take part in the application's transaction.
+"""Pushes that belong to an application's transaction: within it, where it is the queue's own database; else after it.
 
-Only SQLAlchemy's sessions and Django's connections report their commits.
+A queue elsewhere cannot take part in the transaction, so its pushes wait for the commit. Only SQLAlchemy's sessions and
+Django's connections report their commits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from queuepool.errors import StoreError
-from queuepool.jobs.within import Aside
 from queuepool.payload.lease import Lock
 
 if TYPE_CHECKING:
     from queuepool.stores.contract import NewJob, PushStore
+    from queuepool.stores.factory import Stores
 
 _TAKES = (
     "after_commit takes an SQLAlchemy Session or AsyncSession, or a Django connection, not a {}: other connections do "
@@ -25,6 +26,22 @@ _PENDING = "queuepool after_commit"
 Act = Callable[[], object]
 #: registers an act for after the commit
 OnCommit = Callable[[Act], object]
+Aside = Callable[[Callable[[], Any]], Awaitable[Any]]
+_IN_REDIS = (
+    "within: this queue is in Redis, which cannot join a database's transaction: use after_commit, or a queue in "
+    "that database"
+)
+
+
+def pushes_within(stores: Stores, connection: Any) -> tuple[PushStore, Aside]:
+    """Where to push on this connection, and how to do so from a coroutine.
+
+    Raises ``ValueError`` for a queue that is not in a database.
+    """
+    if stores.borrowing is None:
+        raise ValueError(_IN_REDIS)
+    borrowed = stores.borrowing.on(connection)
+    return borrowed, borrowed.aside
 
 
 def pushes_after_commit(pushes: PushStore, session: Any) -> tuple[Postponed, Aside]:
