@@ -13,7 +13,7 @@ from itertools import islice
 import click
 
 from queuepool.board.about import operator
-from queuepool.board.job_schedules import JobSchedule, published
+from queuepool.board.from_workers import JobSchedule, published_schedules
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
 from queuepool.cli.acted import note
@@ -250,6 +250,6 @@ def declared_schedules(pools: Sequence[PoolSettings], *, import_all: bool) -> It
 def _in_force(pool: PoolSettings) -> list[JobSchedule] | None:
     """What the local pool's workers have declared; ``None`` if it does not run."""
     try:
-        return published(RuntimeDir(pool).board())
+        return published_schedules(RuntimeDir(pool).board())
     except (NotRunning, ConfigError):
         return None

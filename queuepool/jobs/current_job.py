@@ -10,8 +10,7 @@ from queuepool.errors import Cancelled, JobFailedByHand, QueuepoolError
 from queuepool.jobs.job_options import Delay, seconds_until
 from queuepool.payload.context import Context
 from queuepool.payload.envelope import SCHEDULED_FOR, Payload
-from queuepool.settlement.run import NOT_RUN, Run
-from queuepool.settlement.verdict import Delete, Fail, Release, Verdict
+from queuepool.settlement.verdict import NOT_RUN, Delete, Fail, Release, Run, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable

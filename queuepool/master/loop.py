@@ -18,10 +18,9 @@ from queuepool.master.children import Child, Children
 from queuepool.master.place import PoolPlace
 from queuepool.master.pool_size import PoolSize
 from queuepool.master.reporter import Reporter
-from queuepool.master.respawn import FirstBoot, Respawn
+from queuepool.master.respawn import EntryPoints, FirstBoot, Respawn, Spawner
 from queuepool.master.service_manager import Herald
 from queuepool.master.shutdown import Shutdown
-from queuepool.master.spawner import EntryPoints, Spawner
 from queuepool.unix import fork, proc
 from queuepool.unix.signals import STOPS, Mailbox
 

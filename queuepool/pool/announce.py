@@ -10,7 +10,7 @@ from pathlib import Path
 from queuepool import log
 from queuepool.board.about import absolute
 from queuepool.board.board import Board, Header, Slot
-from queuepool.board.job_schedules import JobSchedule, publish
+from queuepool.board.from_workers import JobSchedule, publish_schedules
 from queuepool.config import application
 from queuepool.config.settings import PoolSettings
 from queuepool.config.urls import masked
@@ -59,7 +59,7 @@ def jobs_of_generation(header: Header, slot: Slot, gone: str) -> None:
 def schedules_of_generation(board: Board, slot: Slot) -> None:
     """Pass the schedules that the jobs declare to the steward, unless another worker of the generation has."""
     try:
-        publish(board, slot.generation, job_schedules())
+        publish_schedules(board, slot.generation, job_schedules())
     except OSError as error:
         _log.warning("cannot pass the jobs' schedules to the steward: %s", error)
 

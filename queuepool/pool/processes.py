@@ -13,7 +13,7 @@ from io import FileIO
 from queuepool import log
 from queuepool.board import boot_report
 from queuepool.board.board import STALL_TIMEOUT, Board, Slot
-from queuepool.board.module_files import imported, publish
+from queuepool.board.from_workers import imported, publish_files
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import BootFailure
@@ -245,7 +245,7 @@ class ModuleFiles:
         self._count = len(sys.modules)
         self._began = dict.fromkeys(imported(), began) | self._began
         try:
-            publish(self._board, slot, self._began)
+            publish_files(self._board, slot, self._began)
         except OSError as error:
             _log.warning("cannot pass the modules' files to the steward: %s", error)
 

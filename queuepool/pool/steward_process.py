@@ -17,20 +17,17 @@ from queuepool.events.listeners import LISTENERS
 from queuepool.history.rollup import KeepHistory
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
-from queuepool.steward.give_back import GiveBack, LostReplies
-from queuepool.steward.leases import Renew, StageDue
+from queuepool.steward.leases import GiveBack, LostReplies, Renew, StageDue
 from queuepool.steward.loop import Chore, Steward
 from queuepool.steward.measure import Measure, PoolMeters, PublishMeters
-from queuepool.steward.notice import PoolNotice
 from queuepool.steward.obey import Obey
 from queuepool.steward.orphaned_boards import OrphanedBoards, OrphanGuard
-from queuepool.steward.publish import Publish, ReportRunning
+from queuepool.steward.publish import PoolNotice, Publish, ReportRunning, WatchPools
 from queuepool.steward.reload_on_change import ReloadOnChange
 from queuepool.steward.schedule import FireSchedules, SchedulesOfPool
 from queuepool.steward.settle_dead import SettleDead
 from queuepool.steward.side_stores import EventQueue, FailureRecorder, RecordFailures, SideStores, SideThread
 from queuepool.steward.tell_actions import TellActions
-from queuepool.steward.watch_pools import WatchPools
 from queuepool.steward.watch_store import WatchControl, WatchRoom
 from queuepool.stores.factory import REPLY_TIMEOUT, Stores
 from queuepool.unix.signals import WorkerSignals

@@ -11,9 +11,9 @@ from queuepool.errors import BadPayload, Cancelled, StoreDenied, StoreDown, Stor
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease
 from queuepool.settlement.endings import Endings, commands_of
-from queuepool.settlement.run import NOT_RUN
 from queuepool.settlement.settler import record
 from queuepool.settlement.states import UNFINISHED_LASTS, States
+from queuepool.settlement.verdict import NOT_RUN
 from queuepool.stores.elsewhere import plainer
 from queuepool.stores.factory import Stores
 

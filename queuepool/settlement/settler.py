@@ -29,9 +29,8 @@ from queuepool.payload.options import TRACK
 from queuepool.settlement.endings import Endings, commands_of
 from queuepool.settlement.facts import facts_in, facts_of, facts_of_unread, unknown_in
 from queuepool.settlement.outage import Outage
-from queuepool.settlement.run import NOT_RUN, Run
 from queuepool.settlement.states import States
-from queuepool.settlement.verdict import Delete, Fail, Locks, Release, Verdict
+from queuepool.settlement.verdict import NOT_RUN, Delete, Fail, Locks, Release, Run, Verdict
 from queuepool.stores.contract import QueueStore
 from queuepool.stores.control import prefix_of
 from queuepool.stores.elsewhere import plainer

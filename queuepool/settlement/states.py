@@ -23,7 +23,7 @@ from queuepool.payload.encrypter import MARK
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import StateRecord
 from queuepool.payload.strict_json import as_json
-from queuepool.settlement.run import NOT_RUN, Run
+from queuepool.settlement.verdict import NOT_RUN, Run
 from queuepool.stores.records import FailedJob
 
 #: seconds that the state of an unfinished job is kept: a job that is dropped with its queue never ends

@@ -1,4 +1,7 @@
-"""The verdict on an attempt, and the delay of a retry: pure functions of facts. ``Settler`` carries verdicts out."""
+"""The verdict on an attempt, and the delay of a retry: pure functions of facts. ``Settler`` carries verdicts out.
+
+Those who follow a job get what else is known of the attempt (``Run``).
+"""
 
 from __future__ import annotations
 
@@ -257,3 +260,21 @@ def shortened(delay: float, job_id: str, attempts: int) -> float:
     """
     share = zlib.crc32(f"{job_id}:{attempts}".encode("utf-8", "replace")) / 2**32
     return round(delay * (1 + share) / 2, 3)
+
+
+class Run(NamedTuple):
+    """What is known of an attempt that has begun."""
+
+    #: Unix seconds
+    began: float | None = None
+    progress: float | None = None
+    note: str = ""
+    #: the value that the handler returned, as JSON; empty if there is none to keep
+    result: str = ""
+    #: why the result is not kept
+    result_problem: str = ""
+    #: why the job was skipped
+    cancelled: str = ""
+
+
+NOT_RUN = Run()

@@ -1,4 +1,7 @@
-"""Keep the pool's jobs on time: renew leases, so that jobs may outlast ``retry_after``, and stage jobs that are due."""
+"""Keep the pool's jobs on time: renew leases, so that jobs may outlast ``retry_after``, and stage jobs that are due.
+
+Jobs that a worker cannot run are given back: those behind a slow or stuck job, and those whose reply it never got.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,25 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from queuepool.board.board import Role, Slot
-from queuepool.board.held_jobs import AT_WORK, Stage
+from queuepool.board.board import Role, Slot, State
+from queuepool.board.held_jobs import AT_WORK, HeldJob, Stage
 from queuepool.board.lanes import LaneOrder
 from queuepool.payload.lease import Lease
+from queuepool.settlement.settler import Settler
 from queuepool.steward.orphaned_boards import OrphanedBoards
-from queuepool.stores.contract import QueueStore
+from queuepool.stores.contract import UNDER_WAY, QueueStore
+from queuepool.unix.originals import sleep
 
 #: seconds until a missing lease is checked once more
 _RECHECK = 0.05
 #: seconds after the server's whole second, when Laravel's delays end; Laravel announces no new delayed jobs
 _AFTER_THE_SECOND = 0.002
+#: seconds: run time after which the jobs behind are given back; pause while a worker is busy; pause otherwise
+_SLOW, _TICK, _IDLE = 0.06, 0.03, 0.2
+#: seconds until what a worker has written is visible to every process
+_SETTLES = 0.002
+#: a slot's incarnation, the number of its batch, and the index of the job that its worker runs
+_Place = tuple[int, int, int]
 
 
 class Renew:
@@ -103,3 +114,130 @@ class StageDue:
             return 0.0  # a batch was full: more is due already
         next_second = 1 - staged.now % 1 + _AFTER_THE_SECOND
         return next_second if staged.next_due is None else min(staged.next_due, next_second)
+
+
+class _Stuck(NamedTuple):
+    """A worker that has run one job for long: all that it holds, and when it sent a reserve that has no reply yet."""
+
+    slot: Slot
+    place: _Place
+    tag: int
+    held: list[HeldJob]
+    reserve_sent_at: float
+
+    def others(self, stage: Stage) -> list[Lease]:
+        """The leases of the other held jobs at this stage."""
+        return [one.lease for one in self.held if one.number != self.place[2] and one.stage == stage]
+
+    @property
+    def holds_more(self) -> bool:
+        """Whether there is anything to take besides the running job."""
+        return bool(self.held and (self.reserve_sent_at or self.others(Stage.RESERVED) or self.others(Stage.DONE)))
+
+
+class GiveBack:
+    """Gives back what a worker holds behind a slow or stuck job: other workers may be idle.
+
+    It marks on the board what it wants back, waits a moment, and takes it unless the worker has moved on meanwhile.
+
+    A worker first writes which job it starts, then checks for the mark (``HeldBatch.next_job``). So either it sees the
+    mark and gives back the rest itself, or the steward sees that it has moved on. This needs no lock, which a dead
+    process could keep.
+    """
+
+    def __init__(self, orphaned_boards: OrphanedBoards, settler: Settler, lost_replies: LostReplies) -> None:
+        self._orphaned_boards = orphaned_boards
+        self._settler = settler
+        self._lost_replies = lost_replies
+        self._running_since: dict[Slot, tuple[_Place, float]] = {}
+        self._given_back: dict[Slot, tuple[int, int]] = {}
+
+    def run(self, now: float) -> float:
+        self._lost_replies.look_again(now)
+        workers = [slot for board in self._orphaned_boards.all() for slot in board.of(Role.WORKER) if not slot.dead]
+        stuck = [found for slot in workers if (found := self._stuck(slot, now))]
+        for one in stuck:
+            one.slot.wanted_back = one.place[1]
+        if stuck:
+            sleep(_SETTLES)
+        for one in stuck:
+            if _place(one.slot) == one.place:
+                self._take(one)
+                self._given_back[one.slot] = one.place[:2]
+        return _TICK if any(slot.state == State.BUSY for slot in workers) else _IDLE
+
+    def _stuck(self, slot: Slot, now: float) -> _Stuck | None:
+        """What the slot's worker holds, if it has run one job for longer than others should wait."""
+        if slot.state != State.BUSY or self._given_back.get(slot) == (place := _place(slot))[:2]:
+            return None
+        if self._running_since.get(slot, (None, 0.0))[0] != place:
+            self._running_since[slot] = place, now
+        if now - self._running_since[slot][1] < _SLOW:
+            return None
+        # Read everything before setting the mark: a later read may see the worker's next batch.
+        found = _Stuck(slot, place, slot.tag, _held_at_a_job(slot), slot.reserve_sent_at)
+        return found if found.holds_more and _place(slot) == place else None
+
+    def _take(self, stuck: _Stuck) -> None:
+        if stuck.reserve_sent_at:  # reserved last, so it goes back first
+            self._lost_replies.take(stuck.tag, stuck.reserve_sent_at, [one.lease for one in stuck.held])
+        self._settler.delete(stuck.others(Stage.DONE))
+        self._settler.give_back_unstarted(stuck.others(Stage.RESERVED))
+        self._settler.emit_noted()
+
+
+def _place(slot: Slot) -> _Place:
+    return slot.incarnation, slot.hand_number, slot.current_index
+
+
+def _held_at_a_job(slot: Slot) -> list[HeldJob]:
+    """All jobs that the slot's worker holds, if it is running one of them; else none."""
+    try:
+        held = slot.hand.held()
+    except (ValueError, OSError):
+        return []  # its worker is writing it right now, so it is not stuck
+    index = slot.current_index
+    if not 0 <= index < len(held):
+        return []
+    # A done job may still run its hook or leftover tasks; until they end, the slot shows a lease.
+    stage = held[index].stage
+    is_running = stage in (Stage.RESERVED, Stage.READING, Stage.RUNNING) or (stage == Stage.DONE and slot.lease_end)
+    return held if is_running else []  # else the job is over and its worker waits for the store
+
+
+class LostReplies:
+    """Gives back jobs that a worker reserved without reading the reply, because it died or hung.
+
+    Only the worker's tag identifies them.
+    """
+
+    def __init__(self, store: QueueStore, settler: Settler, queues: Sequence[str], retry_after: float) -> None:
+        self._store = store
+        self._settler = settler
+        self._lasts = retry_after + UNDER_WAY
+        self._queues = queues
+        self._due: list[tuple[float, int, float, Sequence[Lease]]] = []
+
+    def take(self, tag: int, reserve_sent_at: float, known: Sequence[Lease]) -> None:
+        """Give back what this tag reserved since ``reserve_sent_at`` (monotonic), except the leases that are ``known``.
+
+        The caller must emit the noted events. Does nothing once the leases have ended: nothing is left to give back,
+        and the tag may soon be another worker's. Raises ``StoreDown``.
+        """
+        now = time.monotonic()
+        if not 0.0 <= now - reserve_sent_at < self._lasts:
+            return
+        self._store.retire(tag)
+        self._reclaim(now, tag, reserve_sent_at, known)
+        if self._store.commits_late:  # the server may commit its transaction after ours
+            self._due.append((now + self._store.commits_late, tag, reserve_sent_at, known))
+
+    def look_again(self, now: float) -> None:
+        """Search again for jobs of transactions that were committed late. Raises ``StoreDown``."""
+        for due in [due for due in self._due if now >= due[0]]:
+            self._reclaim(now, *due[1:])
+            self._due.remove(due)
+            self._settler.emit_noted()
+
+    def _reclaim(self, now: float, tag: int, reserve_sent_at: float, known: Sequence[Lease]) -> None:
+        self._settler.reclaim(self._queues, tag, max(now - reserve_sent_at, 0.0) + UNDER_WAY, known)

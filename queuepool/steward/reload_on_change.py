@@ -9,7 +9,7 @@ import time
 from collections.abc import Collection
 
 from queuepool.board.board import Board
-from queuepool.board.module_files import published
+from queuepool.board.from_workers import published_files
 from queuepool.unix import fork
 from queuepool.unix.escape import first_of
 
@@ -39,7 +39,7 @@ class ReloadOnChange:
         return max(self._due - now, 0.0)
 
     def _look(self) -> None:
-        changed = {path for path, began in published(self._board).items() if self._has_changed(path, began)}
+        changed = {path for path, began in published_files(self._board).items() if self._has_changed(path, began)}
         if self._changed and not changed:  # nothing is still being written, as during a checkout
             self._reload(self._changed)
         self._changed = self._changed | changed if changed else set()

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from queuepool.board.board import Board
-from queuepool.board.job_schedules import JobSchedule, published
+from queuepool.board.from_workers import JobSchedule, published_schedules
 from queuepool.config.settings import PoolSettings, ScheduleSettings
 from queuepool.config.timetable import rule_of, timetable_of
 from queuepool.config.urls import folds_keys, kind_of
@@ -280,7 +280,7 @@ class SchedulesOfPool:
         return min(self._chore.run(now), _PERIOD)
 
     def _look(self) -> None:
-        found = published(self._board)
+        found = published_schedules(self._board)
         if found == self._found:
             return
         self._found = found

@@ -23,7 +23,7 @@ from queuepool.settlement.settler import Settlement, Settler
 from queuepool.settlement.verdict import Delete, Fail, Verdict, judge, judge_suspect
 from queuepool.steward.culprits import Charge
 from queuepool.steward.death import ASKED, WITHOUT_A_VERDICT, Death, OpenAttempt
-from queuepool.steward.give_back import LostReplies
+from queuepool.steward.leases import LostReplies
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import QueueStore
 from queuepool.unix import stray_processes

@@ -20,10 +20,9 @@ from queuepool.payload.signing import signer_of
 from queuepool.payload.unique_locks import names_of
 from queuepool.payload.wrappers import Claim
 from queuepool.settlement.facts import facts_of
-from queuepool.settlement.run import Run
 from queuepool.settlement.settler import DEADLY, Settler
 from queuepool.settlement.states import result_of
-from queuepool.settlement.verdict import Locks, may_be_newer, may_start
+from queuepool.settlement.verdict import Locks, Run, may_be_newer, may_start
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.plan import Plan, Plans
 

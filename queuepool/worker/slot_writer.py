@@ -270,7 +270,7 @@ class HeldBatch:
         ``None`` if the steward wants back what was not started, or if the job has waited for too long.
         """
         number, lease = self.waiting[0]
-        # Write first, then check: the steward writes what it wants, waits, and then checks (steward/give_back.py).
+        # Write first, then check: the steward writes what it wants, waits, and then checks (steward/leases.py).
         self._slot.current_index = self.number = number
         self._show_lease()
         if self.is_wanted_back or time.monotonic() - self._since >= _FRESH:

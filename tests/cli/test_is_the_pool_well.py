@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from queuepool.alerts.facts import AlertFacts
 from queuepool.alerts.rules import readings
+from queuepool.alerts.watch import AlertFacts
 from queuepool.board.board import Board, Role, State
 from queuepool.board.counts import PoolCounts
 from queuepool.board.health import health_of

@@ -1,6 +1,6 @@
 """A worker at one job, its requests for the next one, and a steward that takes back what waits behind that job.
 
-Source: ``Supply`` and ``steward/give_back.py``. Neither holds a lock: each first says what it does, and then looks.
+Source: ``Supply`` and ``steward/leases.py``. Neither holds a lock: each first says what it does, and then looks.
 """
 
 from __future__ import annotations

@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from queuepool.alerts.facts import AlertFacts
 from queuepool.alerts.sending import Outbox
-from queuepool.alerts.watch import Alerts, AlertWatch
+from queuepool.alerts.watch import AlertFacts, Alerts, AlertWatch
 from queuepool.board import open_alerts, pauses
 from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Role, Slot, State

@@ -12,9 +12,7 @@ import pytest
 from queuepool.board.board import Board, BoardName
 from queuepool.config.settings import PoolSettings
 from queuepool.events import Event, PoolLost
-from queuepool.steward.notice import PoolNotice
-from queuepool.steward.publish import Publish
-from queuepool.steward.watch_pools import WatchPools, forget_loss
+from queuepool.steward.publish import PoolNotice, Publish, WatchPools, forget_loss
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.stores.factory import Stores
 from queuepool.stores.values import AlertClaim

@@ -15,7 +15,7 @@ from queuepool.events import Event, JobGivenBack
 from queuepool.events.listeners import Listeners
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
-from queuepool.steward.give_back import LostReplies
+from queuepool.steward.leases import LostReplies
 from queuepool.stores.contract import UNDER_WAY, QueueStore
 from queuepool.stores.redis.client import script
 from queuepool.unix.signals import WorkerSignals

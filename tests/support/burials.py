@@ -12,7 +12,7 @@ from queuepool.events import Event
 from queuepool.events.listeners import Listeners
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
-from queuepool.steward.give_back import LostReplies
+from queuepool.steward.leases import LostReplies
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.steward.settle_dead import SettleDead
 from queuepool.stores.contract import QueueStore

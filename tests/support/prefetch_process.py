@@ -14,7 +14,7 @@ import sys, time
 from pathlib import Path
 from queuepool.board.board import Board, Role
 from queuepool.stores.factory import Stores
-from queuepool.steward.give_back import LostReplies
+from queuepool.steward.leases import LostReplies
 from queuepool.jobs.registry import REGISTRY
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.context import BoardControlState

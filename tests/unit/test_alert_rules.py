@@ -7,8 +7,8 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queuepool.alerts.facts import AlertFacts, Lost, Own, lost_in
 from queuepool.alerts.rules import COUNTED, WINDOW, AlertReading, AlertStates, AlertWindow, LookFacts, Recent, readings
+from queuepool.alerts.watch import AlertFacts, Lost, Own, lost_in
 from queuepool.board.board import Board
 from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts, counts_of
 from queuepool.board.meters import MeterMemory, SlotMeters

@@ -69,7 +69,7 @@ DOORS = {
     "queuepool.unix.originals.sleep": [
         "board/live_stack.py",
         "steward/side_stores.py",
-        "steward/give_back.py",
+        "steward/leases.py",
         "pool/lone_worker.py",
         "unix/fork.py",
         "settlement/outage.py",

@@ -15,7 +15,7 @@ from queuepool.board.lane_writer import LaneJobs, LaneWriter
 from queuepool.board.lanes import OwnEnd
 from queuepool.payload.lease import Lease
 from queuepool.steward.culprits import Cause, Charge, culprits_of
-from queuepool.steward.evidence import evidence_of
+from queuepool.steward.death import evidence_of
 from queuepool.unix.exit_codes import BROKEN
 
 _THREAD = 'Thread 0x00007f0000000001 (most recent call first):\n  File "jobs.py", line 5 in run\n'

@@ -8,7 +8,7 @@ import pytest
 
 from queuepool import Job, job
 from queuepool.board.board import Board, Role
-from queuepool.board.job_schedules import JobSchedule, publish, published
+from queuepool.board.from_workers import JobSchedule, publish_schedules, published_schedules
 from queuepool.board.states import State
 from queuepool.config.settings import ConnectionSettings, PoolSettings, ScheduleSettings
 from queuepool.errors import ConfigError
@@ -86,40 +86,40 @@ def at_work(board: Board, number: int, generation: int, state: State = State.IDL
 
 def test_the_newest_generation_at_work_counts(board):
     at_work(board, 0, 1)
-    publish(board, 1, [NIGHTLY])
-    assert [NIGHTLY] == published(board)
+    publish_schedules(board, 1, [NIGHTLY])
+    assert [NIGHTLY] == published_schedules(board)
 
-    publish(board, 2, [NIGHTLY._replace(rule="5m")])
+    publish_schedules(board, 2, [NIGHTLY._replace(rule="5m")])
     at_work(board, 1, 2, State.STARTING)
-    assert [NIGHTLY] == published(board)
+    assert [NIGHTLY] == published_schedules(board)
     board.slots[1].state = State.BUSY
-    assert [NIGHTLY._replace(rule="5m")] == published(board)
+    assert [NIGHTLY._replace(rule="5m")] == published_schedules(board)
 
 
 def test_a_worker_of_old_code_brings_nothing_back(board):
     at_work(board, 0, 2)
     at_work(board, 1, 1)
-    publish(board, 1, [NIGHTLY])
+    publish_schedules(board, 1, [NIGHTLY])
 
-    assert [] == published(board)
+    assert [] == published_schedules(board)
 
 
 def test_the_first_worker_of_a_generation_says_it_for_all(board):
     at_work(board, 0, 1)
-    publish(board, 1, [NIGHTLY])
-    publish(board, 1, [NIGHTLY._replace(rule="5m")])
+    publish_schedules(board, 1, [NIGHTLY])
+    publish_schedules(board, 1, [NIGHTLY._replace(rule="5m")])
 
-    assert [NIGHTLY] == published(board)
+    assert [NIGHTLY] == published_schedules(board)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[[1]]", "[1]", '{"a": 1}', "\0"])
 def test_a_file_that_a_job_has_overwritten_says_nothing(board, text):
     at_work(board, 0, 1)
-    publish(board, 1, [NIGHTLY])
+    publish_schedules(board, 1, [NIGHTLY])
     [path] = board.path.parent.glob("*.schedules1")
     path.write_text(text)
 
-    assert [] == published(board)
+    assert [] == published_schedules(board)
     assert () == declared(pool(), [JobSchedule("a", text, "default")])
 
 

@@ -13,8 +13,8 @@ from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import decode
 from queuepool.payload.lease import Ending
 from queuepool.settlement.cancelled import find_waiting
-from queuepool.settlement.run import NOT_RUN
 from queuepool.settlement.states import States
+from queuepool.settlement.verdict import NOT_RUN
 from queuepool.stores.factory import Stores
 from tests.support.samples import new_jobs, payload
 from tests.support.store_contract import OURS, record, state
