@@ -24,7 +24,7 @@ from queuepool.config.alerts import program, share, silence, waits, webhook
 from queuepool.config.setting import Setting
 from queuepool.config.settings import KEYS, SECTIONS
 from queuepool.config.timetable import cron, interval, time_zone
-from queuepool.metrics.table import METRICS
+from queuepool.metrics.samples import METRICS
 
 ROOT = Path(__file__).parent.parent
 MARKER = "<!-- Generated from here on: run scripts/docs, do not edit. -->"

@@ -15,8 +15,7 @@ from queuepool.cli.local import runtime_of
 from queuepool.cli.options import PLACE, Where, located, option, parsed
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import NotRunning
-from queuepool.metrics import facts
-from queuepool.metrics.samples import Sample, exposition, of_pool, of_program, of_stopped
+from queuepool.metrics.samples import Sample, exposition, facts_of, of_pool, of_program, of_stopped
 
 #: node_exporter runs as another user
 _MODE = 0o644
@@ -47,7 +46,7 @@ def _of(where: Where, pool: PoolSettings) -> Iterator[Sample]:
         board = runtime_of(where, pool).board()
     except NotRunning:
         return of_stopped(pool.name)
-    return of_pool(facts.read(pool.name, pool.connection.name, board), counts_of(board))
+    return of_pool(facts_of(pool.name, pool.connection.name, board), counts_of(board))
 
 
 def _replace(path: Path, text: bytes) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from queuepool.top.text import fitted, width
+from queuepool.top.layout import fitted, width
 from queuepool.unix.escape import escaped
 
 #: rows whose column widths a table computes together; the next batch gets its own

@@ -1,25 +1,33 @@
-"""A pool's facts and counts as samples of the metrics in ``table.py``, and those in Prometheus' text format 0.0.4.
+"""Every metric: its row, and its sample of what a pool's board says; and all of them in Prometheus' text format 0.0.4.
 
-Reads no clock, no file and no store. ``prometheus_client`` is not used: it takes twice as long for the text, and 90 ms
-to be imported; our tests check the text with it.
+The samples, the reference and the tests follow the rows. The facts also say whether the pool is live, started and
+ready. No store is read. ``prometheus_client`` is not used: it takes twice as long for the text, and 90 ms to be
+imported; our tests check the text with it.
 """
 
 from __future__ import annotations
 
 import platform
-from collections import defaultdict
+import time
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import accumulate
 from math import isfinite, isnan
+from types import MappingProxyType
 from typing import NamedTuple
 
 from queuepool import __version__
+from queuepool.board.board import Board, Role, Slot, State
 from queuepool.board.counts import NO_WAITS, Histogram, PoolCounts, QueueFacts
-from queuepool.board.health import LATE_AFTER
+from queuepool.board.health import DEAD_AFTER, LATE_AFTER, health_of
 from queuepool.board.meters import EXITS, LOSSES, OUTCOMES, RUN_BOUNDS, WAIT_BOUNDS
-from queuepool.metrics.facts import PoolFacts, not_ready
-from queuepool.metrics.table import GAUGE, INFO, METRICS, QUEUE_STATES, Metric
+from queuepool.board.status import overview
 
+COUNTER, GAUGE, HISTOGRAM, INFO = "counter", "gauge", "histogram", "info"
+#: the values of label ``state``: of a queue's jobs, and of workers
+QUEUE_STATES = ("ready", "delayed", "reserved", "quarantined")
+WORKER_STATES = ("starting", "idle", "busy", "paused", "draining", "dead")
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
 #: the last label of each of a histogram's buckets, and what follows it
 _BUCKETS: Mapping[str, tuple[str, ...]] = {
@@ -27,6 +35,80 @@ _BUCKETS: Mapping[str, tuple[str, ...]] = {
     for name, bounds in (("queuepool_job_run_seconds", RUN_BOUNDS), ("queuepool_job_wait_seconds", WAIT_BOUNDS))
 }
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+_MB = 1024 * 1024
+_STATES: Mapping[State, str] = {
+    State.IDLE: "idle", State.BUSY: "busy", State.PAUSED: "paused",
+    State.DRAINING: "draining", State.STOPPING: "draining",
+}  # fmt: skip
+
+
+class Metric(NamedTuple):
+    """One metric; ``labels`` come in this order in a sample."""
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    help: str
+
+
+def _one_of(values: tuple[str, ...]) -> str:
+    return f"{', '.join(values[:-1])} or {values[-1]}"
+
+
+_POOL, _QUEUE, _STORE = ("pool",), ("pool", "queue"), ("pool", "connection")
+#: not `job`: Prometheus gives each target a label of that name, and would rename ours to `exported_job`
+_JOB = ("pool", "queue", "job_name")
+_ALL = [
+    Metric("queuepool_up", GAUGE, _POOL, "1 if the pool's master lives and its loop runs"),
+    Metric("queuepool_ready", GAUGE, _POOL, "1 if a worker may begin a job now, as `/readyz` says"),
+    Metric(
+        "queuepool_boot_problem", GAUGE, _POOL, "1 while the newest code does not become ready, or no worker does"
+    ),
+    Metric(
+        "queuepool_master_beat_timestamp_seconds", GAUGE, _POOL, "When the master's loop last came round"
+    ),
+    Metric("queuepool_pool_start_timestamp_seconds", GAUGE, _POOL, "When the pool started"),
+    Metric("queuepool_generation", GAUGE, _POOL, "Version of the code to run; each restart raises it"),
+    Metric("queuepool_maintenance", GAUGE, _POOL, "1 in maintenance mode"),
+    Metric("queuepool_store_up", GAUGE, _STORE, "0 while the store of the queues cannot be reached"),
+    Metric("queuepool_store_full", GAUGE, _STORE, "1 while the store of the queues has no room for new jobs"),
+    Metric(
+        "queuepool_store_outages_total", COUNTER, _STORE, "How often the store was lost since the start of the pool"
+    ),
+    Metric("queuepool_failed_jobs", GAUGE, _STORE, "Records of failed jobs that the store keeps"),
+    Metric("queuepool_workers", GAUGE, (*_POOL, "state"), f"Workers by state: {_one_of(WORKER_STATES)}"),
+    Metric("queuepool_workers_wanted", GAUGE, _POOL, "Workers that the pool is to have"),
+    Metric("queuepool_workers_max", GAUGE, _POOL, "Workers that the pool has room for, as `queuepool scale` allows"),
+    Metric("queuepool_worker_resident_bytes", GAUGE, (*_POOL, "worker"), "Resident memory of each worker by number"),
+    Metric("queuepool_running_job_seconds_max", GAUGE, _POOL, "Run time of the longest running job; 0 = none"),
+    Metric(
+        "queuepool_worker_exits_total", COUNTER, (*_POOL, "reason"), f"Workers that left, by reason: {_one_of(EXITS)}"
+    ),
+    Metric(
+        "queuepool_jobs_total", COUNTER, (*_JOB, "outcome"),
+        f"Attempts that have ended, by outcome: {_one_of(OUTCOMES)}; their sum is all attempts",
+    ),
+    Metric(
+        "queuepool_attempts_lost_total", COUNTER, (*_JOB, "reason"),
+        f"Attempts that their worker could not end, by reason: {_one_of(LOSSES)}; they have an outcome, too",
+    ),
+    Metric("queuepool_job_errors_total", COUNTER, ("pool", "job_name", "error"), "Exceptions of jobs by class"),
+    Metric("queuepool_job_run_seconds", HISTOGRAM, _JOB, "Run times of attempts, also of those that were killed"),
+    Metric("queuepool_job_wait_seconds", HISTOGRAM, _QUEUE, "How long jobs waited for their first attempt"),
+    Metric("queuepool_queue_jobs", GAUGE, (*_QUEUE, "state"), f"Jobs of a queue by state: {_one_of(QUEUE_STATES)}"),
+    Metric("queuepool_queue_oldest_seconds", GAUGE, _QUEUE, "How long the next job has been ready; 0 = none"),
+    Metric(
+        "queuepool_queue_overdue_seconds", GAUGE, _QUEUE,
+        "How long the first delayed job has been due without being made ready; 0 = none",
+    ),
+    Metric("queuepool_queue_paused", GAUGE, _QUEUE, "1 if the queue is paused"),
+    Metric(
+        "queuepool_queue_measured_timestamp_seconds", GAUGE, _QUEUE, "When the queue was last measured"
+    ),
+    Metric("queuepool_alert", GAUGE, ("pool", "kind", "subject"), "1 for each alert of `[alerts]` that is raised"),
+    Metric("queuepool_build_info", INFO, ("version", "python"), "Versions of queuepool and of Python"),
+]  # fmt: skip
+METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _ALL})
 
 
 class Sample(NamedTuple):
@@ -146,3 +228,101 @@ def _number(value: float) -> str:
     if isfinite(value):
         return repr(value)
     return "NaN" if isnan(value) else "+Inf" if value > 0 else "-Inf"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolFacts:
+    """One pool at one moment. Durations are in seconds, timestamps in Unix seconds; 0.0 = never."""
+
+    name: str
+    connection: str
+    #: seconds since the master's loop last came round; infinity when it never has
+    beat_age: float = float("inf")
+    #: when a worker or a template had first imported the modules
+    ready_at: float = 0.0
+    started_at: float = 0.0
+    #: since when the store has been away; 0.0 = it is there
+    store_lost_at: float = 0.0
+    #: when all this was read
+    read_at: float = 0.0
+    #: since when the store refuses what is new; 0.0 = it has room
+    store_full_at: float = 0.0
+    #: why no job begins; empty = a worker may begin one
+    hindrance: str = ""
+    #: whether the newest code does not become ready, or no worker does
+    has_boot_problem: bool = False
+    generation: int = 0
+    maintenance: bool = False
+    #: by state, all of ``WORKER_STATES``
+    workers: Mapping[str, int] = field(default_factory=dict)
+    wanted: int = 0
+    room: int = 0
+    #: resident bytes by a worker's number
+    resident: Mapping[int, int] = field(default_factory=dict)
+    longest_run: float = 0.0
+    #: kind and subject of each alert that is raised
+    alerts: tuple[tuple[str, str], ...] = ()
+
+
+def facts_of(name: str, connection: str, board: Board) -> PoolFacts:
+    """The facts now; values that a job has overwritten may be nonsense, but raise nothing."""
+    header, slots, now = board.header, board.of(Role.WORKER), time.time()
+    living = [slot for slot in slots if slot.pid and not slot.dead]
+    shown = overview(name, board)
+    health = health_of(shown)
+    return PoolFacts(
+        name=name,
+        connection=connection,
+        beat_age=_age(header.beat),
+        ready_at=header.ready,
+        started_at=header.since,
+        store_lost_at=header.store_lost,
+        read_at=now,
+        store_full_at=header.store_full,
+        hindrance="" if health.takes_jobs else health.troubles[0].text,
+        has_boot_problem=health.has("boot"),
+        generation=header.generation,
+        maintenance=bool(header.down),
+        workers=dict.fromkeys(WORKER_STATES, 0) | Counter(map(_state_of, slots)),
+        wanted=header.target,
+        room=board.max_workers,
+        resident={slot.number: slot.rss * _MB for slot in living},
+        alerts=tuple(dict.fromkeys((_sound(one.kind), _sound(one.subject)) for one in shown.alerts)),
+        longest_run=max((now - one.since for slot in living for one in slot.running()), default=0.0),
+    )
+
+
+def _age(beat: float) -> float:
+    """Seconds since the beat; infinity if there is none, or a job has written one that cannot be."""
+    now = time.monotonic()
+    return now - beat if 0.0 < beat <= now else float("inf")
+
+
+def _sound(text: str) -> str:
+    """Without lone surrogates, which JSON can hold and UTF-8 cannot."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _state_of(slot: Slot) -> str:
+    return "dead" if slot.dead else _STATES.get(State(slot.state), "starting")
+
+
+# Is a pool live, started, ready? Each answer is empty for yes, else the reason in a line; none depends on a job.
+# ``queuepool_probe.py`` has the same rules, as it cannot import this; a test compares the answers.
+
+
+def not_live(facts: PoolFacts) -> str:
+    """Why the pool is dead. Nothing but the master's loop counts: a restart would mend nothing else."""
+    if facts.beat_age == float("inf"):
+        return "the master's loop has never come round"
+    return "" if facts.beat_age < DEAD_AFTER else f"the master's loop last came round {facts.beat_age:.0f} s ago"
+
+
+def not_started(facts: PoolFacts) -> str:
+    """Why the pool has not started yet."""
+    return "" if facts.ready_at else "no worker has imported the modules yet"
+
+
+def not_ready(facts: PoolFacts) -> str:
+    """Why the pool takes no jobs now."""
+    return not_live(facts) or not_started(facts) or facts.hindrance

@@ -24,9 +24,17 @@ from queuepool.board.counts import counts_of
 from queuepool.board.health import health_of
 from queuepool.board.status import overview
 from queuepool.config.values import Address
-from queuepool.metrics import facts
-from queuepool.metrics.facts import PoolFacts, read
-from queuepool.metrics.samples import TYPE, exposition, of_pool, of_program
+from queuepool.metrics.samples import (
+    TYPE,
+    PoolFacts,
+    exposition,
+    facts_of,
+    not_live,
+    not_ready,
+    not_started,
+    of_pool,
+    of_program,
+)
 
 #: connections at once; beyond that, the oldest is closed: a healthy one takes milliseconds
 MAX_CONNECTIONS = 64
@@ -162,9 +170,9 @@ class Pages:
         self._pool, self._connection, self._board = pool, connection, board
         self._pages: Mapping[str, Callable[[], Response]] = {
             "/metrics": self._metrics,
-            "/livez": lambda: self._health(facts.not_live),
-            "/readyz": lambda: self._health(facts.not_ready),
-            "/startedz": lambda: self._health(facts.not_started),
+            "/livez": lambda: self._health(not_live),
+            "/readyz": lambda: self._health(not_ready),
+            "/startedz": lambda: self._health(not_started),
             "/api/v1/status": self._status,
         }
 
@@ -174,7 +182,7 @@ class Pages:
         return page() if page else Response.plain(HTTPStatus.NOT_FOUND)
 
     def _facts(self) -> PoolFacts:
-        return read(self._pool, self._connection, self._board)
+        return facts_of(self._pool, self._connection, self._board)
 
     def _metrics(self) -> Response:
         text = exposition([*of_program(), *of_pool(self._facts(), counts_of(self._board))])

@@ -22,7 +22,7 @@ from queuepool.stores.values import Values
 
 if TYPE_CHECKING:
     from queuepool.stores.redis.client import RedisClient
-    from queuepool.stores.redis.keys import Keys
+    from queuepool.stores.redis.wire import Keys
     from queuepool.stores.sql.borrowed import Borrowing
     from queuepool.stores.sql.client import SqlClient
     from queuepool.stores.sql.jobs_table import JobsTable
@@ -274,7 +274,7 @@ def load_drivers(settings: ConnectionSettings) -> None:
 
 def keys_of(settings: ConnectionSettings) -> Keys:
     """The names of the keys in Redis."""
-    from queuepool.stores.redis.keys import Keys
+    from queuepool.stores.redis.wire import Keys
 
     return Keys(settings.prefix, lock_prefix_of(settings, "redis"))
 

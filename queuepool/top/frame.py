@@ -10,10 +10,27 @@ from typing import Any
 from queuepool.board.health import NOT_RUNNING, STUCK, Health
 from queuepool.board.overview import PoolOverview, ProcessRow
 from queuepool.board.status import LocalPool, iso
-from queuepool.top.layout import Column, Display, Line, Span, Style, TableRow, line, plain_text, table, within
+from queuepool.top.layout import (
+    Column,
+    Display,
+    Line,
+    Span,
+    Style,
+    TableRow,
+    count,
+    duration,
+    line,
+    megabytes,
+    plain,
+    plain_text,
+    rate,
+    table,
+    width,
+    within,
+    wrapped,
+)
 from queuepool.top.reading import PoolReading
 from queuepool.top.tables import PAGES, Page, ordered
-from queuepool.top.text import count, duration, megabytes, plain, rate, width, wrapped
 from queuepool.top.view import HELP, Mode, View, footer
 
 #: the least number of lines of the table that the page is about

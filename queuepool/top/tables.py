@@ -9,9 +9,8 @@ from typing import Any, NamedTuple, TypeVar
 from queuepool.board.counts import NO_WAITS, Histogram, JobCounts, QueueFacts
 from queuepool.board.meters import LOSSES, RUN_BOUNDS, WAIT_BOUNDS
 from queuepool.board.overview import JobRow, ProcessRow
-from queuepool.top.layout import Column, Style, TableRow
+from queuepool.top.layout import NONE, Column, Style, TableRow, brief, change, count, duration, megabytes, plain
 from queuepool.top.reading import PoolReading
-from queuepool.top.text import NONE, brief, change, count, duration, megabytes, plain
 
 T = TypeVar("T")
 #: most queues, and most names of jobs, that are shown: a job may have written anything on the board

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from queuepool.board.health import STUCK
 from queuepool.board.overview import PoolOverview
-from queuepool.top.layout import Line, Style, line
+from queuepool.top.layout import Line, Style, line, plain
 from queuepool.top.tables import PAGES, Page, QueueRow
-from queuepool.top.text import plain
 
 _MOST_FILTER = 60
 _PAGES_BY_KEY = {"1": Page.WORKERS, "2": Page.QUEUES, "3": Page.JOBS}

@@ -12,8 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from queuepool.board.counts import Histogram, JobCounts, PoolCounts, QueueFacts
 from queuepool.board.meters import OUTCOMES, RUN_BOUNDS
-from queuepool.metrics.samples import Sample, exposition, of_pool, of_program, of_stopped
-from queuepool.metrics.table import HISTOGRAM, METRICS
+from queuepool.metrics.samples import HISTOGRAM, METRICS, Sample, exposition, of_pool, of_program, of_stopped
 from tests.support.each import each
 from tests.support.full_counts import COUNTS, FACTS, NASTY, RUNS
 from tests.support.prometheus import promtool

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from queuepool.board.board import Board, State
-from queuepool.metrics.facts import DEAD_AFTER, not_live, not_ready, not_started, read
+from queuepool.metrics.samples import DEAD_AFTER, facts_of, not_live, not_ready, not_started
 from tests.support.each import each
 from tests.support.full_counts import FACTS
 from tests.support.probing import probe
@@ -69,7 +69,7 @@ def test_it_is_ready_while_it_takes_jobs(facts, reason):
 )
 def test_it_says_what_the_probe_says(board: Board, change):
     change(board)
-    facts = read("default", "default", board)
+    facts = facts_of("default", "default", board)
     said = [not_live(facts) == "", not_started(facts) == "", not_ready(facts) == ""]
     folder = board.path.parent.parent
 

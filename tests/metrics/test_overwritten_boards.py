@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from queuepool.board.board import Board, Role, State
+from queuepool.metrics.samples import METRICS
 from queuepool.metrics.server import Pages
-from queuepool.metrics.table import METRICS
 from tests.metrics.test_exposition import parsed
 from tests.support.each import each
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from queuepool.metrics.table import HISTOGRAM, METRICS, Metric
+from queuepool.metrics.samples import HISTOGRAM, METRICS, Metric
 from tests.support.each import each
 from tests.support.prometheus import promtool
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from queuepool.board.counts import NO_RUNS, NO_WAITS, Histogram, JobCounts, PoolCounts, QueueFacts
-from queuepool.metrics.facts import PoolFacts
-from queuepool.metrics.table import WORKER_STATES
+from queuepool.metrics.samples import WORKER_STATES, PoolFacts
 
 #: one each of 4 ms, 40 ms and more than an hour
 RUNS = Histogram((1, 0, 0, 1, *NO_RUNS.counts[4:-1], 1), 3700.044)

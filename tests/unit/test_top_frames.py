@@ -13,10 +13,9 @@ from queuepool.board.board import Board, State
 from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts
 from queuepool.board.health import NOT_RUNNING, STUCK
 from queuepool.top.frame import frame, report, table_of
-from queuepool.top.layout import Display, Line, Style, plain_text
+from queuepool.top.layout import Display, Line, Style, plain_text, width
 from queuepool.top.reading import Pace, PoolReading
 from queuepool.top.tables import PAGES, Page
-from queuepool.top.text import width
 from queuepool.top.view import KeyCommand, Mode, View, asked
 from tests.support.boards import NOW, board_with, busy, reading_of, some_counts
 from tests.support.each import each

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wcwidth import wcswidth
 
-from queuepool.top.text import cut, fitted, plain, width, wrapped
+from queuepool.top.layout import cut, fitted, plain, width, wrapped
 from tests.support.each import each
 
 ESCAPES = "\x1b[2J\x1b]0;title\x07\r\n\x9b31m"

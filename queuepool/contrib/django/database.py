@@ -1,10 +1,18 @@
-"""The URL of a database of Django's, from its entry in ``DATABASES``."""
+"""The URL of a database of Django's, from its entry in ``DATABASES``.
+
+A test's database in memory has no URL, and no other process could read it: its queue is in a temporary file.
+"""
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from difflib import get_close_matches
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl, quote, quote_from_bytes, unquote_to_bytes, urlsplit
@@ -59,8 +67,6 @@ def url_of(alias: str) -> str:
 
 def _sqlite(connection: Any) -> str:
     if connection.is_in_memory_db():
-        from queuepool.contrib.django.in_memory import temporary_url  # imported here: only tests need it
-
         return temporary_url()
     path = os.path.abspath(_file_of(os.fsencode(connection.settings_dict["NAME"])))
     return f"sqlite:///{quote_from_bytes(path)}"
@@ -129,3 +135,26 @@ def _server(scheme: str, socket: str, about: Mapping[str, Any], options: dict[st
 _TRANSLATIONS: Mapping[str, Callable[[Any], str]] = MappingProxyType({
     "sqlite": _sqlite, "postgresql": _postgresql, "mysql": _mysql,
 })  # fmt: skip
+
+
+def temporary_url() -> str:
+    """The URL of this process's own queue, which lasts as long as the process."""
+    return _url(os.getpid())
+
+
+@cache
+def _url(pid: int) -> str:
+    from queuepool.stores.sql.client import SqlClient  # imported here: only tests need it
+    from queuepool.stores.sql.migrate import migrate
+
+    folder = tempfile.mkdtemp(prefix="queuepool-test-")
+    atexit.register(_remove, folder, pid)
+    url = f"sqlite:///{folder}/queuepool.db"
+    with closing(SqlClient(url, create=True)) as client:
+        migrate(client)
+    return url
+
+
+def _remove(folder: str, pid: int) -> None:
+    if os.getpid() == pid:  # not in a child that inherited it
+        shutil.rmtree(folder, ignore_errors=True)

@@ -27,10 +27,9 @@ from queuepool.stores.contract import (
 )
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 from queuepool.stores.redis.client import RedisClient
-from queuepool.stores.redis.keys import Keys
 from queuepool.stores.redis.waiting import ReserveBehindWait
 from queuepool.stores.redis.walk import RedisWalk
-from queuepool.stores.redis.wire import BATCH, batches, by_queue, following, reservation, whole
+from queuepool.stores.redis.wire import BATCH, Keys, batches, by_queue, following, reservation, whole
 
 T = TypeVar("T")
 #: as many as fit the bits of a lease's score (lua/include/lease.lua)

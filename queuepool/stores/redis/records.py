@@ -25,9 +25,8 @@ from queuepool.stores.records import (
     sound_record,
 )
 from queuepool.stores.redis.client import RedisClient
-from queuepool.stores.redis.keys import Keys
 from queuepool.stores.redis.walk import Scored, following
-from queuepool.stores.redis.wire import whole
+from queuepool.stores.redis.wire import Keys, whole
 
 #: records that are read at once to find their locks: each may have many kilobytes
 _READ = 100

@@ -15,7 +15,7 @@ from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.stores.control import notice_in
 from queuepool.stores.locks import MAX_OWNER, HeldLock
 from queuepool.stores.redis.client import RedisClient
-from queuepool.stores.redis.keys import Keys
+from queuepool.stores.redis.wire import Keys
 from queuepool.stores.values import (
     MAX_KEPT,
     MAX_MARK,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from queuepool.stores.contract import QueueWalk, Shelf, ShelfJob
 from queuepool.stores.redis.client import RedisClient
-from queuepool.stores.redis.keys import Keys
+from queuepool.stores.redis.wire import Keys
 
 #: in the direction in which jobs move: one that moves on meanwhile is met again rather than missed
 _ORDER: tuple[Shelf, ...] = ("delayed", "ready", "reserved")

@@ -1,20 +1,115 @@
-"""Converts arguments and replies of our scripts from and to the types of the contract."""
+"""What goes to the server and comes back: the names of all keys, and arguments and replies of our scripts.
+
+Laravel's keys are under ``queues:``, ours under ``queuepool:``. Arguments and replies are converted from and to the
+types of the contract.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from queuepool.payload.lease import NOTHING, Ending, Lease, Unlock
 from queuepool.stores.contract import NewJob, Reservation
 from queuepool.stores.redis.client import explained
-from queuepool.stores.redis.keys import Keys
 
+#: the special characters of a Redis pattern
+_GLOB, _ESCAPED = re.compile(r"[\\*?\[\]^-]"), r"\\\g<0>"
 #: jobs that one call may move; more would stall the server's other clients
 BATCH = 1000
 #: bytes that one push sends: more would make other clients wait, as the server reads a command as a whole
 BATCH_BYTES = 1024 * 1024
+
+
+class Keys:
+    """The keys of a connection with this prefix; ``cache_prefix`` is the full prefix of Laravel's cache.
+
+    Source: RedisQueue.php, getQueue (13.x).
+    """
+
+    def __init__(self, prefix: str = "", cache_prefix: str = "") -> None:
+        self._cache = cache_prefix
+        self._queues = f"{prefix}queues:"
+        self._own_prefix = f"{prefix}queuepool:"
+        self._quarantines = f"{self._own_prefix}quarantine:"
+        self.failed = f"{self._own_prefix}failed"
+        self.failed_times = f"{self._own_prefix}failed:times"
+        self.pending = f"{self._own_prefix}failed:pending"
+        self.pending_times = f"{self._own_prefix}failed:pending:times"
+        self.tags = f"{self._own_prefix}tags"
+        self.pools = f"{self._own_prefix}pools"
+        self.down = f"{self._own_prefix}down"
+        self.schedules = f"{self._own_prefix}schedules"
+
+    @property
+    def pattern(self) -> str:
+        """A SCAN pattern that matches all keys of queues and few others."""
+        return f"{_GLOB.sub(_ESCAPED, self._queues.removesuffix('s:'))}*"
+
+    def queue_of(self, key: str) -> str | None:
+        """The queue whose jobs or quarantined payloads this key holds; ``None`` for any other key."""
+        if key.startswith(self._quarantines):
+            return key.removeprefix(self._quarantines)
+        if not key.startswith(self._queues) or key.endswith(":notify"):  # which may outlive the jobs
+            return None
+        return key.removeprefix(self._queues).removesuffix(":delayed").removesuffix(":reserved")
+
+    def ready(self, queue: str) -> str:
+        return f"{self._queues}{queue}"
+
+    def history(self, grain: str, bucket: int) -> str:
+        """The texts of one bucket of time, by writer."""
+        return f"{self._own_prefix}history:{grain}:{bucket}"
+
+    def delayed(self, queue: str) -> str:
+        return f"{self._queues}{queue}:delayed"
+
+    def reserved(self, queue: str) -> str:
+        return f"{self._queues}{queue}:reserved"
+
+    def notify(self, queue: str) -> str:
+        return f"{self._queues}{queue}:notify"
+
+    def quarantine(self, queue: str) -> str:
+        return f"{self._quarantines}{queue}"
+
+    def channel(self, queue: str) -> str:
+        """The channel on which stewards learn of jobs that are due earlier than they know."""
+        return f"{self._own_prefix}due:{queue}"
+
+    def lock(self, name: str) -> str:
+        """A lock in Laravel's cache. Source: RedisLock.php (13.x)."""
+        return f"{self._cache}{name}"
+
+    def lock_of(self, key: str) -> str:
+        """The lock's name without the cache's prefix."""
+        return key.removeprefix(self._cache)
+
+    def locks_pattern(self, start: str) -> str:
+        """A SCAN pattern that matches the locks whose names begin like this."""
+        return f"{_GLOB.sub(_ESCAPED, self._cache + start)}*"
+
+    def state(self, job_id: str) -> str:
+        """The state of a tracked job."""
+        return f"{self._own_prefix}job:{job_id}"
+
+    def book(self, book: str) -> str:
+        """The texts of a book."""
+        return f"{self._own_prefix}notes:{book}"
+
+    def alert(self, alert: str) -> str:
+        """The key of the pool that sends the notices of an alert."""
+        return f"{self._own_prefix}alert:{alert}"
+
+    @property
+    def room(self) -> str:
+        """A key that never exists, to ask whether the server has room for one."""
+        return f"{self._own_prefix}room"
+
+    def tallies(self, job_id: str) -> str:
+        return f"{self._own_prefix}tallies:{job_id}"
 
 
 def following(ending: Ending, unlocks: Sequence[Unlock], keys: Keys) -> tuple[list[str], list[Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from queuepool.payload.envelope import Envelope, encode
-from queuepool.stores.redis.keys import Keys
+from queuepool.stores.redis.wire import Keys
 from tests.bench.rig import Rig
 
 #: a number in the payload, in whose place the script writes another: no two jobs are the same bytes

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from queuepool.stores.redis.keys import Keys
+from queuepool.stores.redis.wire import Keys
 from tests.chaos import at_network, at_redis
 from tests.chaos.proxy import Proxy
 from tests.chaos.server import Server
