@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from queuepool.board import retried_pool
+from queuepool.board import boot_report
 from queuepool.board.health import LOST, NOT_RUNNING, Health
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
@@ -34,7 +34,7 @@ def runtime_of(where: Where, pool: PoolSettings) -> RuntimeDir:
 def of_running(where: Where, act: Callable[[RuntimeDir], T], signum: signal.Signals | None = None) -> list[T]:
     """What ``act`` returns for each chosen pool that runs here; reports the others.
 
-    ``signum``: what to leave for one that is down, see ``board.retried_pool``. Raises ``NotRunning`` if none runs, and
+    ``signum``: what to leave for one that is down, see ``board.boot_report``. Raises ``NotRunning`` if none runs, and
     none is down.
     """
     found, missing, is_left = list[T](), list[NotRunning](), False
@@ -42,8 +42,8 @@ def of_running(where: Where, act: Callable[[RuntimeDir], T], signum: signal.Sign
         try:
             found.append(act(runtime))
         except NotRunning as error:
-            if signum and retried_pool.cause_of(runtime.path) is not None:
-                retried_pool.leave(runtime.path, signum)
+            if signum and boot_report.cause_of_retry(runtime.path) is not None:
+                boot_report.leave_signal(runtime.path, signum)
                 output.say(f"pool {runtime.name} is down; {_LATER[signum]}")
                 is_left = True
             else:
@@ -58,7 +58,7 @@ def of_running(where: Where, act: Callable[[RuntimeDir], T], signum: signal.Sign
 def refuse_down(where: Where) -> None:
     """Raise ``QueuepoolError`` for a pool that is down and is tried again by its parent."""
     for runtime in (runtime_of(where, pool) for pool in where.pools()):
-        if (cause := retried_pool.cause_of(runtime.path)) is not None:
+        if (cause := boot_report.cause_of_retry(runtime.path)) is not None:
             raise QueuepoolError(f"pool {runtime.name} is down: {cause}")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queuepool.board import retried_pool
+from queuepool.board import boot_report
 from queuepool.board.about import About
 from queuepool.board.health import NOT_RUNNING, Health, health_of, health_of_none
 from queuepool.board.overview import JobRow, PoolOverview, ProcessRow
@@ -157,7 +157,7 @@ def _status_of(name: str, runtime: RuntimeDir) -> _Shown:
 def _missing(name: str, runtime: RuntimeDir, error: NotRunning, left: list[str]) -> _Shown:
     """A pool that has no live master."""
     unsettled = not error.another and len(runtime.board_paths()) > len(left)
-    down, health = retried_pool.cause_of(runtime.path), health_of_none()
+    down, health = boot_report.cause_of_retry(runtime.path), health_of_none()
     place = {"pool": name, "directory": str(runtime.path), "state": NOT_RUNNING}
     why = {"another": error.another, "unsettled": unsettled, "down": down}
     facts = {**place, **why, "left_by_others": left, **health.to_json()}

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from threading import get_ident
 from typing import BinaryIO, cast
 
-from queuepool.log.handlers import own_logger
+from queuepool.log import own_logger
 from queuepool.unix import at_fork
 
 #: most bytes of a line; a longer one continues in the next

@@ -26,11 +26,12 @@ from queuepool.events import (
     JobReleased,
     LoopBlocked,
 )
-from queuepool.log.handlers import OURS
 from queuepool.log.tracebacks import summary, text_of
 from queuepool.payload.context import MOST_LOGGED
 from queuepool.unix.escape import escaped
 
+#: our own logger; a record of another name is the application's
+OURS = "queuepool"
 #: most characters of a field: a job's exception may have any size
 _MAX_TEXT = 8192
 #: most characters of a context, names and values

@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 
 from queuepool import log
-from queuepool.board import retried_pool
+from queuepool.board import boot_report
 from queuepool.board.board import Board, BoardName, State
 from queuepool.board.fields import Totals
 from queuepool.board.runtime_dir import RuntimeDir
@@ -150,7 +150,7 @@ class Member:
     def __init__(self, settings: PoolSettings) -> None:
         self.settings = settings
         self._path = RuntimeDir(settings).path
-        retried_pool.forget(self._path)  # of a parent that was killed
+        boot_report.forget_retried(self._path)  # of a parent that was killed
         self._backoff = RespawnDelay()
         self._board: Board | None = None
         self._signs_of_board: SignsOfPool | None = None
@@ -205,11 +205,11 @@ class Member:
     def give_up(self) -> None:
         """Fork no master any more."""
         self.is_over |= not self.pid
-        retried_pool.forget(self._path)
+        boot_report.forget_retried(self._path)
 
     def heed(self) -> None:
         """Take the signal that a verb has left for a pool that is down: there was no master to send it to."""
-        signum = retried_pool.taken(self._path) if self.is_down and not self.is_over else None
+        signum = boot_report.taken_signal(self._path) if self.is_down and not self.is_over else None
         if signum in STOPS and not self.pid:
             self._say(logging.WARNING, "the pool was stopped: it is not retried")
             self.give_up()
@@ -278,7 +278,7 @@ class Member:
         if self._cause:
             self._say(logging.WARNING, "master pid=%d has become ready: the pool is back", self.pid)
         self.has_been_ready, self._cause, self.code = True, "", OK
-        retried_pool.forget(self._path)
+        boot_report.forget_retried(self._path)
 
     def _note_pause(self) -> None:
         signalled = self._board.header.signalled if self._board else 0
@@ -306,7 +306,7 @@ class Member:
         self._cause, self.code = cause, code
         if self.has_been_ready:
             self._say(logging.ERROR, "%s; next try in %.1fs", cause, self._backoff.failed(now))
-            retried_pool.note(self._path, cause)
+            boot_report.note_retried(self._path, cause)
         else:
             self.is_over = self.has_failed_to_start = True
             self._say(logging.CRITICAL, "%s: the start has failed, every pool of the file is stopped", cause)

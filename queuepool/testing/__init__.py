@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from queuepool.testing.pretending import as_current
     from queuepool.testing.pushes import PushedJob, Pushes
     from queuepool.testing.running import drain, run_now
-    from queuepool.testing.skipped_time import next_times
-    from queuepool.testing.temporary import make_tables
+    from queuepool.testing.temporary import make_tables, next_times
 
 __all__ = [
     "Attempt", "Delete", "Fail", "PushedJob", "Pushes", "Ran", "RanNow", "Release", "as_current", "drain", "fake",
@@ -31,7 +30,7 @@ _MODULES = MappingProxyType({
     "Attempt": "testing.attempts", "Ran": "testing.attempts", "RanNow": "testing.attempts",
     "PushedJob": "testing.pushes", "Pushes": "testing.pushes", "as_current": "testing.pretending",
     "drain": "testing.running", "fake": "testing.diverted", "make_tables": "testing.temporary",
-    "next_times": "testing.skipped_time", "run_now": "testing.running",
+    "next_times": "testing.temporary", "run_now": "testing.running",
 })  # fmt: skip
 
 

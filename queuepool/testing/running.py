@@ -19,8 +19,7 @@ from queuepool.stores.factory import Stores
 from queuepool.stores.sql.borrowed import BorrowedQueue
 from queuepool.testing.attempts import Ran, RanNow
 from queuepool.testing.diverted import Recorder, diverted
-from queuepool.testing.skipped_time import skip_in
-from queuepool.testing.temporary import TIME
+from queuepool.testing.temporary import TIME, skip_in
 from queuepool.testing.worker import InProcessWorker, RunLimits
 
 _UNCOMMITTED = (

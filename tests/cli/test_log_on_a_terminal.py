@@ -25,8 +25,8 @@ from queuepool.events import (
     WorkerStopping,
 )
 from queuepool.jobs.client import Queue
+from queuepool.log import Passing
 from queuepool.log.formats import took
-from queuepool.log.handlers import Passing
 from tests.support.commands import ROOT
 from tests.support.each import each
 from tests.support.eventually import eventually

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from queuepool.log.handlers import own_logger
+from queuepool.log import own_logger
 
 
 @contextmanager
