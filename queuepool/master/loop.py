@@ -15,9 +15,8 @@ from queuepool.board.requests import Requests
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.master.children import Child, Children
-from queuepool.master.place import PoolPlace
+from queuepool.master.place import PoolPlace, Reporter
 from queuepool.master.pool_size import PoolSize
-from queuepool.master.reporter import Reporter
 from queuepool.master.respawn import EntryPoints, FirstBoot, Respawn, Spawner
 from queuepool.master.service_manager import Herald
 from queuepool.master.shutdown import Shutdown
