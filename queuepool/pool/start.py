@@ -40,9 +40,8 @@ _SPARE_SLOTS = 14
 _HELPERS = 2
 #: what the processes of every pool import late
 _LATE_MODULES = (
-    "jobs.transactions", "jobs.decorator", "jobs.dispatch", "jobs.job_class", "jobs.job_options", "jobs.pusher",
-    "jobs.transactions", "payload.php_values", "payload.php_unserialize", "settlement.held_locks",
-    "steward.schedule", "unix.posix_timer",
+    "jobs.decorator", "jobs.dispatch", "jobs.job_class", "jobs.pusher", "jobs.transactions",
+    "payload.php_unserialize", "settlement.held_locks", "steward.schedule", "unix.posix_timer",
 )  # fmt: skip
 _log = logging.getLogger("queuepool")
 
@@ -159,8 +158,6 @@ def _of_settings(settings: PoolSettings) -> Iterator[str]:
         yield "steward.scale"
     if settings.listen:
         yield "pool.web_process"
-    if settings.has_neighbours:
-        yield "log.formats"  # a parent's first line may come late
     if settings.connection.app_keys:
         yield "payload.aes"
     if settings.concurrency > 1:
