@@ -28,8 +28,8 @@ def test_entries_are_numbered_without_a_gap():
 
 
 def test_a_mark_of_a_test_names_an_entry(request: pytest.FixtureRequest) -> None:
-    found = request.config.stash[FOUND]
-    unknown = {(item.nodeid, entry) for item in found for entry in entries_of(item) - set(ids(CATALOGUE))}
+    found, known = request.config.stash[FOUND], set(ids(CATALOGUE))
+    unknown = {(item.nodeid, entry) for item in found for entry in entries_of(item) - known}
 
     assert set() == unknown
 

@@ -25,11 +25,14 @@ class Explored:
     broken: Mapping[str, Trace]
 
 
-def explore(initial: S, steps: Steps[S], laws: Sequence[Law[S]]) -> Explored:
-    """Visit every state that can be reached lawfully; a space without end is a mistake of the model."""
+def explore(initial: S, steps: Steps[S], laws: Sequence[Law[S]], until: str = "") -> Explored:
+    """Visit every state that can be reached lawfully, or until this law is broken.
+
+    A space without end is a mistake of the model.
+    """
     came: dict[S, tuple[S, str] | None] = {initial: None}
     waiting, broken = deque([initial]), dict[str, Trace]()
-    while waiting:
+    while waiting and until not in broken:
         state = waiting.popleft()
         wrong = [law.__name__ for law in laws if not law(state)]
         for name in set(wrong) - set(broken):

@@ -23,9 +23,9 @@ from tests.support.samples import ids, new_jobs, payload, record
 def started(connection: ConnectionSettings, verb: str, *words: object, before: Sequence[str] = ()) -> Other:
     """``before``: the command that it is run by."""
     command = [*before, sys.executable, "-m", __name__, connection.url, connection.prefix, verb, *map(str, words)]
-    quiet = {"FAKETIME_DONT_FAKE_MONOTONIC": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     said = tempfile.TemporaryFile("w+")  # noqa: SIM115 - read when the process is over
-    return Other(warm.start(command, stdout=said, env={**os.environ, **quiet}), said)
+    under = {"FAKETIME_DONT_FAKE_MONOTONIC": "1", "PYTHONPATH": os.pathsep.join(sys.path)} if before else {}
+    return Other(warm.start(command, stdout=said, env={**os.environ, **under}, cwd=warm.ROOT), said)
 
 
 def answers(others: Sequence[Other]) -> list[Any]:

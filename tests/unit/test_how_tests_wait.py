@@ -34,6 +34,7 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+@cache
 def calls(module: ast.Module) -> list[ast.Call]:
     return [node for node in ast.walk(module) if isinstance(node, ast.Call)]
 
@@ -46,6 +47,7 @@ def name_of(node: ast.expr) -> str:
     return called.id if isinstance(called, ast.Name) else ""
 
 
+@cache
 def constants(module: ast.Module) -> dict[str, ast.expr]:
     """What the file's own names at its top stand for."""
     assigned = [node for node in module.body if isinstance(node, ast.Assign)]

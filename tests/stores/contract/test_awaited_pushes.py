@@ -22,6 +22,8 @@ from queuepool.payload.lease import Ending, StateRecord
 from tests.support.eventually import eventually
 from tests.support.store_contract import OURS
 
+pytestmark = pytest.mark.every_store("connection")  # what is awaited are the threads, which know no store
+
 
 @pytest.fixture
 def queue(connection, built) -> Iterator[Queue]:

@@ -102,6 +102,7 @@ def test_who_has_a_wrong_clock_takes_no_leased_and_no_delayed_job(served, hosted
 
 
 @pytest.mark.fault("F41")
+@pytest.mark.every_store("served")
 @pytest.mark.by_turns("clock")
 @pytest.mark.parametrize("clock", WRONG)
 def test_what_who_has_a_wrong_clock_delays_and_reserves_is_due_when_it_should_be(served, hosted, clock):

@@ -143,6 +143,7 @@ def test_an_unknown_database_is_an_outage(server):
 @pytest.mark.fault("F71")
 def test_a_deadlock_is_tried_again(server, remote):
     remote.queue.push("default", new_jobs(payload("a"), payload("b")))
+    remote.client.transaction(lambda c: c.exec_driver_sql("UPDATE jobs SET created_at = 0"))
     tries: list[int] = []
     has_first, touch = threading.Event(), "UPDATE jobs SET created_at = created_at + 1 WHERE id = {}"
 
@@ -168,12 +169,7 @@ def test_a_deadlock_is_tried_again(server, remote):
     thread.join()
 
     assert 2 <= len(tries)
-    assert [2, 2] == remote.client.ask(
-        lambda c: [
-            at - c.exec_driver_sql("SELECT min(created_at) FROM jobs").scalar_one() + 2
-            for at in c.exec_driver_sql("SELECT created_at FROM jobs").scalars()
-        ]
-    )
+    assert [2, 2] == remote.client.ask(lambda c: c.exec_driver_sql("SELECT created_at FROM jobs").scalars().all())
 
 
 def family(server: DatabaseServer) -> list[psutil.Process]:
