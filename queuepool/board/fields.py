@@ -312,6 +312,11 @@ class Slot(Record):
         return end if self.hand_number == hand_number and self.lease_end else 0.0
 
     @property
+    def has_left(self) -> bool:
+        """Whether its process says that it has left by itself: what a job has written over its slot says nothing."""
+        return self.exited_cleanly == 1 and self.killed != Killed.OVERWRITTEN
+
+    @property
     def holds_nothing(self) -> bool:
         """Whether the death of its process needs no settlement and no event.
 
@@ -319,7 +324,7 @@ class Slot(Record):
         """
         if self.role == Role.TEMPLATE and self.killed == Killed.STOP:
             return True
-        is_unused = self.exited_cleanly and not self.reserve_sent_at and self.hand.is_empty
+        is_unused = self.has_left and not self.reserve_sent_at and self.hand.is_empty
         return self.role in HELPERS or bool(is_unused and (self.lanes is None or self.lanes.is_empty))
 
 

@@ -294,7 +294,7 @@ def _on_cpu(lanes: Lanes, cause: Cause) -> int | None:
 def _cause_of(slot: Slot, code: int, status: int | None, trace: str) -> Cause:
     if cause := _CAUSES.get(Killed(slot.killed)):
         return cause
-    if slot.exited_cleanly:
+    if slot.has_left:
         return Cause.STOP  # it left while the store was away: all that it held had ended
     if code == -signal.SIGALRM or _is_alarms(trace):
         return Cause.DEADLINE

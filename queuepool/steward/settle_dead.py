@@ -247,7 +247,7 @@ class SettleDead:
 
     def _note(self, death: Death, held: Sequence[HeldJob]) -> None:
         slot = death.slot
-        if slot.killed in ASKED or (not held and (slot.exited_cleanly or not slot.pid)):
+        if slot.killed in ASKED or (not held and (slot.has_left or not slot.pid)):
             return  # told to stop, exited cleanly, or never forked
         event: events.Event = events.WorkerDied(Role(slot.role).name.lower(), slot.number, slot.pid, death.cause)
         if slot.state == State.STARTING and death.status is not None:

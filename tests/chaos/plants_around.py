@@ -36,6 +36,17 @@ AROUND = {
         (("steward/death.py", "        meters.end(", "        meters.end(0.0)\n        meters.end("),),
         replace(QUICK, seconds=4.0, drain=30.0),
     ),
+    "any number in a slot taken for the word of a worker that has left": Plant(
+        "I25 not counted once",
+        (
+            (
+                "board/fields.py",
+                "return self.exited_cleanly == 1 and self.killed != Killed.OVERWRITTEN",
+                "return bool(self.exited_cleanly)",
+            ),
+        ),
+        replace(QUIET, only=("scribble",), workers=8, naps=24.0, nap=(0.2, 0.4), seconds=8.0, drain=30.0),
+    ),
     "signals as they were when it was born": Plant(
         "I9 did not stop",
         (("unix/signals.py", "if signal.getsignal(signum) == signal.SIG_IGN:", "if False:"),),

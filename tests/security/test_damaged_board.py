@@ -12,7 +12,7 @@ from queuepool.board.board import Board
 from queuepool.config.connections import identity_of
 from tests.support.attackapp import SCRIBBLES
 from tests.support.eventually import eventually
-from tests.support.meters import board_in
+from tests.support.meters import board_in, counts_in
 from tests.support.pools import is_gone
 from tests.support.processes import kill
 
@@ -87,6 +87,7 @@ def test_a_job_that_writes_over_the_whole_board_ends_no_pool(site, how):
         (site.path / "gate").touch()
         eventually(lambda: not before & set(pool.workers()))  # what they take until then waits for its lease to end
         unharmed(site, pool, 2)
+        eventually(lambda: 2 <= counts_in(site.path / "run").exits["crash"])  # none is taken for one that has left
         pool.signal(signal.SIGTERM)
 
         assert 0 == pool.wait()

@@ -14,11 +14,13 @@ from queuepool.board.counts import counts_of
 from queuepool.board.held_jobs import Stage
 from queuepool.board.lane_writer import LaneJobs, LaneWriter
 from queuepool.board.meters import MeterMemory, SlotMeters
+from queuepool.board.states import Killed as KilledBy
 from queuepool.payload.envelope import Envelope, decode, encode
 from queuepool.payload.lease import Lease
 from queuepool.settlement.verdict import Fail, Release
 from queuepool.steward.death import Death
 from queuepool.worker.meter import Meter
+from tests.support.attackapp import SCRIBBLES
 
 _, RAW = encode("app.ok", {}, Envelope(created_at=1000))
 PAYLOAD = decode(RAW)._replace(attempts=1)
@@ -152,6 +154,34 @@ def miscounted(board, began: bool) -> list[str]:
         wrong += [f"the board shows {slot.failed} and {slot.released}"] if shown != (slot.failed, slot.released) else []
     exits = sum(found.exits.values())
     return wrong + ([f"{exits} exits"] if exits != 1 else [])
+
+
+@pytest.mark.parametrize("killed", [KilledBy.OVERWRITTEN, KilledBy.NOT])
+def test_an_attempt_counts_once_whatever_a_job_writes_over_the_slot_of_its_worker(tmp_path, killed):
+    """Nor is its worker taken for one that has left: its end counts, too."""
+    found = {}
+    for how in SCRIBBLES:
+        board = new_board(tmp_path / how)
+        slot, (meter, _, life) = board.slots[0], living(board, 100)
+        meter.turn("default", "app.ok")
+        meter.begins(PAYLOAD, 1001.0)
+        mark(slot, Stage.RUNNING, life)
+        facts, first = slot.facts, slot.base
+        board.memory[first : first + Slot.size] = SCRIBBLES[how](Slot.size)
+        slot.facts = facts._replace(dead=1, status=signal.SIGKILL, killed=killed)  # which the master writes anew
+        found[how] = "is not buried" if slot.holds_nothing else buried(board)
+        board.memory.close()
+
+    assert dict.fromkeys(SCRIBBLES, (1, 1)) == found
+
+
+def buried(board: Board) -> tuple[int, int]:
+    """How many attempts and exits are counted once the steward has looked at the dead worker."""
+    slot = board.slots[0]
+    death = Death(board, slot, slot.incarnation, 1.0)
+    death.count(death.held or [])
+    counts = counts_of(board)
+    return sum(job.ended for job in counts.jobs.values()), sum(counts.exits.values())
 
 
 # Of a worker that runs jobs side by side: it counts each attempt once that is over, and the lane says that it has.
