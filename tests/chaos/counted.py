@@ -43,18 +43,33 @@ class Sampler:
                 rig.ledger.write("meters", board=path.name, jobs=_by_job(counts))
 
 
-def note_counts(rig: Rig) -> None:
-    """The last meters of each living pool, once they stand still: dead workers are settled, and all is published."""
-    end, still_since, before = time.monotonic() + _PATIENCE, time.monotonic(), _counts(rig)
-    while time.monotonic() < min(end, still_since + _STILL):
+def note_counts(rig: Rig, since: float) -> None:
+    """The last meters of each living pool, once they stand still: dead workers are settled, and all is published.
+
+    ``since`` then (Unix seconds) nothing was left to do. What a steward measured later it has published with all that
+    was counted before; one that a busy machine holds up publishes nothing, and stands still as well.
+    """
+    end, still_since, found = time.monotonic() + _PATIENCE, time.monotonic(), _living(rig)
+    while (now := time.monotonic()) < end and not (now >= still_since + _STILL and _are_later(found, since)):
         rig.rest(0.1)
-        if (found := _counts(rig)) != before:
-            before, still_since = found, time.monotonic()
-    masters = {str(pool.process.pid) for pool in rig.pools if pool.process}
-    for path, counts in before:
-        pid = path.name.removeprefix("board.").partition("-")[0]
-        if pid in masters and counts.jobs:
-            rig.ledger.write("counted", master=int(pid), jobs=_by_job(counts))
+        before, found = found, _living(rig)
+        if {pid: counts.jobs for pid, counts in found.items()} != {pid: counts.jobs for pid, counts in before.items()}:
+            still_since = time.monotonic()
+    for pid, counts in found.items():
+        if counts.jobs:
+            rig.ledger.write("counted", master=pid, jobs=_by_job(counts))
+
+
+def _are_later(found: dict[int, PoolCounts], since: float) -> bool:
+    measured = [[queue.measured_at for queue in counts.queues.values()] for counts in found.values()]
+    return all(max(times, default=0.0) > since for times in measured)
+
+
+def _living(rig: Rig) -> dict[int, PoolCounts]:
+    """The meters of the pools' present masters, by their pids."""
+    masters = {pool.process.pid for pool in rig.pools if pool.process}
+    by_pid = {int(path.name.removeprefix("board.").partition("-")[0]): counts for path, counts in _counts(rig)}
+    return {pid: counts for pid, counts in by_pid.items() if pid in masters}
 
 
 def _counts(rig: Rig) -> list[tuple[Path, PoolCounts]]:

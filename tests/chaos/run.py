@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 from tests.chaos import counted, scan, ticks
@@ -48,6 +49,7 @@ def _end(rig: Rig) -> None:
 
 
 def _look_at_the_whole_pools(rig: Rig) -> None:
+    since = time.time()
     rig.rest(rig.store.counts_after)  # what was done last is settled with the next reserve
     before = scan.commands(rig)
     rig.rest(rig.plan.settle)
@@ -55,7 +57,7 @@ def _look_at_the_whole_pools(rig: Rig) -> None:
     if rig.plan.settle:
         rig.ledger.write("idle", n=scan.commands(rig) - before, seconds=rig.plan.settle, most=most)
     ticks.note_schedule(rig)
-    counted.note_counts(rig)
+    counted.note_counts(rig, since if rig.plan.settle else 0.0)
     scan.note_resources(rig)
     for pool in rig.pools:
         pool.note_size(rig.plan.whole)
