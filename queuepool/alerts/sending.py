@@ -12,9 +12,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 from queuepool.alerts.notifier import MAX_ANSWER, TIMEOUT, Delivery
 from queuepool.board.open_alerts import OpenAlert, words_of
@@ -29,6 +30,8 @@ from queuepool.unix.stray_processes import COOKIE
 
 #: seconds after which a pool asks again whether it may take over an alert's notices from another pool
 _ASK_AGAIN = 60.0
+#: seconds in which an end of the connection shows; a store that is silent takes longer
+_AT_ONCE = 1.0
 #: most notices that wait
 _MOST = 100
 #: seconds between two looks at the process; and after which it is killed if its own alarm has not ended it
@@ -38,6 +41,7 @@ _PROGRAM = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from queuep
 _log = logging.getLogger("queuepool")
 Notice = Mapping[str, Any]
 _Key = tuple[str, str, str]
+T = TypeVar("T")
 
 
 class Refusals:
@@ -58,59 +62,82 @@ class Refusals:
 class Notices:
     """Asks the store which pool sends a notice. Without the store, every pool sends its own.
 
-    ``repeat``: seconds after which the notice of an alert that is still raised is sent again.
+    ``reach`` asks the store a question that changes nothing. ``repeat``: seconds after which the notice of an alert
+    that is still raised is sent again.
     """
 
-    def __init__(self, values: Values, outbox: Outbox, pool: str, host: str, repeat: float) -> None:
+    def __init__(
+        self, values: Values, reach: Callable[[], object], outbox: Outbox, pool: str, host: str, repeat: float
+    ) -> None:
         self._values = values
+        self._reach = reach
         self._outbox = outbox
         self._pool = pool
         self._host = host
         self._repeat = repeat
-        self._is_away = False
+        self._is_away = self._has_reached = False
         self._refused = Refusals("pools cannot agree on who sends a notice, so each sends its own")
 
     def begin(self, *, is_away: bool) -> None:
         """Begin a look; ``is_away``: the store is known to be away, so it is not asked."""
-        self._is_away = is_away
+        self._is_away, self._has_reached = is_away, False
 
     def send_if_due(self, alert: OpenAlert, now: float) -> OpenAlert:
         """Send the notice of a raised alert if it is due and ours to send; returns the alert with what to remember."""
         if now < alert.ask_at:
-            return alert
+            return self._agreed(alert, now) if alert.is_alone else alert
         claim = self._claim(alert)
         is_new = claim in (AlertClaim.TAKEN, None)
         if is_new:
             self._add(alert, "raised")
-        pause = self._repeat if is_new else min(_ASK_AGAIN, self._repeat)
-        return alert._replace(is_ours=claim is not AlertClaim.OTHERS, is_alone=claim is None, ask_at=now + pause)
+        ask_at = now + (self._repeat if is_new else self._ask_again)
+        return alert._replace(is_ours=claim is not AlertClaim.OTHERS, is_alone=claim is None, ask_at=ask_at)
 
     def send_cleared(self, alert: OpenAlert, now: float) -> None:
         """Send the notice that an alert has ended, if its key is ours, or was ours until it expired."""
         if alert.is_ours and (alert.is_alone or self._release(alert) or now >= alert.ask_at):
             self._add(alert, "cleared")
 
+    def _agreed(self, alert: OpenAlert, now: float) -> OpenAlert:
+        """Its notice was sent without the store: say there that it was, once it answers, or another pool sends it."""
+        claim = self._claim(alert)
+        if claim is AlertClaim.OTHERS:
+            return alert._replace(is_ours=False, is_alone=False, ask_at=now + self._ask_again)
+        return alert._replace(is_alone=claim is None)
+
     def _claim(self, alert: OpenAlert) -> AlertClaim | None:
         """Which pool sends the notices; ``None`` if the store does not answer."""
-        if not self._is_away:
-            try:
-                return self._values.claim_alert(_key_of(alert), self._owner, self._repeat)
-            except StoreError as error:
-                self._note(error)
-        return None
+        return self._answer(partial(self._values.claim_alert, _key_of(alert), self._owner, self._repeat))
 
     def _release(self, alert: OpenAlert) -> bool:
         """Whether the key was ours; ``True`` if the store does not answer."""
-        if not self._is_away:
-            try:
-                return self._values.release_alert(_key_of(alert), self._owner)
-            except StoreError as error:
-                self._note(error)
-        return True
+        return self._answer(partial(self._values.release_alert, _key_of(alert), self._owner)) is not False
 
-    def _note(self, error: StoreError) -> None:
-        self._is_away = True  # the other alerts of this look need not wait for it too
-        self._refused.note(error)
+    def _answer(self, question: Callable[[], T]) -> T | None:
+        """The store's answer; ``None`` if there is none."""
+        if self._is_away:
+            return None
+        try:
+            if not self._has_reached:
+                self._begin_to_ask()
+            return question()
+        except StoreError as error:
+            self._is_away = True  # the other alerts of this look need not wait for it too
+            self._refused.note(error)
+            return None
+
+    def _begin_to_ask(self) -> None:
+        """A connection that has ended since the last look must not pass for an absence of the store."""
+        self._has_reached, began = True, time.monotonic()
+        try:
+            self._reach()
+        except StoreError:
+            if time.monotonic() - began > _AT_ONCE:
+                raise
+
+    @property
+    def _ask_again(self) -> float:
+        return min(_ASK_AGAIN, self._repeat)
 
     @property
     def _owner(self) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import blake2b
 from math import inf
 from typing import Any, NamedTuple
@@ -104,7 +105,8 @@ class AlertWatch:
         self._facts = facts
         self._outbox = outbox
         self._emitter = emitter
-        self._notices = Notices(stores.values, outbox, pool, host, limits.repeat)
+        reach = partial(stores.values.get, [stores.settings.restart_key])  # as any pool may
+        self._notices = Notices(stores.values, reach, outbox, pool, host, limits.repeat)
         # The alerts of the previous steward.
         self._states = AlertStates(open_alerts.read(board))
         self._shown = self._states.alerts

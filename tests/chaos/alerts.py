@@ -44,8 +44,9 @@ _ASKED = {
 }  # fmt: skip
 #: faults that take the file with the alerts away
 _FILELESS = {"vanish", "directory_full"}
-#: nanoseconds: from a look to its notice's line, at most; and by which another pool's line may be late
-_DELIVERED, _LATE = 15_000_000_000, 5_000_000_000
+#: nanoseconds: from a look to its notice's line, at most; by which another pool's line may be late; and within which a
+#: pool that has sent one without the store tells the store so
+_DELIVERED, _LATE, _TOLD = 15_000_000_000, 5_000_000_000, 30_000_000_000
 _Alert = tuple[str, str]
 
 
@@ -115,10 +116,18 @@ class Alerts:
 
     def rule(self) -> None:
         for alert, before, now in self._twice:
-            if self._windows.excuse(now.at - _DELIVERED, now.at, _ASKED) or self._is_cleared(alert, before.at, now.at):
+            if self._was_away(now.at) or self._is_untold(before.at) or self._is_cleared(alert, before.at, now.at):
                 self._findings.count("notices: raised again, excused")
             else:
                 self._findings.violated("I26 noticed twice", f"{' '.join(alert)} by {before.by}, then by {now.by}")
+
+    def _was_away(self, at: int) -> str:
+        """Whether the store may not have answered who sends the notice that came at this moment."""
+        return self._windows.excuse(at - _DELIVERED, at, _ASKED)
+
+    def _is_untold(self, at: int) -> bool:
+        """Whether a pool that had sent it without the store may have ended before it could tell the store so."""
+        return bool(self._was_away(at)) and any(at <= death <= at + _TOLD for death in self._deaths)
 
     def _is_cleared(self, alert: _Alert, since: int, until: int) -> bool:
         """Whether a pool has cleared it meanwhile: its notice may be on its way, or have died with its steward."""

@@ -586,6 +586,15 @@ def test_an_alert_is_noticed_once_by_all_pools_until_it_is_cleared():
     assert [] == alerted(*running, alert("cleared", kind="running"))  # its notice is still on its way
 
 
+def test_a_notice_sent_without_the_store_may_come_again_only_if_its_pool_ended_before_it_could_say_so():
+    away = [("nemesis", {"name": "kill_redis", "on": on}) for on in (1, 0)]
+    again = ("notice", {**notice()[1], "t": 60_000_000_000})
+
+    assert ["I26 noticed twice"] == alerted(*away, notice(), again)
+    assert [] == alerted(*away, notice(), kill(50, "master"), again)
+    assert ["I26 noticed twice"] == alerted(notice(), kill(50, "master"), again)
+
+
 def paced(times: float):
     return [("pace", {"times": times})] * 20
 

@@ -6,7 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -440,6 +440,56 @@ def test_while_the_store_is_away_nothing_of_it_is_cleared_and_every_pool_sends_i
     assert sorted([("one", "cleared", "wait"), ("one", "cleared", "store"), ("two", "cleared", "store")]) == sorted(
         one.sent()[3:]
     )
+
+
+@pytest.fixture
+def near(own_server: Server, connection) -> Iterator[Callable[[], Stores]]:
+    """Makes stores, each with connections of its own, on a server that may go away."""
+    with ExitStack() as open_ones:
+        settings = replace(connection, url=f"unix://{own_server.path}")
+        yield lambda: open_ones.enter_context(closing(Stores(settings)))
+
+
+@pytest.mark.fault("F83")
+def test_a_connection_that_has_ended_since_the_last_look_is_no_absence_of_the_store(
+    own_server: Server, near: Callable[[], Stores], tmp_path: Path
+) -> None:
+    pools = [pool_at(near(), tmp_path, name, lost=0, unserved=0) for name in ("one", "two")]
+    for pool in pools:
+        pool.stores.values.claim_alert("another", pool.name, 60.0)
+    own_server.kill()
+    own_server.start()
+    for pool in pools:
+        begin_wait(pool)
+        pool.look()
+
+    assert [("one", "raised", "wait")] == pools[0].sent()
+
+
+@pytest.mark.fault("F83")
+def test_a_notice_sent_without_the_store_is_not_sent_again_once_the_store_is_back(
+    own_server: Server, near: Callable[[], Stores], tmp_path: Path
+) -> None:
+    one, two = (pool_at(near(), tmp_path, name, lost=0, unserved=0) for name in ("one", "two"))
+    own_server.kill()
+    for pool in (one, two):
+        begin_wait(pool)
+        pool.look()
+    sent = [("one", "raised", "wait"), ("two", "raised", "wait")]
+    assert sent == one.sent()
+    own_server.start()
+    for pool in (one, two):
+        pool.look()
+    one.board.unlink()
+    again = pool_at(near(), tmp_path, "one", lost=0, unserved=0)  # its next master knows of no alert
+    begin_wait(again)
+    again.look(3)
+    assert sent == one.sent()
+
+    for pool in (two, again):
+        end_all(pool)
+        pool.look()
+    assert [*sent, ("one", "cleared", "wait")] == one.sent()
 
 
 @pytest.mark.fault("F83")
