@@ -10,11 +10,13 @@ import asyncio
 import inspect
 import os
 import signal
+import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable, Collection, Generator
 from contextlib import suppress
 from types import FrameType
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from queuepool import stores
 from queuepool.errors import SoftTimeout
@@ -109,13 +111,17 @@ class SoftTimer:
     """Calls handlers that have a soft timeout; makes the kernel's timer for the first of them.
 
     The signal may come at any moment, even as the handler returns. So the timer's Python handler raises only while
-    ``_runs``, which changes in the lines next to the call, and only in frames that the call has made.
+    ``_runs``, which changes in the lines next to the call, and only in frames that the call has made. It raises once:
+    who has caught it is not known, and may be clearing up. It raises again only if nobody has caught it: Python itself
+    ignores what some callbacks raise, such as those of weak references, and tells ``sys.unraisablehook``.
     """
 
     def __init__(self) -> None:
         self._timer: PosixTimer | None = None
         self._runs = False
         self._seconds = 0.0
+        #: the hook that is in force otherwise, once ours is
+        self._usual_hook: Callable[[Any], object] | None = None
 
     def call(self, function: Callable[[], object], seconds: float) -> object:
         """Call the function, in the main thread, and raise ``SoftTimeout`` in it after ``seconds``.
@@ -129,6 +135,7 @@ class SoftTimer:
         finally:
             self._runs = False
             timer.arm(0.0)
+            self._leave_hook()
 
     def _armed(self, seconds: float) -> PosixTimer:
         self._seconds = seconds
@@ -148,19 +155,41 @@ class SoftTimer:
             self._timer.arm(_AGAIN)
             return
         self._runs = False
+        self._take_hook()
         raise SoftTimeout(self._seconds)
 
+    def _take_hook(self) -> None:
+        if self._usual_hook is None:
+            self._usual_hook, sys.unraisablehook = sys.unraisablehook, self._on_ignored
 
-_CALL = SoftTimer.call.__code__
+    def _leave_hook(self) -> None:
+        if self._usual_hook is not None:
+            if sys.unraisablehook == self._on_ignored:  # else the job has set its own
+                sys.unraisablehook = self._usual_hook
+            self._usual_hook = None
+
+    def _on_ignored(self, ignored: sys.UnraisableHookArgs) -> None:
+        if isinstance(ignored.exc_value, SoftTimeout) and self._timer:
+            self._runs = True
+            self._timer.arm(_AGAIN)
+        elif self._usual_hook is not None:
+            self._usual_hook(ignored)
+
+
+_CALL, _ON_SIGNAL = SoftTimer.call.__code__, SoftTimer._on_signal.__code__
+#: code that has taken a lock which nobody would release if it ended by an exception, or is about to release one: of a
+#: queue, of an event, perhaps of a service's client, which later jobs need too
+_AT_A_LOCK = {threading.Condition.__enter__.__code__, threading.Condition.__exit__.__code__}
 
 
 def _is_in_handler(frame: FrameType | None) -> bool:
     """Whether an exception in this frame reaches the handler: the frame is its own, or of code that it called."""
-    if frame is None or frame.f_code is _CALL:
+    if frame is None or frame.f_code is _CALL or frame.f_code in _AT_A_LOCK:
         return False  # about to begin, or just ended
     while frame is not None and frame.f_code is not _CALL:
-        # Python ignores what a __del__ raises.
-        if frame.f_code.co_filename.startswith(_SHIELDED) or frame.f_code.co_name == "__del__":
+        # Python ignores what a __del__ raises; and it must not come out of the code that puts it off.
+        code = frame.f_code
+        if code is _ON_SIGNAL or code.co_filename.startswith(_SHIELDED) or code.co_name == "__del__":
             return False
         frame = frame.f_back
     return True

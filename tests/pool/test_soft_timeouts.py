@@ -143,6 +143,26 @@ def test_it_waits_where_python_or_a_listener_would_swallow_it(site, name, mode, 
     assert 1 == len(failures(site))
 
 
+def test_it_comes_again_if_python_has_ignored_it(site):
+    """Out of the callback of a weak reference, in which it came first: that callback would go on for ever."""
+    log = work(site, "soft", "callback")
+
+    assert ["start", "called back", "went on", "soft", "after"] == [line["event"] for line in site.trail()]
+    assert 1 == len(failures(site))
+    assert "Exception ignored" not in log
+    assert [True] == [line["has_usual_hook"] for line in site.trail(event="after")]
+
+
+def test_it_leaves_no_lock_held_that_its_owner_would_release(site):
+    """Nor would the job itself come to its end, if it waits for that lock again as it ends."""
+    site.queue.bulk([("at_a_lock", {"number": number}) for number in range(JOBS // 4)])
+    site.work("--modules", "tests.support.softapp")
+
+    # On a busy machine it may come before the job's own try.
+    assert JOBS // 4 == len(site.trail(event="soft")) + len(failures(site))
+    assert {False} == {line["is_held"] for line in site.trail(event="soft")}
+
+
 @pytest.mark.parametrize("mode", ["block", "handlers"])
 def test_what_a_job_does_to_signals_harms_no_later_job(site, mode):
     site.push(mode, name="soft")

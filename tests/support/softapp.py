@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -86,7 +87,7 @@ def soft(mode: str, **options: Any) -> None:
 @job("after_soft")
 def after_soft() -> None:
     """Of another kind: no soft timeout is ever in it."""
-    note(event="after")
+    note(event="after", has_usual_hook=sys.unraisablehook is sys.__unraisablehook__)
 
 
 run = job("soft", soft_timeout=0.2)(soft)
@@ -201,6 +202,20 @@ def finalize() -> None:
     time.sleep(60)
 
 
+def call_back() -> None:
+    """Python ignores what the callback of a weak reference raises, too; it is no frame of a known name."""
+
+    def spin_on(_: object) -> None:
+        note(event="called back")
+        spin()
+
+    lock = threading.Event()
+    reference = weakref.ref(lock, spin_on)
+    del lock
+    note(event="went on", reference=str(reference()))
+    time.sleep(60)
+
+
 @on(JobQueued)
 def slow_listener(event: JobQueued) -> None:
     until = time.monotonic() + SLOWER + 0.2
@@ -245,6 +260,7 @@ MODES: dict[str, Callable[..., None]] = {
     "fork": fork,
     "program": start_a_program,
     "finalize": finalize,
+    "callback": call_back,
     "dispatch": dispatch,
     "stop": stop_in_time,
 }
@@ -345,6 +361,18 @@ async def succeeded_async(number: int, seconds: float) -> None:
 @stress_async.after_failed
 async def failed_async(error: BaseException, number: int, seconds: float) -> None:
     note(event="failed", number=number, error=type(error).__name__)
+
+
+@job("at_a_lock", soft_timeout=SHORT, tries=1)
+def take_a_lock(number: int) -> None:
+    lock = threading.Lock()
+    condition = threading.Condition(lock)  # as of an event, or a queue
+    try:
+        while True:
+            with condition:
+                pass
+    except SoftTimeout:
+        note(event="soft", is_held=lock.locked())
 
 
 @job("calm")

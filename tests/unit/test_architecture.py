@@ -243,10 +243,10 @@ def test_nobody_starts_a_thread_but_a_steward_a_pushing_coroutine_a_flush_that_m
     threads = {"threading", "multiprocessing", "concurrent.futures", "_thread"}
     using = [where(path) for path in paths() if threads & imports(path)]
 
-    of_many_jobs = ["worker/lane_loop.py", "worker/lane_tasks.py"]
-    # The log only asks in which thread it is. An application's test may have threads of its own, and an event loop that
-    # its jobs cannot run on.
-    assert ["contrib/otel.py", "jobs/in_threads.py", "log/captured.py", "unix/originals.py", *of_many_jobs] == [
+    # The log only asks in which thread it is, the invoker whether code stands where a lock is taken. An application's
+    # test may have threads of its own, and an event loop that its jobs cannot run on.
+    in_workers = ["worker/invoker.py", "worker/lane_loop.py", "worker/lane_tasks.py"]
+    assert ["contrib/otel.py", "jobs/in_threads.py", "log/captured.py", "unix/originals.py", *in_workers] == [
         file for file in using if not file.startswith("testing/")
     ]
     assert "steward.side_stores" not in reached("master.loop")
