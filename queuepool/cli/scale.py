@@ -6,6 +6,7 @@ import re
 import time
 from functools import partial
 from math import ceil
+from typing import NamedTuple
 
 import click
 
@@ -26,13 +27,15 @@ from queuepool.unix.exit_codes import OK
 _TIMEOUT = 5.0
 
 
-def _words(_context: click.Context, _parameter: click.Parameter, raw: str) -> str:
-    """The order as it was typed, if it is one: a command to another host carries it so."""
-    try:
-        order_of(raw)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-    return raw
+class _ScaleWords(NamedTuple):
+    """An order, and its words as they were typed: a command to another host carries those."""
+
+    words: str
+    order: ScaleOrder | Change
+
+
+def _scale_words(raw: str) -> _ScaleWords:
+    return _ScaleWords(raw, order_of(raw))
 
 
 class _Signed(click.Command):
@@ -48,22 +51,22 @@ class _Signed(click.Command):
 @click.command(cls=_Signed)
 @located(*PLACE)
 @reaching
-@click.argument("order", metavar="N", callback=_words)
+@click.argument("order", metavar="N", type=parsed(_scale_words))
 @option("--for", "seconds", metavar="TIME", type=parsed(some_seconds), help="End this order after a time: 1h")
-def scale(where: Where, order: str, seconds: float | None, elsewhere: Elsewhere | None) -> int:
+def scale(where: Where, order: _ScaleWords, seconds: float | None, elsewhere: Elsewhere | None) -> int:
     """Scale each local pool to N workers
 
     N is a number, or +4 or -2 for as many more or fewer. With auto, a pool that has min_workers or max_workers scales
     by itself again, and any other returns to the workers of its configuration; 2..16 sets other bounds, too. All this
     is forgotten when the pool is started again.
     """
-    wanted, lasts = order_of(order), ceil(seconds or 0.0)
+    (words, wanted), lasts = order, ceil(seconds or 0.0)
     if seconds and not isinstance(wanted, (Pin, Change)):
         raise click.UsageError("--for goes with a number of workers")
     if elsewhere:
         from queuepool.cli.remote import command  # imported here: local pools need no store
 
-        return command(where, elsewhere, "scale", {"order": order, "seconds": lasts})
+        return command(where, elsewhere, "scale", {"order": words, "seconds": lasts})
     boards = of_running(where, lambda runtime: (runtime, runtime.board(write=True)))
     orders = [_fitted(runtime.name, board, wanted, lasts) for runtime, board in boards]
     for (_, board), each in zip(boards, orders, strict=True):
@@ -72,7 +75,7 @@ def scale(where: Where, order: str, seconds: float | None, elsewhere: Elsewhere 
         if not within(_TIMEOUT, partial(is_carried_out, each, board.header)):
             raise QueuepoolError(f"the master of pool {runtime.name!r} (pid {board.name.pid}) does not answer")
         output.say(f"pool {runtime.name} {_outcome(board, each)}")
-    note_local(where, f"scale {order}", [ActedOn.of(runtime) for runtime, _ in boards])
+    note_local(where, f"scale {words}", [ActedOn.of(runtime) for runtime, _ in boards])
     return OK
 
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from queuepool import current, job
-from tests.support.poolapp import note, until_told
+from tests.support.poolapp import note, refuse, until_told
 
 _kept: list[Any] = []
 
@@ -51,14 +51,6 @@ async def go_on() -> None:
             note(event="goes on")
     finally:
         note(event="cancelled")
-
-
-async def refuse() -> None:
-    while True:
-        try:
-            await asyncio.sleep(0.01)
-        except BaseException:
-            continue
 
 
 async def block() -> None:

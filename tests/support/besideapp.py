@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from queuepool import current, job
-from tests.support.poolapp import note
+from tests.support.poolapp import note, refuse
 
 _begun = 0
 _kept: list[Any] = []
@@ -139,14 +139,6 @@ async def child() -> None:
 async def leave(work: str = "refuse") -> None:
     _kept.append(asyncio.get_running_loop().create_task(WORKS[work]()))
     await asyncio.sleep(0.02)
-
-
-async def refuse() -> None:
-    while True:
-        try:
-            await asyncio.sleep(0.01)
-        except BaseException:
-            continue
 
 
 async def go_on() -> None:

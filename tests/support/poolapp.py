@@ -66,6 +66,17 @@ async def add(left: int, right: int) -> None:
     note(event="end", mode="add", sum=left + right)
 
 
+async def refuse() -> None:
+    """A task that refuses to be cancelled."""
+    import asyncio
+
+    while True:
+        try:
+            await asyncio.sleep(0.01)
+        except BaseException:
+            continue
+
+
 class Import(Job, name="Import", tries=1):
     path: str
     lines: int = 1
