@@ -265,7 +265,7 @@ def _drop_older(scope: Scope, before: float) -> int:
 
 def _drop(scope: Scope, keys: Sequence[RecordKey]) -> int:
     batches = (keys[first : first + BATCH] for first in range(0, len(keys), BATCH))
-    return sum(scope.store.drop(batch, scope.locks.set_aside) for batch in batches)
+    return sum(answer for batch in batches for answer in scope.store.drop(batch, scope.locks.set_aside))
 
 
 def _forget_some(scopes: Sequence[Scope], wanted: dict[str, None], force: bool) -> int:

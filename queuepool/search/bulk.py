@@ -96,8 +96,8 @@ class OfFailedJobs:
     def forget(self, jobs: Sequence[FoundJob]) -> list[Returned]:
         """Drop them, with the unique locks that they still hold."""
         keys = [_record(job).key for job in jobs]
-        dropped = self._pace(lambda: self._stores.failed.drop(keys, self._locks.set_aside))
-        return [Returned.DONE] * dropped + [Returned.GONE] * (len(jobs) - dropped)
+        answers = self._pace(lambda: self._stores.failed.drop(keys, self._locks.set_aside))
+        return [Returned(int(answer)) for answer in answers]
 
     def put_back(self, records: Sequence[FailedJob], queue: str | None = None) -> list[Returned]:
         """As ``retry``, or on this queue: those that may have a unique lock one by one, the others in few steps."""

@@ -53,13 +53,13 @@ class FailedElsewhere:
         job = NewJob(uncounted(failed.payload.encode()), state)
         if not self._jobs.push(queue or failed.queue, [job], lock=lock):
             return Returned.HELD
-        return Returned.DONE if self._records.drop([failed.key]) == 1 else Returned.GONE
+        return Returned.DONE if self._records.drop([failed.key]) == [True] else Returned.GONE
 
     def retry_all(self, jobs: Sequence[Retrying], queue: str | None = None) -> list[Returned]:
         """As the contract says, one by one: a crash doubles one job at most."""
         return [self.retry(failed, queue, state, lock) for failed, state, lock in jobs]
 
-    def drop(self, keys: Sequence[RecordKey], finder: Finder = NO_LOCKS) -> int:
+    def drop(self, keys: Sequence[RecordKey], finder: Finder = NO_LOCKS) -> list[bool]:
         """As the contract says; the locks, on the other server, are released first."""
         for payload in self._records.holding(keys, finder):
             self._jobs.unlock(finder.locks_of(payload))

@@ -130,8 +130,8 @@ class FailedStore(Protocol):
     def retry_all(self, jobs: Sequence[Retrying], queue: str | None = None) -> list[Returned]:
         """As ``retry`` for each of them, in few steps; each job is put back whole or not at all."""
 
-    def drop(self, keys: Sequence[RecordKey], finder: Finder = NO_LOCKS) -> int:
-        """Drop these records, and no later ones of the same jobs; returns how many existed.
+    def drop(self, keys: Sequence[RecordKey], finder: Finder = NO_LOCKS) -> list[bool]:
+        """Drop these records, and no later ones of the same jobs; ``False`` for each that does not exist.
 
         The locks that ``finder`` finds in their payloads are released with them.
         """

@@ -62,7 +62,7 @@ def test_what_laravel_recorded_is_dropped_here_by_its_id_or_its_age(shared):
     first, second, third = (failed_there(shared, id=number)["uuid"] for number in range(3))
     shared.change(f"UPDATE failed_jobs SET failed_at = '2020-01-01 12:00:00' WHERE uuid = '{second}'")
 
-    assert 1 == shared.stores.failed.drop([shared.stores.failed.get(first).key])
+    assert [True] == shared.stores.failed.drop([shared.stores.failed.get(first).key])
     assert [second] == [key.id for key in shared.stores.failed.older_than(time.time() - 3600)]
     assert 1_577_880_000 == shared.stores.failed.get(second).failed_at
     assert [second, third] == [key.id for key in shared.stores.failed.older_than(time.time() + SLACK)]

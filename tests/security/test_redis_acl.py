@@ -246,7 +246,8 @@ def test_the_operator_mends_and_cannot_take_a_job(login, root):
     assert (True, True, True) == (control.read(["default"]).down, control.up(), control.resume("default"))
     assert stores.failed.retry(record)
     assert stores.records.requeue("default", entry.id)
-    assert ([], 0, []) == (stores.failed.older_than(1.0), stores.failed.drop([RecordKey("none", "0")]), control.pools())
+    none = RecordKey("none", "0")
+    assert ([], [False], []) == (stores.failed.older_than(1.0), stores.failed.drop([none]), control.pools())
     assert not stores.records.drop_quarantined("default", "none")
     assert login("producer").queue.push("do", unique_id="a")
     jobs = [job for job in stores.queue.walk("default", ("ready", "delayed")).page(9) if b"unique" not in job.payload]

@@ -95,16 +95,17 @@ class RedisRecords:
             args += [lock.owner, lock.seconds] if lock else ["", ""]
         return map(Returned, self._client.script("retry", names, args))
 
-    def drop(self, keys: Sequence[RecordKey], finder: Finder = NO_LOCKS) -> int:
-        return sum(self._drop(keys[first : first + _READ], finder) for first in range(0, len(keys), _READ))
+    def drop(self, keys: Sequence[RecordKey], finder: Finder = NO_LOCKS) -> list[bool]:
+        parts = (keys[first : first + _READ] for first in range(0, len(keys), _READ))
+        return [answer for part in parts for answer in self._drop(part, finder)]
 
-    def _drop(self, keys: Sequence[RecordKey], finder: Finder) -> int:
+    def _drop(self, keys: Sequence[RecordKey], finder: Finder) -> list[bool]:
         names, args = [self._keys.failed, self._keys.failed_times], []
         for key, payload in zip(keys, self._read(keys, finder), strict=True):
             unlocks = self._locks_of.here(finder.locks_of(payload)) if payload else ()
             names += [self._keys.lock(lock.name) for lock in unlocks]
             args += [*key, len(unlocks), *(lock.owner for lock in unlocks)]
-        return int(self._client.script("drop", names, args))
+        return [answer == 1 for answer in self._client.script("drop", names, args)]
 
     def holding(self, keys: Sequence[RecordKey], finder: Finder) -> list[bytes]:
         parts = (keys[first : first + _READ] for first in range(0, len(keys), _READ))

@@ -164,14 +164,17 @@ class SqlRecords:
             return Returned.HELD
         return Returned.DONE
 
-    def drop(self, keys: Sequence[RecordKey], finder: Finder = NO_LOCKS) -> int:
-        def work(connection: Connection) -> int:
+    def drop(self, keys: Sequence[RecordKey], finder: Finder = NO_LOCKS) -> list[bool]:
+        def work(connection: Connection) -> set[str]:
+            existing = self._locked(connection, keys)
             for payload in self._holding(connection, keys, usable):
                 self._values.release_within(connection, self._locks_of.here(usable.locks_of(payload)))
-            return self._drop(connection, keys)
+            self._drop(connection, keys)
+            return existing
 
         usable = self._values.usable(finder)
-        return self._client.transaction(work) if keys else 0
+        dropped = self._client.transaction(work) if keys else set()
+        return [key.mark in dropped for key in keys]
 
     def holding(self, keys: Sequence[RecordKey], finder: Finder) -> list[bytes]:
         return self._client.ask(lambda c: self._holding(c, keys, finder)) if keys else []
@@ -185,9 +188,9 @@ class SqlRecords:
 
         return self._client.ask(read)
 
-    def _drop(self, connection: Connection, keys: Sequence[RecordKey]) -> int:
+    def _drop(self, connection: Connection, keys: Sequence[RecordKey]) -> None:
         """Drop by row number: another record may now have the uuid of a dropped one."""
-        return connection.execute(delete(self._table).where(self._are(keys))).rowcount
+        connection.execute(delete(self._table).where(self._are(keys)))
 
     def _are(self, keys: Sequence[RecordKey]) -> ColumnElement[bool]:
         return self._table.c.id.in_([int(key.mark) for key in keys])

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
+from queuepool.payload.command import Commands
 from queuepool.payload.lease import StateRecord
+from queuepool.search.bulk import Bulk, OfFailedJobs
+from queuepool.search.found import FoundJob
+from queuepool.search.pace import StorePace
+from queuepool.settlement.held_locks import HeldLocks
 from queuepool.stores.records import FailedJob, Retrying, Returned
 from tests.support.samples import attempted, new_jobs, payload
 from tests.support.store_contract import EMPTY, drained, failed_job, record, reserved
@@ -118,22 +124,33 @@ def test_forgotten_jobs_are_gone(built):
     keys = [failed_job(built, name).key for name in "abc"]
     never = keys[0]._replace(id="never", mark="0")
 
-    assert 2 == built.failed.drop([keys[0], keys[2], never])
+    assert [True, False, True] == built.failed.drop([keys[0], never, keys[2]])
     assert (["b"], 1) == ([found.id for found in built.failed.page()], built.failed.count())
     assert None is built.failed.get("a")
-    assert 0 == built.failed.drop([])
+    assert [] == built.failed.drop([])
 
 
 def test_a_job_that_failed_again_has_a_record_that_is_not_dropped_for_its_last_one(built, at):
     before = failed_job(built)
-    assert 1 == built.failed.drop([before.key])
+    assert [True] == built.failed.drop([before.key])
     at.advance(1.0)
     again = failed_job(built)
 
     assert before.id == again.id
-    assert 0 == built.failed.drop([before.key])
+    assert [False] == built.failed.drop([before.key])
     assert not built.failed.retry(before)
     assert [again] == built.failed.page()
+
+
+@pytest.mark.parametrize("act", [OfFailedJobs.forget, OfFailedJobs.retry])
+def test_what_is_done_with_many_is_counted_for_the_queue_of_each(built, act):
+    first, other = failed_job(built, "a"), replace(failed_job(built, "b"), queue="high")
+    jobs = [FoundJob.failed(one, Commands()) for one in (first, other)]
+    built.failed.drop([first.key])
+    bulk = Bulk(lambda _: None)
+    bulk.run([jobs], partial(act, OfFailedJobs(built, HeldLocks(built.settings), StorePace())))
+
+    assert ({"high": 1}, 1) == (bulk.done.queues, bulk.done.results[Returned.GONE])
 
 
 def test_jobs_that_failed_before_a_moment_are_found(built, at):
