@@ -288,22 +288,40 @@ def _scored_of(score: float | None, member: str) -> Scored | None:
 def following(ask: Callable[..., Any], last: Scored | None, most: int, *, is_down: bool = False) -> list[Scored]:
     """The members after ``last`` in a sorted set, upwards or downwards; ``last`` need not be there any more.
 
-    ``ask`` sends a command on that set.
+    ``ask`` sends a command on that set. However many members have one score, none is read that came before.
     """
-    reverse, end = ("REV", "-inf") if is_down else ("", "+inf")
+    verb = "ZREVRANGE" if is_down else "ZRANGE"
     if last is None:
-        return _scored(ask(f"Z{reverse}RANGE", 0, most - 1, "WITHSCORES"))
-    rank = ask(f"Z{reverse}RANK", last.member)
+        return _scored(ask(verb, 0, most - 1, "WITHSCORES"))
+    rank = ask("ZREVRANK" if is_down else "ZRANK", last.member)
     if rank is not None:
-        rows = _scored(ask(f"Z{reverse}RANGE", rank, rank + most, "WITHSCORES"))
+        rows = _scored(ask(verb, rank, rank + most, "WITHSCORES"))
         if rows[:1] == [last]:
             return rows[1:]
-    offset = 0
-    while rows := _scored(ask(f"Z{reverse}RANGEBYSCORE", repr(last.score), end, "WITHSCORES", "LIMIT", offset, most)):
-        if later := [row for row in rows if (row < last if is_down else row > last)]:
-            return later
-        offset += len(rows)
-    return []
+    while True:
+        before = max(_passed(ask, last, is_down) - 1, 0)
+        rows = _scored(ask(verb, before, before + most, "WITHSCORES"))
+        later = [row for row in rows if _is_later(row, last, is_down)]
+        is_reached = not before or (rows and rows[0] not in later[:1])  # else others have gone meanwhile
+        if is_reached and (later or len(rows) <= most):  # or others have come
+            return later[:most]
+
+
+def _passed(ask: Callable[..., Any], last: Scored, is_down: bool) -> int:
+    """How many members come no later than ``last``: found by halving, as thousands may have one score."""
+    low, high = 0, int(ask("ZCARD"))
+    while low < high:
+        middle = (low + high) // 2
+        row = _scored(ask("ZREVRANGE" if is_down else "ZRANGE", middle, middle, "WITHSCORES"))
+        if row and not _is_later(row[0], last, is_down):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _is_later(row: Scored, last: Scored, is_down: bool) -> bool:
+    return row < last if is_down else row > last
 
 
 def _scored(words: Sequence[Any]) -> list[Scored]:

@@ -12,6 +12,7 @@ from queuepool.errors import StoreError
 from queuepool.payload.lease import Lease, Tallies
 from queuepool.stores.factory import Stores
 from queuepool.stores.records import PendingFailure
+from queuepool.stores.redis.walk import Scored, following
 from queuepool.stores.values import MAX_MARK, Due, Mark
 from tests.support.drivers import connection_of
 from tests.support.samples import attempted, ids, new_jobs, payload, record
@@ -32,6 +33,27 @@ def test_a_delay_ends_within_a_second(store, at):
     assert [] == drained(store)
     at.advance(0.25)
     assert [attempted(payload("a"))] == drained(store)
+
+
+@pytest.mark.parametrize("is_down", [False, True])
+def test_members_of_one_score_are_read_once_although_the_last_one_that_was_read_is_gone(built, is_down):
+    client, key, read = built.client, built.queue.keys.delayed("default"), list[int]()
+    every, before = [b"%04d" % number for number in range(2000)], 61 if is_down else 59
+    client.command("ZADD", key, *(word for member in every for word in (60, member)))
+
+    def ask(verb: str, *rest: Any) -> Any:
+        answer = client.command(verb, key, *rest)
+        read.append(len(answer) // 2 if isinstance(answer, list) else 0)
+        return answer
+
+    found, last = list[Scored](), None
+    while page := following(ask, last, 100, is_down=is_down):
+        found, last = [*found, *page], page[-1]
+        client.command("ZREM", key, last.member)
+        client.command("ZADD", key, *(word for number in range(5) for word in (before, f"{len(read)} {number}")))
+
+    assert (every[::-1] if is_down else every) == [one.member for one in found]
+    assert sum(read) < 2 * len(every)
 
 
 @pytest.mark.fault("F56")
