@@ -19,10 +19,11 @@ from queuepool.settlement.states import retried
 from queuepool.stores.contract import MovedJob, ShelfJob
 from queuepool.stores.factory import Stores
 from queuepool.stores.records import FailedJob, Retrying, Returned
+from queuepool.stores.steps import in_steps
 from queuepool.unix.signals import interrupts_held_back
 
-#: jobs of one batch, and seconds after which a smaller one is carried out: in Redis jobs move on in their list
-BATCH, _LONGEST = 500, 1.0
+#: jobs and bytes of one batch, and seconds after which it is carried out anyway: in Redis jobs move on in their list
+BATCH, _BYTES, _LONGEST = 500, 16 * 1024 * 1024, 1.0
 #: what is done with a batch: the result for each job, as soon as it is known
 Act = Callable[[Sequence[FoundJob]], Iterable[Returned]]
 
@@ -60,13 +61,15 @@ class Bulk:
 
     def run(self, pages: Iterable[Sequence[FoundJob]], act: Act) -> None:
         """Act on all of them. Raises ``StoreError``, and ``KeyboardInterrupt`` between two batches."""
-        found, since = list[FoundJob](), 0.0
+        found: Sequence[FoundJob] = ()
+        since = 0.0
         for page in pages:
             since = since if found else time.monotonic()
-            found += page
-            while len(found) >= BATCH or (found and time.monotonic() - since > _LONGEST):
-                self._batch(found[:BATCH], act)
-                del found[:BATCH]
+            batches = [*in_steps([*found, *page], BATCH, _BYTES, lambda job: len(job.raw))]
+            is_due = time.monotonic() - since > _LONGEST
+            found = batches.pop() if batches and not is_due else []
+            for batch in batches:
+                self._batch(batch, act)
         if found:
             self._batch(found, act)
 
@@ -162,10 +165,9 @@ class OfWaitingJobs:
         self, jobs: Sequence[FoundJob], take: Callable[[Sequence[ShelfJob]], Sequence[bool]]
     ) -> Iterator[Returned]:
         """In the store's own steps: those that are done count if a later one fails."""
-        these, step = [*map(_shelf_job, jobs)], self._stores.queue.taken_together
-        for part in (these[first : first + step] for first in range(0, len(these), step)):
-            answers = self._pace(partial(take, part))
-            self._found.taken(job for job, is_gone in zip(part, answers, strict=True) if is_gone)
+        for step in self._stores.queue.steps([*map(_shelf_job, jobs)]):
+            answers = self._pace(partial(take, step))
+            self._found.taken(job for job, is_gone in zip(step, answers, strict=True) if is_gone)
             yield from (Returned(int(answer)) for answer in answers)
 
 

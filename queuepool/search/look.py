@@ -14,8 +14,8 @@ from queuepool.stores.factory import Stores
 from queuepool.stores.records import FailedJob
 
 SHELVES: tuple[Shelf, ...] = ("ready", "delayed", "reserved")
-#: jobs of a page at first and at most, and the bytes that it should have
-_FIRST, _MOST, _BYTES = 100, 1000, 4 * 1024 * 1024
+#: jobs of a page at first and at most, the bytes that it should have, and how many times as many jobs the next may have
+_FIRST, _MOST, _BYTES, _GROWTH = 10, 1000, 4 * 1024 * 1024, 4
 #: jobs that are remembered, so that one that moves on meanwhile is found once
 _REMEMBERED = 100_000
 
@@ -136,4 +136,4 @@ class _Size:
     def fit(self, sizes: Iterable[int]) -> None:
         """By the sizes of the last page's jobs."""
         found = list(sizes)
-        self.jobs = max(min(_BYTES * len(found) // max(sum(found), 1), _MOST), 1)
+        self.jobs = max(min(_BYTES * len(found) // max(sum(found), 1), _GROWTH * self.jobs, _MOST), 1)

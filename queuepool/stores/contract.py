@@ -210,9 +210,9 @@ class QueueStore(PushStore, Protocol):
     def polls(self) -> bool:
         """Whether jobs may arrive that do not end a ``wait``."""
 
-    @property
-    def taken_together(self) -> int:
-        """How many jobs ``drop`` and ``move`` take in one step: of more, some may be taken when they raise."""
+    def steps(self, jobs: Sequence[ShelfJob]) -> Iterator[Sequence[ShelfJob]]:
+        """These jobs in the parts that ``drop`` and ``move`` each take in one step: of several, some may be taken when
+        they raise."""
 
     def reach(self) -> None:
         """Connect, unless connected; raises ``StoreDown`` before any command is sent."""

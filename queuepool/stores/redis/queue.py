@@ -29,7 +29,8 @@ from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 from queuepool.stores.redis.client import RedisClient
 from queuepool.stores.redis.waiting import ReserveBehindWait
 from queuepool.stores.redis.walk import RedisWalk
-from queuepool.stores.redis.wire import BATCH, Keys, batches, by_queue, following, reservation, whole
+from queuepool.stores.redis.wire import BATCH, BATCH_BYTES, Keys, by_queue, following, reservation, whole
+from queuepool.stores.steps import in_steps
 
 T = TypeVar("T")
 #: as many as fit the bits of a lease's score (lua/include/lease.lua)
@@ -83,9 +84,8 @@ class RedisQueue:
     def polls(self) -> bool:
         return False
 
-    @property
-    def taken_together(self) -> int:
-        return _TAKEN
+    def steps(self, jobs: Sequence[ShelfJob]) -> Iterator[Sequence[ShelfJob]]:
+        return in_steps(jobs, _TAKEN, BATCH_BYTES, lambda job: len(job.payload))
 
     def reach(self) -> None:
         self.client.reach()
@@ -107,7 +107,8 @@ class RedisQueue:
         self.client.script("retire", [self.keys.tags], [self.clock, tag])
 
     def push(self, queue: str, jobs: Sequence[NewJob], delay: float = 0.0, lock: Lock | None = None) -> bool:
-        return all(self._push(queue, batch, delay, lock) for batch in batches(jobs))
+        steps = in_steps(jobs, BATCH, BATCH_BYTES, lambda job: len(job.payload))
+        return all(self._push(queue, step, delay, lock) for step in steps)
 
     def _push(self, queue: str, jobs: Sequence[NewJob], delay: float, lock: Lock | None) -> bool:
         keys, payloads, states = self.keys, [job.payload for job in jobs], [job.state for job in jobs if job.state]
@@ -309,9 +310,9 @@ class RedisQueue:
 
     def drop(self, queue: str, jobs: Sequence[ShelfJob], finder: Finder = NO_LOCKS) -> list[bool]:
         names = [key(queue) for key in (self.keys.ready, self.keys.delayed, self.keys.reserved, self.keys.notify)]
-        these = [(_NUMBERS[job.shelf], job.payload, job.place) for job in jobs]
         drop_these = partial(self._drop, names, finder=finder)
-        return [answer == 1 for part in _parts(these) for answer in _answers(part, drop_these)]
+        steps = ([(_NUMBERS[job.shelf], job.payload, job.place) for job in step] for step in self.steps(jobs))
+        return [answer == 1 for step in steps for answer in _answers(step, drop_these)]
 
     def move(self, queue: str, jobs: Sequence[MovedJob], target: str) -> list[bool]:
         makers = (self.keys.ready, self.keys.delayed, self.keys.notify)
@@ -323,8 +324,8 @@ class RedisQueue:
             args = [self.keys.channel(target), *chain.from_iterable(words)]
             return list(self.client.script_in_time("move", names, args))
 
-        for part in _parts(jobs):
-            answers += _answers(part, move_these)
+        for step in in_steps(jobs, _TAKEN, BATCH_BYTES, lambda moved: len(moved.job.payload)):
+            answers += _answers(step, move_these)
         return [answer == 1 for answer in answers]
 
     def _drop(self, names: Sequence[str], jobs: Sequence[tuple[int, bytes, int]], finder: Finder) -> list[int]:
@@ -376,10 +377,6 @@ def _answers(jobs: Sequence[T], ask: Callable[[Sequence[T]], list[int]]) -> list
         for number, answer in zip(left, ask([jobs[number] for number in left]), strict=True):
             answers[number] = answer
     return answers
-
-
-def _parts(jobs: Sequence[T]) -> Iterator[Sequence[T]]:
-    return (jobs[first : first + _TAKEN] for first in range(0, len(jobs), _TAKEN))
 
 
 def _in_their_places(held: Sequence[Any]) -> list[tuple[int, bytes, int]]:

@@ -26,7 +26,8 @@ from queuepool.stores.records import (
 )
 from queuepool.stores.redis.client import RedisClient
 from queuepool.stores.redis.walk import Scored, following
-from queuepool.stores.redis.wire import Keys, whole
+from queuepool.stores.redis.wire import BATCH_BYTES, Keys, whole
+from queuepool.stores.steps import in_steps
 
 #: records that are read at once to find their locks: each may have many kilobytes
 _READ = 100
@@ -79,8 +80,8 @@ class RedisRecords:
         return self.retry_all([Retrying(failed, state, lock)], queue)[0]
 
     def retry_all(self, jobs: Sequence[Retrying], queue: str | None = None) -> list[Returned]:
-        parts = (jobs[first : first + _READ] for first in range(0, len(jobs), _READ))
-        return [answer for part in parts for answer in self._retry(part, queue)]
+        steps = in_steps(jobs, _READ, BATCH_BYTES, lambda job: len(job.failed.payload))
+        return [answer for step in steps for answer in self._retry(step, queue)]
 
     def _retry(self, jobs: Sequence[Retrying], queue: str | None) -> Iterator[Returned]:
         names, args = [self._keys.failed, self._keys.failed_times], list[Any]()

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from queuepool.payload.lease import NOTHING, Ending, Lease, Unlock
-from queuepool.stores.contract import NewJob, Reservation
+from queuepool.stores.contract import Reservation
 from queuepool.stores.redis.client import explained
 
 #: the special characters of a Redis pattern
 _GLOB, _ESCAPED = re.compile(r"[\\*?\[\]^-]"), r"\\\g<0>"
 #: jobs that one call may move; more would stall the server's other clients
 BATCH = 1000
-#: bytes that one push sends: more would make other clients wait, as the server reads a command as a whole
+#: bytes that one step sends: more would make other clients wait, as the server reads a command as a whole
 BATCH_BYTES = 1024 * 1024
 
 
@@ -147,15 +147,3 @@ def reservation(answer: Sequence[Any], queues: Sequence[str], tag: int, done: Se
 
 def _pairs(flat: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
     return zip(flat[::2], flat[1::2], strict=True)
-
-
-def batches(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
-    """Batches of at most ``BATCH`` jobs and ``BATCH_BYTES``; a larger payload goes alone."""
-    first = size = 0
-    for at, job in enumerate(jobs):
-        if at - first == BATCH or (size + len(job.payload) > BATCH_BYTES and at > first):
-            yield jobs[first:at]
-            first, size = at, 0
-        size += len(job.payload)
-    if jobs:
-        yield jobs[first:]

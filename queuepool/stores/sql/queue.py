@@ -33,14 +33,15 @@ from queuepool.stores.sql.texts import is_name
 from queuepool.stores.sql.values import SqlValues
 from queuepool.stores.sql.waiting import Waiting, waiting_for
 from queuepool.stores.sql.walk import SqlWalk
+from queuepool.stores.steps import in_steps
 from queuepool.unix.originals import sleep
 
 #: most rows that one transaction adds
 _ROWS_PER_PUSH = 1000
 #: most rows that one transaction of a clear drops, and most that may hold a lock, as their payloads are read
 _ROWS_PER_CLEAR, _READ_PER_CLEAR = 10_000, 500
-#: rows that one transaction drops or moves of those that a caller drops or moves in steps
-_TAKEN = 500
+#: rows, and bytes, that one transaction drops or moves
+_TAKEN, _TAKEN_BYTES = 500, 4 * 1024 * 1024
 #: seconds for which the database's clock is assumed to run at the speed of ours
 _CLOCK_LASTS = 10.0
 
@@ -99,9 +100,8 @@ class SqlQueue:
     def commits_late(self) -> float:
         return self.client.commits_late
 
-    @property
-    def taken_together(self) -> int:
-        return _TAKEN
+    def steps(self, jobs: Sequence[ShelfJob]) -> Iterator[Sequence[ShelfJob]]:
+        return in_steps(jobs, _TAKEN, _TAKEN_BYTES, lambda job: len(job.payload))
 
     def reach(self) -> None:
         self._leases.reach()
@@ -321,15 +321,17 @@ class SqlQueue:
         return self._if_free(queue, [job for job, _ in jobs], act)
 
     def _if_free(self, queue: str, jobs: Sequence[ShelfJob], act: Act) -> list[bool]:
-        """``act`` on the rows of these jobs that no worker has, in one transaction; ``False`` for each other."""
+        """``act`` on the rows of these jobs that no worker has, a step in a transaction; ``False`` for each other."""
 
-        def work(connection: Connection) -> set[int]:
-            free = self._table.lock_free(connection, queue, {job.place: job.payload for job in jobs})
+        def work(connection: Connection, step: Sequence[ShelfJob]) -> set[int]:
+            free = self._table.lock_free(connection, queue, {job.place: job.payload for job in step})
             if free:
                 act(connection, sorted(free))
             return free
 
-        free = self.client.transaction(work) if jobs else set()
+        free = set[int]()
+        for step in self.steps(jobs):
+            free |= self.client.transaction(partial(work, step=step))
         return [job.place in free for job in jobs]
 
     def queues(self) -> list[str]:

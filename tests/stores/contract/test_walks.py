@@ -229,6 +229,17 @@ def test_jobs_that_are_there_are_dropped_although_many_before_them_are_gone(stor
     assert [number % 2 == 0 for number in range(60)] == store.drop("default", page)
 
 
+def test_what_is_taken_in_one_step_is_bounded_by_jobs_and_bytes(store):
+    small, large = (ShelfJob(b"x" * size, "ready") for size in (10, 3_000_000))
+    jobs = [large] * 3 + [small] * 700
+    steps = [*store.steps(jobs)]
+
+    assert jobs == [job for step in steps for job in step]
+    assert all(len(step) == 1 or sum(len(job.payload) for job in step) <= 2**22 for step in steps)
+    assert len(steps[1]) == 1
+    assert 50 <= len(steps[3]) <= 500
+
+
 def test_jobs_are_moved_each_to_be_in_one_place(store, at):
     numbered(store, 0, 20)
     store.push("default", new_jobs(payload("later")), delay=60.0)

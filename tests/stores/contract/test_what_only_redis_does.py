@@ -289,6 +289,30 @@ def test_what_is_pushed_at_once_is_bounded_by_bytes_too(store, server):
     assert 4 == server.info("commandstats")["cmdstat_evalsha"]["calls"]
 
 
+def test_what_is_dropped_and_cleared_at_once_is_bounded_by_bytes_too(store, server):
+    store.push("default", new_jobs(*(payload(str(number), data="x" * 300_000) for number in range(20))))
+    page = store.walk("default", ("ready",)).page(12)
+    server.config_resetstat()
+    assert all(store.drop("default", page))
+    drops = server.info("commandstats")["cmdstat_evalsha"]["calls"]
+    server.config_resetstat()
+
+    assert 8 == store.clear("default")
+    assert (4, True) == (drops, server.info("commandstats")["cmdstat_evalsha"]["calls"] >= 2)
+
+
+def test_of_large_jobs_that_have_moved_few_are_looked_at(built, store, server):
+    store.push("default", new_jobs(*(payload(str(number), data="x" * 60_000) for number in range(300))))
+    page = store.walk("default", ("ready",)).page(300)
+    built.client.command("LTRIM", built.queue.keys.ready("default"), 100, -1)
+    server.config_resetstat()
+    answers = store.drop("default", [page[40], *page[200:203]])
+    calls = {name: facts["calls"] for name, facts in server.info("commandstats").items()}
+
+    assert [False, True, True, True] == answers
+    assert (197, 1, True) == (store.sizes("default").ready, calls["cmdstat_lpos"], calls["cmdstat_lrange"] < 100)
+
+
 @pytest.mark.bad_input("B169")
 def test_a_mark_of_a_schedule_with_something_behind_its_end_counts_as_none_for_scripts_too(built):
     built.values.begin({"nightly": "r"}, 100)

@@ -1,7 +1,7 @@
 -- clear.lua: drop a queue's first jobs that hold no unique lock, and read those that may hold one.
 -- Source:  Illuminate/Queue/LuaScripts.php, clear (13.x)
 -- KEYS     1 ready list   2 delayed zset   3 reserved zset   4 notify list
--- ARGV     1 most jobs   2 most bytes, plus one job   then the texts, one of which is in each job that may hold a lock
+-- ARGV     1 most jobs   2 most bytes, plus a page   then the texts, one of which is in each job that may hold a lock
 --          then the Unix second until which the sender waits
 -- Returns  how many there were, how many were dropped, then of each that may hold a lock: its key's number, the job
 -- Differs  Laravel's drops all at once and leaves their locks. Here a job and its lock go in one step (drop_held.lua);
@@ -11,7 +11,7 @@
 local PAGE = 50
 local most, room = tonumber(ARGV[1]), tonumber(ARGV[2])
 local there = redis.call('llen', KEYS[1]) + redis.call('zcard', KEYS[2]) + redis.call('zcard', KEYS[3])
-local dropped, found = 0, {}
+local dropped, found, page = 0, {}, 1
 
 local function may_hold(job)
   for i = 3, #ARGV do
@@ -21,7 +21,7 @@ end
 
 -- The jobs to drop, and how many others there are, which may hold a lock.
 local function divided(jobs, number)
-  local free = {}
+  local free, before = {}, room
   for _, job in ipairs(jobs) do
     room = room - #job
     if may_hold(job) then
@@ -32,15 +32,18 @@ local function divided(jobs, number)
     end
   end
   dropped = dropped + #free
+  -- The next page, if its jobs are as large: a page is copied as a whole.
+  page = math.min(2 * page, PAGE, math.floor(room * #jobs / math.max(before - room, 1)) + 1)
   return free, #jobs - #free
 end
 
-local function has_room() return room > 0 and dropped + #found / 2 < most end
+-- How many jobs to read next: 0 = this was enough.
+local function next_page() return room > 0 and math.max(math.min(page, most - dropped - #found / 2), 0) or 0 end
 
 for number = 3, 2, -1 do
   local first = 0
-  while has_room() do
-    local jobs = redis.call('zrangebyscore', KEYS[number], '-inf', '+inf', 'LIMIT', first, PAGE)
+  while next_page() > 0 do
+    local jobs = redis.call('zrangebyscore', KEYS[number], '-inf', '+inf', 'LIMIT', first, next_page())
     if #jobs == 0 then break end
     local free, held = divided(jobs, number)
     if #free > 0 then redis.call('zrem', KEYS[number], unpack(free)) end
@@ -49,8 +52,8 @@ for number = 3, 2, -1 do
 end
 
 local first = 0
-while has_room() do
-  local jobs = redis.call('lrange', KEYS[1], first, first + PAGE - 1)
+while next_page() > 0 do
+  local jobs = redis.call('lrange', KEYS[1], first, first + next_page() - 1)
   if #jobs == 0 then break end
   local free, held = divided(jobs, 1)
   if first + held == 0 then
