@@ -155,8 +155,12 @@ class JobsTable:
         return {row.id for row in rows if bytes_of(row.payload) == payloads[row.id]}
 
     def send(self, connection: Connection, ids: Sequence[int], queue: str) -> None:
-        """Move rows that are not leased to another queue."""
+        """Replace rows that are not leased by new ones of another queue, which come after the rows there.
+
+        With their numbers they would come among those, and be met by whoever walks through that queue.
+        """
         connection.execute(self._statements.send, {"ids": ids, "name": queue})
+        self.delete(connection, ids)
         self._notify(connection, queue)
 
     def rewrite(self, connection: Connection, payloads: Mapping[int, bytes]) -> None:

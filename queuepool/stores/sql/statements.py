@@ -10,6 +10,7 @@ from sqlalchemy import (
     Dialect,
     Insert,
     LargeBinary,
+    String,
     Table,
     and_,
     bindparam,
@@ -111,7 +112,9 @@ class Statements:
         is_free = self._in_queue, jobs.c.id.in_(_IDS), jobs.c.reserved_at.is_(None)
         free = select(jobs.c.id, self.payload).where(*is_free)
         self.lock_free = free.order_by(jobs.c.id).with_for_update()
-        self.send = update(jobs).where(jobs.c.id.in_(_IDS)).values(queue=_QUEUE)
+        same = (jobs.c.payload, jobs.c.attempts, jobs.c.available_at, jobs.c.created_at)
+        there = select(bindparam("name", type_=String), *same).where(jobs.c.id.in_(_IDS)).order_by(jobs.c.id)
+        self.send = insert(jobs).from_select(["queue", *(column.name for column in same)], there)
         self.rewrite = update(jobs).where(jobs.c.id == bindparam("row")).values(payload=bindparam("raw"))
         self.delete = delete(jobs).where(jobs.c.id.in_(_IDS))
         self.move = (

@@ -229,6 +229,20 @@ def test_jobs_that_are_there_are_dropped_although_many_before_them_are_gone(stor
     assert [number % 2 == 0 for number in range(60)] == store.drop("default", page)
 
 
+def test_moved_jobs_come_last_and_are_not_met_by_a_walk_under_way(store):
+    numbered(store, 0, 4, "high")
+    numbered(store, 4, 8)
+    numbered(store, 8, 12, "high")
+    walk, page = store.walk("high", ("ready",)), store.walk("default", ("ready",)).page(9)
+    read = ids(walk.page(2))
+    assert [True] * 4 == store.move("default", [MovedJob(job, job.payload) for job in page], "high")
+    read += ids(whole(walk))
+
+    there = [*map(str, [0, 1, 2, 3, 8, 9, 10, 11])]
+    assert (there, there) == (read, ids(whole(walk.again())))
+    assert [*there, *"4567"] == [decode(raw, 0).id for raw in drained(store, "high")]
+
+
 def test_what_is_taken_in_one_step_is_bounded_by_jobs_and_bytes(store):
     small, large = (ShelfJob(b"x" * size, "ready") for size in (10, 3_000_000))
     jobs = [large] * 3 + [small] * 700
