@@ -130,10 +130,12 @@ class JobsTable:
 
     def measure(self, connection: Connection, queue: str) -> tuple[int, int, int, bool, float, float]:
         """How many are ready, delayed and leased; whether there are more; the age of the next ready one; the time."""
-        counts, next_ready = measuring(self._client.tables.jobs, connection.dialect)
+        counts, undelayed, next_ready = measuring(self._client.tables.jobs, connection.dialect)
         ready, delayed, leased, rows, now = connection.execute(counts, {"name": queue}).one()
         is_more = rows > MEASURED
-        since = connection.execute(next_ready, {"name": queue}).scalar_one_or_none() if ready or is_more else None
+        if is_more:  # those that were counted may all be delayed, and workers are needed for what is ready behind them
+            ready, _, leased, *_ = connection.execute(undelayed, {"name": queue}).one()
+        since = connection.execute(next_ready, {"name": queue}).scalar_one_or_none() if ready else None
         age = 0.0 if since is None else max(float(now) - since, 0.0)
         return ready, delayed, leased, is_more, age, float(now)
 

@@ -173,15 +173,19 @@ class Statements:
         )
 
 
-def measuring(jobs: Table, dialect: Dialect) -> tuple[Any, Any]:
-    """The counts of the queue's rows, up to ``MEASURED``, and when the next one became ready."""
+def measuring(jobs: Table, dialect: Dialect) -> tuple[Any, Any, Any]:
+    """The counts of the queue's rows, up to ``MEASURED``; of those that are not delayed; when the next became ready."""
     clock, in_queue = Clock(dialect), is_name(dialect, jobs.c.queue, _QUEUE)
     is_free, is_due = jobs.c.reserved_at.is_(None), jobs.c.available_at <= clock.past()
     state = case((~is_free, "reserved"), (is_due, "ready"), else_="delayed").label("state")
-    rows = select(state).where(in_queue).limit(MEASURED + 1).subquery()
-    counts = [func.count(case((rows.c.state == name, 1))) for name in ("ready", "delayed", "reserved")]
-    every = select(*counts, func.count(), clock.now()).select_from(rows)
-    return every, select(jobs.c.available_at).where(and_(in_queue, is_free, is_due)).order_by(jobs.c.id).limit(1)
+
+    def counted(*which: ColumnElement[bool]) -> Any:
+        rows = select(state).where(in_queue, *which).limit(MEASURED + 1).subquery()
+        counts = [func.count(case((rows.c.state == name, 1))) for name in ("ready", "delayed", "reserved")]
+        return select(*counts, func.count(), clock.now()).select_from(rows)
+
+    next_ready = select(jobs.c.available_at).where(in_queue, is_free, is_due).order_by(jobs.c.id).limit(1)
+    return counted(), counted(or_(~is_free, is_due)), next_ready
 
 
 # The mark in ``available_at`` while one of our workers holds a lease: the worker's tag and the attempt.

@@ -9,7 +9,7 @@ import pytest
 from queuepool.payload.envelope import Envelope, encode, ready_for
 from queuepool.stores.factory import is_redis
 from tests.support.samples import new_jobs, payload
-from tests.support.store_contract import reserved
+from tests.support.store_contract import OURS, reserved
 
 
 def test_an_empty_queue_measures_nothing(built):
@@ -54,6 +54,17 @@ def test_a_database_counts_no_further_than_ten_thousand(sql):
 
     assert found.is_at_least
     assert 10_001 == found.ready
+
+
+def test_what_is_ready_behind_ten_thousand_delayed_jobs_is_counted(sql):
+    sql.queue.push("default", new_jobs(*[payload("a")] * 10_050), delay=600.0)
+    sql.queue.push("default", new_jobs(*[payload("b")] * 5))
+    sql.queue.reserve(["default"], OURS, 2)
+
+    found = sql.queue.measure("default")
+
+    assert (3, 2, True) == (found.ready, found.reserved, found.is_at_least)
+    assert found.delayed >= 10_000
 
 
 def test_in_redis_a_delayed_job_that_is_not_made_ready_is_overdue(built):
