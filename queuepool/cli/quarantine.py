@@ -212,10 +212,11 @@ def _put_back(opened: Queue, locks: HeldLocks, entry: Quarantined) -> Returned:
 
 
 def _drop(opened: Queue, locks: HeldLocks, entry: Quarantined) -> Returned:
-    """Drop it with its unique locks."""
+    """Drop it with its unique locks; who follows it learns that."""
     finder = locks.set_aside
     unlocks = finder.locks_of(entry.payload) if finder.may_hold(entry.payload) else ()
-    return Returned(int(opened.stores.records.drop_quarantined(entry.queue, entry.id, unlocks)))
+    state = finder.state_of(entry.queue, entry.payload, None)
+    return Returned(int(opened.stores.records.drop_quarantined(entry.queue, entry.id, unlocks, state)))
 
 
 def _entry(connection: Queue, queue: str, entry_id: str) -> Quarantined | None:

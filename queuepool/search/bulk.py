@@ -15,7 +15,7 @@ from queuepool.search.found import FoundJob
 from queuepool.search.look import Look, QueueLook
 from queuepool.search.pace import StorePace
 from queuepool.settlement.held_locks import HeldLocks
-from queuepool.settlement.states import retried
+from queuepool.settlement.states import moved, retried
 from queuepool.stores.contract import MovedJob, ShelfJob
 from queuepool.stores.factory import Stores
 from queuepool.stores.records import FailedJob, Retrying, Returned
@@ -153,13 +153,13 @@ class OfWaitingJobs:
         """Move them to another queue of the connection, where they keep their locks, attempts and due times."""
 
         def move(these: Sequence[ShelfJob]) -> Sequence[bool]:
-            moved = [MovedJob(job, self._payload_on(target, job.payload)) for job in these]
-            return self._stores.queue.move(self._queue, moved, target)
+            return self._stores.queue.move(self._queue, [self._on(target, job) for job in these], target)
 
         return self._taken(jobs, move)
 
-    def _payload_on(self, queue: str, payload: bytes) -> bytes:
-        return self._signer.moved(payload, self._queue, queue) if self._signer else payload
+    def _on(self, queue: str, job: ShelfJob) -> MovedJob:
+        payload = self._signer.moved(job.payload, self._queue, queue) if self._signer else job.payload
+        return MovedJob(job, payload, moved(job.payload, job.attempts, queue, job.at))
 
     def _taken(
         self, jobs: Sequence[FoundJob], take: Callable[[Sequence[ShelfJob]], Sequence[bool]]

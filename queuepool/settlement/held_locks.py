@@ -1,6 +1,7 @@
 """The unique locks of jobs that no worker has: of jobs that are dropped, and of jobs put back on their queue.
 
-They are found in the payloads alone, by the same rules as a worker's (``endings``).
+They are found in the payloads alone, by the same rules as a worker's (``endings``). What becomes of the states of
+tracked jobs that are dropped is found with them.
 """
 
 from __future__ import annotations
@@ -10,20 +11,24 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from queuepool.board.about import operator
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of
 from queuepool.errors import BadPayload
 from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Payload, decode
-from queuepool.payload.lease import Lock, Unlock
-from queuepool.payload.options import PayloadOptions
+from queuepool.payload.lease import Lock, StateRecord, Unlock
+from queuepool.payload.options import TRACK, PayloadOptions
 from queuepool.payload.unique_locks import NAME, seconds_in
 from queuepool.settlement.endings import Endings, commands_of
+from queuepool.settlement.states import cancelled
 from queuepool.stores.factory import Stores
 from queuepool.stores.locks import Finder
 from queuepool.stores.records import Returned
 
 #: every payload that mentions a lock has one of these, in its context or in the command of an object job
 _MARKS = (NAME.encode(), b"uniqueLockOwner", b"shouldBeUnique", b"UniqueBroadcastEvent")
+#: and every payload that asks to be tracked this one
+_TRACKS = (TRACK.encode(),)
 
 
 class HeldLocks:
@@ -35,8 +40,9 @@ class HeldLocks:
 
     def __init__(self, settings: ConnectionSettings) -> None:
         self._endings = Endings(settings, commands_of(settings))
-        self.waiting = Finder(_MARKS, self._of_waiting)
-        self.set_aside = Finder(_MARKS, self._of_set_aside)
+        self._why = f"dropped by {operator()}"
+        self.waiting = Finder(_MARKS, self._of_waiting, _TRACKS, self._dropped)
+        self.set_aside = Finder(_MARKS, self._of_set_aside, _TRACKS, self._dropped)
 
     def put_back(self, stores: Stores, raw: bytes, back: Callable[[Lock | None], Returned], *, ended: bool) -> Returned:
         """Call ``back``, which puts the job with these bytes on its queue and takes the given lock in the same step.
@@ -68,6 +74,9 @@ class HeldLocks:
     def _of_set_aside(self, raw: bytes) -> tuple[Unlock, ...]:
         payload = _read(raw)
         return tuple(lock for lock in self._endings.held_locks(payload) if lock.owner) if payload else ()
+
+    def _dropped(self, queue: str, raw: bytes, attempts: int | None) -> StateRecord | None:
+        return cancelled(raw, attempts, queue, self._why)
 
     def _to_take(self, raw: bytes, ended: bool) -> tuple[Lock, str, bool] | None:
         """The lock that the payload names, the kind of store that has it, and whether it may be among Laravel's locks.

@@ -26,7 +26,7 @@ from queuepool.payload.strict_json import as_json
 from queuepool.settlement.verdict import NOT_RUN, Run
 from queuepool.stores.records import FailedJob
 
-#: seconds that the state of an unfinished job is kept: a job that is dropped with its queue never ends
+#: seconds that the state of an unfinished job is kept: a job whose store is emptied never ends
 UNFINISHED_LASTS = 30 * 86400.0
 #: most bytes of a result as JSON
 MAX_RESULT = 64 * 1024
@@ -106,7 +106,7 @@ def retried(
 
     ``tracked`` tells of ids which of them have a stored state.
     """
-    payloads = [_decoded(one) for one in failed]
+    payloads = [_decoded(one.payload.encode("utf-8", "replace")) for one in failed]
     stored = tracked([payload.id for payload in payloads if payload and not payload.options.track])
     return [
         pushed(payload.id, payload.name, queue or one.queue, 0.0)
@@ -116,9 +116,30 @@ def retried(
     ]
 
 
-def _decoded(failed: FailedJob) -> Payload | None:
+def cancelled(raw: bytes, attempts: int | None, queue: str, why: str) -> StateRecord | None:
+    """What the kept state of a job becomes that is taken out of this queue for good; ``None`` for what is no job.
+
+    ``why``: as in "dropped by ana@web".
+    """
+    payload = _decoded(raw, attempts)
+    if payload is None:
+        return None
+    return States(UNFINISHED_LASTS).failed(payload, queue, NOT_RUN, Cancelled(f"{payload.name}: {why}"))
+
+
+def moved(raw: bytes, attempts: int | None, queue: str, due: float | None) -> StateRecord | None:
+    """What the kept state of a waiting job becomes that is moved to this queue; ``due`` if it is delayed."""
+    payload = _decoded(raw, attempts)
+    if payload is None:
+        return None
+    known = {"name": payload.name[:_MOST], "queue": queue, "attempts": payload.attempts, "pushed": payload.pushed_at}
+    seconds = UNFINISHED_LASTS + max((due or 0.0) - time.time(), 0.0)
+    return _recorded(payload.id, seconds, state="queued" if due is None else "delayed", due=due, **known)
+
+
+def _decoded(raw: bytes, attempts: int | None = None) -> Payload | None:
     with suppress(BadPayload):
-        return decode(failed.payload.encode("utf-8", "replace"))
+        return decode(raw, attempts)
     return None
 
 

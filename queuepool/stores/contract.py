@@ -160,10 +160,11 @@ class ShelfJob(NamedTuple):
 
 
 class MovedJob(NamedTuple):
-    """A job that is to be moved, and its payload there: a signature names the queue."""
+    """A job that is to be moved, its payload there, as a signature names the queue, and what its kept state becomes."""
 
     job: ShelfJob
     payload: bytes
+    state: StateRecord | None = None
 
 
 class QueueWalk(Protocol):
@@ -364,11 +365,12 @@ class QueueStore(PushStore, Protocol):
     def drop(self, queue: str, jobs: Sequence[ShelfJob], finder: Finder = NO_LOCKS) -> list[bool]:
         """Drop these ready and delayed jobs, each with the unique locks that ``finder`` finds.
 
-        ``False`` for each that is not there any more.
+        In the same step the state of each becomes what ``finder`` says, if one is kept. ``False`` for each that is not
+        there any more.
         """
 
     def move(self, queue: str, jobs: Sequence[MovedJob], target: str) -> list[bool]:
-        """Move these ready and delayed jobs to another queue, each in one step; ``False`` as for ``drop``."""
+        """Move these ready and delayed jobs to another queue, each in one step; states and answers as of ``drop``."""
 
     def queues(self) -> list[str]:
         """The names of all queues that are not empty, in order; scans the whole store."""
@@ -376,7 +378,8 @@ class QueueStore(PushStore, Protocol):
     def clear(self, queue: str, finder: Finder = NO_LOCKS) -> int:
         """Drop its ready, delayed and reserved jobs, but not the quarantine; returns how many there were.
 
-        A job and the unique locks that ``finder`` finds are dropped in one step; a long queue takes several steps.
+        A job and the unique locks that ``finder`` finds are dropped in one step, in which its state becomes what
+        ``finder`` says if its payload asks to be tracked; a long queue takes several steps.
         """
 
 

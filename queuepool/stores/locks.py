@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from queuepool.errors import StoreError
-from queuepool.payload.lease import Lock, Unlock
+from queuepool.payload.lease import Lock, StateRecord, Unlock
 
 #: most bytes read of an owner: a database's column has 255 characters
 MAX_OWNER = 1024
@@ -42,12 +42,17 @@ class Locks(Protocol):
 
 
 class Finder(NamedTuple):
-    """How to find the unique locks of jobs that are dropped."""
+    """How to find what ends with jobs that are dropped: their unique locks, and the states of tracked ones."""
 
     #: one of these is in the bytes of each job that may hold a lock
     marks: tuple[bytes, ...]
     #: the locks that the job with these bytes holds
     locks_of: Callable[[bytes], Sequence[Unlock]]
+    #: one of these is in the bytes of each job that asks to be tracked
+    tracks: tuple[bytes, ...] = ()
+    #: what the kept state of the job with these bytes becomes: of this queue, with so many attempts (``None``: as the
+    #: bytes say). ``None`` for what is no job
+    state_of: Callable[[str, bytes, int | None], StateRecord | None] = lambda *_: None
 
     def may_hold(self, raw: bytes) -> bool:
         """Whether the job may hold a lock; a quick test of its bytes."""

@@ -170,5 +170,10 @@ class Records(FailedStore, Protocol):
     def requeue(self, queue: str, entry_id: str, payload: bytes | None = None, lock: Lock | None = None) -> Returned:
         """Put it at the tail of its queue, unchanged or as ``payload``; ``lock`` as for ``FailedStore.retry``."""
 
-    def drop_quarantined(self, queue: str, entry_id: str, unlocks: Sequence[Unlock] = ()) -> bool:
-        """Drop an entry, and with it these locks; ``False`` when there is no such entry."""
+    def drop_quarantined(
+        self, queue: str, entry_id: str, unlocks: Sequence[Unlock] = (), state: StateRecord | None = None
+    ) -> bool:
+        """Drop an entry, and with it these locks; ``state``: what its kept state becomes.
+
+        ``False`` when there is no such entry.
+        """

@@ -298,10 +298,10 @@ class RedisQueue:
         names = [key(queue) for key in (self.keys.ready, self.keys.delayed, self.keys.reserved, self.keys.notify)]
         most, dropped = _CLEARED, 0
         while True:
-            args = [min(_CLEARED, most - dropped), _CLEARED_BYTES, *finder.marks]
+            args = [min(_CLEARED, most - dropped), _CLEARED_BYTES, *finder.marks, *finder.tracks]
             there, free, *held = self.client.script_in_time("clear", names, args)
             most = there if not dropped else most
-            dropped += int(free) + self._drop(names, _in_their_places(held), finder).count(1)
+            dropped += int(free) + self._drop(queue, names, _in_their_places(held), finder).count(1)
             if dropped >= most or not (free or held):
                 return dropped
 
@@ -310,7 +310,7 @@ class RedisQueue:
 
     def drop(self, queue: str, jobs: Sequence[ShelfJob], finder: Finder = NO_LOCKS) -> list[bool]:
         names = [key(queue) for key in (self.keys.ready, self.keys.delayed, self.keys.reserved, self.keys.notify)]
-        drop_these = partial(self._drop, names, finder=finder)
+        drop_these = partial(self._drop, queue, names, finder=finder)
         steps = ([(_NUMBERS[job.shelf], job.payload, job.place) for job in step] for step in self.steps(jobs))
         return [answer == 1 for step in steps for answer in _answers(step, drop_these)]
 
@@ -320,25 +320,35 @@ class RedisQueue:
         answers = list[int]()
 
         def move_these(some: Sequence[MovedJob]) -> list[int]:
-            words = [(_NUMBERS[job.shelf], job.payload, job.place, there) for job, there in some]
-            args = [self.keys.channel(target), *chain.from_iterable(words)]
-            return list(self.client.script_in_time("move", names, args))
+            words = [(_NUMBERS[job.shelf], job.payload, job.place, there) for job, there, _ in some]
+            states = [self._state_words(state) for *_, state in some]
+            args = [word for one, (_, *state) in zip(words, states, strict=True) for word in (*one, *state)]
+            keys = [*names, *(key for key, *_ in states)]
+            return list(self.client.script_in_time("move", keys, [self.keys.channel(target), *args]))
 
         for step in in_steps(jobs, _TAKEN, BATCH_BYTES, lambda moved: len(moved.job.payload)):
             answers += _answers(step, move_these)
         return [answer == 1 for answer in answers]
 
-    def _drop(self, names: Sequence[str], jobs: Sequence[tuple[int, bytes, int]], finder: Finder) -> list[int]:
+    def _drop(
+        self, queue: str, names: Sequence[str], jobs: Sequence[tuple[int, bytes, int]], finder: Finder
+    ) -> list[int]:
         """Drop these jobs together with their locks; each is the number of its key, its bytes and its place."""
-        locks, args = list[str](), list[Any]()
+        more, args = list[str](), list[Any]()
         held = [finder.locks_of(job) if finder.may_hold(job) else () for _, job, _ in jobs]
         for (number, job, place), unlocks in zip(jobs, map(self.locks_of.own_among, held), strict=True):
-            locks += [self.keys.lock(lock.name) for lock in unlocks]
-            args += [number, job, place, len(unlocks), *(lock.owner for lock in unlocks)]
-        answers: list[int] = self.client.script_in_time("drop_held", [*names, *locks], args) if jobs else []
+            key, *state = self._state_words(finder.state_of(queue, job, None))
+            more += [key, *(self.keys.lock(lock.name) for lock in unlocks)]
+            args += [number, job, place, *state, len(unlocks), *(lock.owner for lock in unlocks)]
+        answers: list[int] = self.client.script_in_time("drop_held", [*names, *more], args) if jobs else []
         gone = (unlocks for unlocks, answer in zip(held, answers, strict=True) if answer == 1)
         self.locks_of.release_elsewhere(list(chain.from_iterable(gone)))
         return answers
+
+    def _state_words(self, state: StateRecord | None) -> tuple[str, bytes, int]:
+        """Key, text and seconds of a state, for our scripts; of none, a key that whoever writes states may write."""
+        job_id, text, seconds = state or ("", b"", 0.0)
+        return self.keys.state(job_id), text, whole(seconds)
 
     def now(self) -> float:
         if self.clock:

@@ -153,13 +153,17 @@ class RedisRecords:
         args = [raw, repaired, *([lock.owner, lock.seconds] if lock else [])]
         return Returned(self._client.script("requeue", keys, args))
 
-    def drop_quarantined(self, queue: str, entry_id: str, unlocks: Sequence[Unlock] = ()) -> bool:
+    def drop_quarantined(
+        self, queue: str, entry_id: str, unlocks: Sequence[Unlock] = (), state: StateRecord | None = None
+    ) -> bool:
         raw = self._find(queue, entry_id)
         if raw is None:
             return False
         here = self._locks_of.here(unlocks)
-        names = [self._keys.quarantine(queue), *(self._keys.lock(lock.name) for lock in here)]
-        return bool(self._client.script("drop_entry", names, [raw, *(lock.owner for lock in here)]) == 1)
+        job_id, text, seconds = state or ("", b"", 0.0)
+        names = [self._keys.quarantine(queue), self._keys.state(job_id), *(self._keys.lock(lock.name) for lock in here)]
+        args = [raw, text, whole(seconds), *(lock.owner for lock in here)]
+        return bool(self._client.script("drop_entry", names, args) == 1)
 
     def _find(self, queue: str, entry_id: str) -> bytes | None:
         return next((raw for raw in self._raw(queue) if _digest(raw) == entry_id), None)

@@ -125,13 +125,13 @@ class SqlLocks:
         return self._client.ask(read)
 
     def usable(self, finder: Finder) -> Finder:
-        """The finder, or one that finds nothing if there is no table of locks, as before Laravel 8."""
+        """The finder, or one that finds no locks if there is no table of them, as before Laravel 8."""
         if not finder.marks:
             return finder
         try:
             self.examine()
         except StoreDenied:
-            return NO_LOCKS
+            return finder._replace(marks=(), locks_of=NO_LOCKS.locks_of)
         return finder
 
     def _page(self, connection: Connection, after: str) -> Sequence[Any]:
@@ -279,9 +279,14 @@ class SqlLocks:
 
 def may_hold(table: Table, finder: Finder) -> ColumnElement[bool]:
     """Whether a row's payload may hold a lock; a quick test."""
+    return marked(table, finder.marks)
+
+
+def marked(table: Table, marks: Sequence[bytes]) -> ColumnElement[bool]:
+    """Whether a row's payload has one of these marks."""
     payload = func.coalesce(table.c.payload, "")
-    marks = [payload.contains(mark.decode(), autoescape=True) for mark in finder.marks]
-    return or_(*marks) if marks else false()
+    found = [payload.contains(mark.decode(), autoescape=True) for mark in marks]
+    return or_(*found) if found else false()
 
 
 def _may_be_held(connection: Connection, lock: Unlock) -> bool:

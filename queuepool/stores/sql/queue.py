@@ -26,7 +26,7 @@ from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.leases import LOCKED, Act, Leases
-from queuepool.stores.sql.locks import may_hold
+from queuepool.stores.sql.locks import marked
 from queuepool.stores.sql.records import PENDING, SqlRecords, entry_of, payload_column
 from queuepool.stores.sql.statements import row_of
 from queuepool.stores.sql.texts import is_name
@@ -38,7 +38,7 @@ from queuepool.unix.originals import sleep
 
 #: most rows that one transaction adds
 _ROWS_PER_PUSH = 1000
-#: most rows that one transaction of a clear drops, and most that may hold a lock, as their payloads are read
+#: most rows that one transaction of a clear drops, and most whose payloads are read: what holds locks or is tracked
 _ROWS_PER_CLEAR, _READ_PER_CLEAR = 10_000, 500
 #: rows, and bytes, that one transaction drops or moves
 _TAKEN, _TAKEN_BYTES = 500, 4 * 1024 * 1024
@@ -302,31 +302,38 @@ class SqlQueue:
     def drop(self, queue: str, jobs: Sequence[ShelfJob], finder: Finder = NO_LOCKS) -> list[bool]:
         finder = self._values.usable(finder)
 
-        def act(connection: Connection, ids: list[int]) -> None:
-            for job in jobs:
-                if job.place in ids and finder.may_hold(job.payload):
+        def act(connection: Connection, gone: list[ShelfJob]) -> None:
+            for job in gone:
+                if finder.may_hold(job.payload):
                     unlocks = self.locks_of.here(finder.locks_of(job.payload))
                     self._values.release_within(connection, unlocks)
-            self._table.delete(connection, ids)
+            self._values.renew_states(connection, [finder.state_of(queue, job.payload, job.attempts) for job in gone])
+            self._table.delete(connection, [job.place for job in gone])
 
         return self._if_free(queue, jobs, act)
 
     def move(self, queue: str, jobs: Sequence[MovedJob], target: str) -> list[bool]:
-        changed = {job.place: payload for job, payload in jobs if payload != job.payload}
+        there = {moved.job.place: moved for moved in jobs}
+        are_followed = any(moved.state for moved in jobs) and self._values.keeps_states
 
-        def act(connection: Connection, ids: list[int]) -> None:
-            self._table.rewrite(connection, {number: changed[number] for number in ids if number in changed})
-            self._table.send(connection, ids, target)
+        def act(connection: Connection, gone: list[ShelfJob]) -> None:
+            moved = [there[job.place] for job in gone]
+            changed = {job.place: payload for job, payload, _ in moved if payload != job.payload}
+            self._table.rewrite(connection, changed)
+            self._table.send(connection, [job.place for job in gone], target)
+            self._values.renew_states(connection, [state for *_, state in moved if are_followed])
 
-        return self._if_free(queue, [job for job, _ in jobs], act)
+        return self._if_free(queue, [moved.job for moved in jobs], act)
 
-    def _if_free(self, queue: str, jobs: Sequence[ShelfJob], act: Act) -> list[bool]:
-        """``act`` on the rows of these jobs that no worker has, a step in a transaction; ``False`` for each other."""
+    def _if_free(
+        self, queue: str, jobs: Sequence[ShelfJob], act: Callable[[Connection, list[ShelfJob]], None]
+    ) -> list[bool]:
+        """``act`` on those of these jobs that no worker has, a step in a transaction; ``False`` for each other."""
 
         def work(connection: Connection, step: Sequence[ShelfJob]) -> set[int]:
             free = self._table.lock_free(connection, queue, {job.place: job.payload for job in step})
             if free:
-                act(connection, sorted(free))
+                act(connection, [job for job in step if job.place in free])
             return free
 
         free = set[int]()
@@ -354,22 +361,24 @@ class SqlQueue:
         if last is None:
             return 0
         # By a range, as their ids would be too many for one statement.
-        these, holding = and_(in_queue, jobs.c.id <= last), may_hold(jobs, finder)
+        these, holding = and_(in_queue, jobs.c.id <= last), marked(jobs, [*finder.marks, *finder.tracks])
         free = connection.execute(delete(jobs).where(these, not_(holding))).rowcount
-        return free + self._drop_holding(connection, and_(these, holding), finder)
+        return free + self._drop_holding(connection, queue, and_(these, holding), finder)
 
-    def _drop_holding(self, connection: Connection, these: ColumnElement[bool], finder: Finder) -> int:
-        """Drop the first of these rows together with their locks."""
-        if not finder.marks:
+    def _drop_holding(self, connection: Connection, queue: str, these: ColumnElement[bool], finder: Finder) -> int:
+        """Drop the first of these rows together with their locks, and say so in their states."""
+        if not (finder.marks or finder.tracks):
             return 0
         jobs = self.client.tables.jobs
-        read = select(jobs.c.id, payload_column(connection, jobs)).where(these)
+        read = select(jobs.c.id, payload_column(connection, jobs), jobs.c.attempts).where(these)
         rows = connection.execute(read.order_by(jobs.c.id).limit(_READ_PER_CLEAR).with_for_update()).all()
-        for _, payload in rows:
-            unlocks = self.locks_of.here(finder.locks_of(bytes_of(payload)))
+        found = [(bytes_of(payload), attempts) for _, payload, attempts in rows]
+        for raw, _ in found:
+            unlocks = self.locks_of.here(finder.locks_of(raw)) if finder.may_hold(raw) else ()
             self._values.release_within(connection, unlocks)
+        self._values.renew_states(connection, [finder.state_of(queue, raw, attempts) for raw, attempts in found])
         gone = delete(jobs).where(jobs.c.id.in_(bindparam("ids", expanding=True)))
-        return connection.execute(gone, {"ids": [number for number, _ in rows]}).rowcount if rows else 0
+        return connection.execute(gone, {"ids": [row.id for row in rows]}).rowcount if rows else 0
 
     def _following(self, ending: Ending, unlocks: Sequence[Unlock]) -> Callable[[Connection], None]:
         """Writes the ending in the transaction that ends the job, and releases these locks of its own store."""

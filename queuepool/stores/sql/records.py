@@ -328,12 +328,17 @@ class SqlRecords:
             self._values.examine()
         return self._client.transaction(work)
 
-    def drop_quarantined(self, queue: str, entry_id: str, unlocks: Sequence[Unlock] = ()) -> bool:
+    def drop_quarantined(
+        self, queue: str, entry_id: str, unlocks: Sequence[Unlock] = (), state: StateRecord | None = None
+    ) -> bool:
+        is_followed = state is not None and self._values.keeps_states
+
         def work(connection: Connection) -> bool:
             gone = delete(self._table).where(*self._is_entry(connection, queue, entry_id))
             is_dropped = connection.execute(gone).rowcount
             if is_dropped and unlocks:
                 self._values.release_within(connection, self._locks_of.here(unlocks))
+            self._values.renew_states(connection, [state] if is_dropped and is_followed else [])
             return bool(is_dropped)
 
         if unlocks:

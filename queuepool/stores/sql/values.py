@@ -8,17 +8,19 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from itertools import accumulate
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, bindparam, case, delete, func, insert, select, update
 
-from queuepool.errors import StoreError
+from queuepool.errors import StoreDenied, StoreError
 from queuepool.payload.lease import StateRecord, Tallies
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.stores.control import notice_in
+from queuepool.stores.locks import NO_LOCKS, Finder
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of
@@ -66,6 +68,7 @@ class SqlValues(SqlLocks):
         self._states_start = f"{self._ours}job:"
         self._books_start = f"{self._ours}notes:"
         self._charsets = Charsets(self._cache)
+        self._keeps_states = False
 
     def get(self, names: Sequence[str]) -> list[bytes | None]:
         def read(connection: Connection) -> dict[str, bytes]:
@@ -268,14 +271,32 @@ class SqlValues(SqlLocks):
         return self._client.ask(read)
 
     def tracked(self, job_ids: Sequence[str]) -> set[str]:
-        def read(connection: Connection) -> set[str]:
-            names = {self._state_key(connection, job_id): job_id for job_id in job_ids}
-            key = exactly(connection.dialect, self._cache.c.key)
-            rows = select(key).where(self._cache.c.key.in_(list(names)), self._is_living(connection))
-            found = (bytes_of(one).decode() for one in connection.execute(rows).scalars())
-            return {names[name] for name in found if name in names}  # by its bytes, unlike some databases
+        return self._client.ask(lambda connection: self._tracked(connection, job_ids)) if job_ids else set()
 
-        return self._client.ask(read) if job_ids else set()
+    def _tracked(self, connection: Connection, job_ids: Sequence[str]) -> set[str]:
+        names = {self._state_key(connection, job_id): job_id for job_id in job_ids}
+        key = exactly(connection.dialect, self._cache.c.key)
+        rows = select(key).where(self._cache.c.key.in_(list(names)), self._is_living(connection))
+        found = (bytes_of(one).decode() for one in connection.execute(rows).scalars())
+        return {names[name] for name in found if name in names}  # by its bytes, unlike some databases
+
+    def usable(self, finder: Finder) -> Finder:
+        """As ``SqlLocks.usable``; one that finds no states if there is no table of them, or it may not be read."""
+        found = super().usable(finder)
+        return found if not found.tracks or self.keeps_states else found._replace(tracks=(), state_of=NO_LOCKS.state_of)
+
+    @property
+    def keeps_states(self) -> bool:
+        """Whether the states of jobs can be read."""
+        with suppress(StoreDenied):
+            self._keeps_states = self._keeps_states or not self.tracked(["-"])
+        return self._keeps_states
+
+    def renew_states(self, connection: Connection, states: Iterable[StateRecord | None]) -> None:
+        """Write, in the caller's transaction, those of these states whose jobs have one that is kept."""
+        found = {state.job_id: state for state in states if state}
+        for job_id in self._tracked(connection, list(found)) if found else ():
+            self.write_state(connection, found[job_id])
 
     def prune_states(self) -> int:
         def remove(connection: Connection) -> int:

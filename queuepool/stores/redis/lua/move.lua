@@ -1,11 +1,13 @@
--- move.lua: move ready and delayed jobs to another queue.
+-- move.lua: move ready and delayed jobs to another queue, and say so in the state of each, if one is kept.
 -- Source:  none.
--- KEYS     1 ready list   2 delayed zset   3 notify list   then the same three of the other queue
--- ARGV     1 the other queue's stewards' channel   then for each job: the number of its key, the job, where it was in the
---          ready list, the job as it is to be there   then the Unix second until which the sender waits
+-- KEYS     1 ready list   2 delayed zset   3 notify list   then the same three of the other queue   then the state of
+--          each job
+-- ARGV     1 the other queue's stewards' channel   then for each job: the number of its key, the job, where it was in
+--          the ready list, the job as it is to be there, its state ('' = it has none), seconds that it is kept   then
+--          the Unix second until which the sender waits
 -- Returns  for each job 1, or 0 if it was not there any more; 2 = ask again (pick.lua)
--- include: late full pick put wake tokens
-local ITS_ARGS = 4
+-- include: late full pick put wake tokens note_state
+local ITS_ARGS = 6
 local answers, ready, places = {}, {}, {}
 write_nothing(KEYS[2])
 -- First, as a key of the wrong type must fail before anything is taken.
@@ -36,8 +38,10 @@ local function move_delayed(job, there)
 end
 
 for arg = 2, #ARGV, ITS_ARGS do
-  local there = ARGV[arg + 3]
-  answers[#answers + 1] = ARGV[arg] == '1' and move_ready(there) or ARGV[arg] ~= '1' and move_delayed(ARGV[arg + 1], there)
+  local there, answer = ARGV[arg + 3]
+  if ARGV[arg] == '1' then answer = move_ready(there) else answer = move_delayed(ARGV[arg + 1], there) end
+  answers[#answers + 1] = answer
+  if answer == 1 then renew_state(KEYS[6 + #answers], ARGV[arg + 4], ARGV[arg + 5]) end
 end
 pcall(count_tokens, KEYS[1], KEYS[3])
 pcall(count_tokens, KEYS[4], KEYS[6])
