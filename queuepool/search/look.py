@@ -12,10 +12,9 @@ from queuepool.settlement.endings import commands_of
 from queuepool.stores.contract import QueueWalk, Shelf, ShelfJob
 from queuepool.stores.factory import Stores
 from queuepool.stores.records import FailedJob
+from queuepool.stores.steps import PageSize
 
 SHELVES: tuple[Shelf, ...] = ("ready", "delayed", "reserved")
-#: jobs of a page at first and at most, the bytes that it should have, and how many times as many jobs the next may have
-_FIRST, _MOST, _BYTES, _GROWTH = 10, 1000, 4 * 1024 * 1024, 4
 #: jobs that are remembered, so that one that moves on meanwhile is found once
 _REMEMBERED = 100_000
 
@@ -53,7 +52,7 @@ class Look:
 
     def failed(self, is_meant: Callable[[FailedJob], bool], until: float) -> Iterator[list[FoundJob]]:
         """The failed jobs, latest first, in pages; none that has failed after ``until``, in Unix seconds."""
-        size, page = _Size(), list[FailedJob]()
+        size, page = PageSize(), list[FailedJob]()
         while page := self._failed_after(page, size.jobs):
             size.fit(len(record.payload) + len(record.exception) for record in page)
             meant = (one for one in page if one.failed_at <= until and is_meant(one))
@@ -90,7 +89,7 @@ class QueueLook:
 
     def pages(self) -> Iterator[list[FoundJob]]:
         """All of them; a page may be empty."""
-        size = _Size()
+        size = PageSize()
         while page := self._next(size.jobs):
             self._page = page
             size.fit(len(job.payload) for job in page)
@@ -125,15 +124,3 @@ class QueueLook:
 
     def _next(self, most: int) -> list[ShelfJob]:
         return self._look.pace(lambda: self._walk.page(most))
-
-
-class _Size:
-    """How many jobs the next page should have."""
-
-    def __init__(self) -> None:
-        self.jobs = _FIRST
-
-    def fit(self, sizes: Iterable[int]) -> None:
-        """By the sizes of the last page's jobs."""
-        found = list(sizes)
-        self.jobs = max(min(_BYTES * len(found) // max(sum(found), 1), _GROWTH * self.jobs, _MOST), 1)

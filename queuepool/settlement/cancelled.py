@@ -9,13 +9,15 @@ from typing import Any
 
 from queuepool.errors import BadPayload, Cancelled, StoreDenied, StoreDown, StoreError
 from queuepool.payload.envelope import Payload, decode
-from queuepool.payload.lease import Lease
+from queuepool.payload.lease import Lease, LeaseRow
 from queuepool.settlement.endings import Endings, commands_of
 from queuepool.settlement.settler import record
 from queuepool.settlement.states import UNFINISHED_LASTS, States
 from queuepool.settlement.verdict import NOT_RUN
+from queuepool.stores.contract import ShelfJob
 from queuepool.stores.elsewhere import plainer
 from queuepool.stores.factory import Stores
+from queuepool.stores.steps import PageSize
 
 #: an id that JSON leaves as it is, so that a search of the bytes finds it
 _PLAIN = re.compile(r"[\w.-]+", re.ASCII)
@@ -42,17 +44,28 @@ class WaitingJob:
 def find_waiting(stores: Stores, queue: str, job_id: str) -> WaitingJob | None:
     """The job with this id, ready or delayed; ``None`` if none waits there. Raises ``StoreError``.
 
-    Reads the whole queue, but cannot find a job whose payload names no id.
-
+    Reads the whole queue, page by page, but cannot find a job whose payload names no id.
     """
-    for found in stores.queue.waiting(queue, job_id if _PLAIN.fullmatch(job_id) else ""):
-        try:
-            payload = decode(found.receipt, found.attempts)
-        except BadPayload:
-            continue
-        if payload.id == job_id:
-            return WaitingJob(found, payload)
+    walk, size = stores.queue.walk(queue, ("ready", "delayed")), PageSize()
+    mark = job_id.encode() if _PLAIN.fullmatch(job_id) else b""
+    while page := walk.page(size.jobs):
+        size.fit(len(job.payload) for job in page)
+        for job in page:
+            if mark in job.payload and job.shelf != "reserved" and (payload := _with_id(job, job_id)):
+                return WaitingJob(_free(job, queue), payload)
     return None
+
+
+def _with_id(job: ShelfJob, job_id: str) -> Payload | None:
+    with suppress(BadPayload):
+        payload = decode(job.payload, job.attempts)
+        return payload if payload.id == job_id else None
+    return None
+
+
+def _free(job: ShelfJob, queue: str) -> Lease:
+    """A lease that nobody holds; a database knows the job by its row."""
+    return Lease(queue, job.payload, row=None if job.attempts is None else LeaseRow(job.place, job.attempts))
 
 
 def cancel_waiting(stores: Stores, found: WaitingJob, error: Cancelled) -> bool:

@@ -311,14 +311,8 @@ class QueueStore(PushStore, Protocol):
         Where the failed store is on another server, the record waits here to be forwarded (``Records.pending``).
         """
 
-    def waiting(self, queue: str, text: str) -> Iterator[Lease]:
-        """The ready and delayed jobs in whose bytes this text stands, each under a lease that nobody holds.
-
-        Reads the whole queue, page by page; what moves meanwhile may be met twice. None of it is changed.
-        """
-
     def cancel(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
-        """As ``fail``, for a job that waits, as ``waiting`` has returned it; ``False`` if it waits there no longer.
+        """As ``fail``, for a job that waits, under a lease that nobody holds; ``False`` if it waits there no longer.
 
         It may be repeated.
         """

@@ -45,8 +45,6 @@ _TAKEN = 50
 _NOT_LOOKED = 2
 #: the numbers of the keys in ``drop_held.lua`` and ``move.lua``
 _NUMBERS: Mapping[Shelf, int] = {"ready": 1, "delayed": 2, "reserved": 3}
-#: the most that one step of a search reads: jobs, and bytes (one page more)
-_FOUND, _FOUND_BYTES = 1000, 1_000_000
 #: most bytes read of the next job's payload when measuring, as the steward does so again and again
 _MEASURED = 64 * 1024
 
@@ -226,15 +224,6 @@ class RedisQueue:
         more, words = following(ending, self.locks_of.here(ending.unlocks), keys)
         names = [keys.reserved(lease.queue), *kept, keys.tallies(job_id), *more]
         return self.locks_of.ended(self.client.script("fail", names, [*args, *words]))
-
-    def waiting(self, queue: str, text: str) -> Iterator[Lease]:
-        """As the contract says. From the tail on: what is taken from the head meanwhile moves the others towards it."""
-        names, mark = [self.keys.ready(queue), self.keys.delayed(queue)], text.encode("utf-8", "replace")
-        for number in (1, 2, 1):  # a delayed job may become ready meanwhile
-            end = -1
-            while end:
-                end, *found = self.client.script("find", names, [number, end, mark, _FOUND, _FOUND_BYTES])
-                yield from (Lease(queue, job) for job in found)
 
     def cancel(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
         keys, queue = self.keys, lease.queue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
@@ -171,11 +170,6 @@ class JobsTable:
         if rows:
             connection.execute(self._statements.rewrite, rows)
 
-    def waiting(self, connection: Connection, queue: str, text: str, after: int) -> list[Any]:
-        """(id, payload, attempts) of free rows with a higher id in whose payload this text stands; none = no more."""
-        wanted = {"name": queue, "text": f"%{_escaped(text)}%", "after": after}
-        return list(connection.execute(self._statements.waiting, wanted))
-
     def waiting_row(self, connection: Connection, row: int) -> Any | None:
         """(payload, attempts) of this row if it is free; it is locked until the transaction ends."""
         return connection.execute(self._statements.waiting_row, {"ids": [row]}).first()
@@ -208,8 +202,3 @@ class JobsTable:
         """Notify waiting workers when the transaction is committed; only PostgreSQL can."""
         if connection.dialect.name == "postgresql":
             connection.execute(_NOTIFY, {"channel": CHANNEL, "queue": queue})
-
-
-def _escaped(text: str) -> str:
-    """The text for a LIKE whose escape is ``!``."""
-    return re.sub("[!%_]", r"!\g<0>", text)

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, func, not_, select
 
-from queuepool.payload.lease import NOTHING, Ending, Lease, LeaseRow, Lock, StateRecord, Tallies, Unlock
+from queuepool.payload.lease import NOTHING, Ending, Lease, Lock, StateRecord, Tallies, Unlock
 from queuepool.stores.contract import (
     Measured,
     MovedJob,
@@ -207,13 +207,6 @@ class SqlQueue:
     def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
         follow = self._following(ending, self.locks_of.here(ending.unlocks))
         return self._leases.if_held([lease], self._failing(job_id, record, follow))[0]
-
-    def waiting(self, queue: str, text: str) -> Iterator[Lease]:
-        last = 0
-        while rows := self.client.ask(partial(self._table.waiting, queue=queue, text=text, after=last)):
-            for last, payload, attempts in rows:
-                if payload is not None:  # else it is too large to be a job
-                    yield Lease(queue, bytes_of(payload), row=LeaseRow(last, attempts))
 
     def cancel(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
         follow = self._following(ending, self.locks_of.own_among(ending.unlocks))

@@ -35,8 +35,6 @@ from queuepool.stores.sql.texts import exactly, is_name, is_one_of
 SLACK = 5.0
 #: most rows that are counted to measure a queue: a database keeps no count
 MEASURED = 10_000
-#: most rows that one step of a search returns
-_PAGE = 100
 _QUEUE: Any = bindparam("name")
 _QUEUES: Any = bindparam("names", expanding=True)
 _IDS: Any = bindparam("ids", expanding=True)
@@ -158,10 +156,6 @@ class Statements:
             state: select(self.payload).where(self._in_queue, holds).order_by(jobs.c.id).limit(bindparam("most"))
             for state, holds in shelves.items()
         }
-        # By the id on: a page costs no more for those before it.
-        has_text = func.coalesce(jobs.c.payload, "").like(bindparam("text"), escape="!")
-        free = select(jobs.c.id, self.payload, jobs.c.attempts).where(self._in_queue, is_free, has_text)
-        self.waiting = free.where(jobs.c.id > bindparam("after")).order_by(jobs.c.id).limit(_PAGE)
         self.waiting_row = select(self.payload, jobs.c.attempts).where(jobs.c.id.in_(_IDS), is_free).with_for_update()
         self.times = select(
             clock.now(), func.min(case((is_free, jobs.c.available_at))), func.min(jobs.c.reserved_at),
