@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from queuepool.board.runtime_dir import RuntimeDir
+from queuepool.board.shown_pools import RunningJob, ShownPool, running_jobs
 from queuepool.board.status import iso
 from queuepool.cli import output
 from queuepool.cli.local import runtime_of
@@ -28,7 +29,7 @@ from queuepool.log.tracebacks import headline
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob
 from queuepool.search.look import Look
-from queuepool.search.running import RunningJob, ShownPool, holder_of, pools_of, running_jobs
+from queuepool.search.running import holder_of, pools_of
 from queuepool.stores.contract import Shelf, ShelfJob
 from queuepool.unix.escape import first_of
 from queuepool.unix.exit_codes import FAILED, OK

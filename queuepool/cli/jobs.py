@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from queuepool.board.shown_pools import RunningJob, ShownPool, running_jobs
 from queuepool.board.status import iso
 from queuepool.cli import output
 from queuepool.cli.finding import BY, COUNT, Facets, filtered, limited, note_closed, states_of
@@ -24,7 +25,7 @@ from queuepool.jobs.client import Queue
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob, plain
 from queuepool.search.look import SHELVES, Look
-from queuepool.search.running import RunningJob, ShownPool, pools_of, running_jobs
+from queuepool.search.running import pools_of
 from queuepool.stores.contract import ShelfJob
 from queuepool.unix.exit_codes import FAILED, OK
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 from queuepool.board.board import Board
 from queuepool.board.cancelling import Came, Ordered, RunningHere, order, running_here, wake_master
-from queuepool.board.overview import JobRow, processes_in
-from queuepool.board.record import DAMAGED
 from queuepool.board.runtime_dir import boards_in, default_folders
+from queuepool.board.shown_pools import pools_in, running_jobs
 from queuepool.config.connections import identity_of
 from queuepool.errors import BadPayload, Cancelled, StoreDenied, StoreDown, StoreError
 from queuepool.events import JobCancelled, JobFailed
@@ -176,17 +175,12 @@ class Canceller:
         state = state_of(self._stores, job_id)
         if (state and state.state in OVER) or self._is_recorded(job_id, cancelled=False):
             return said(outcome=CancelOutcome.OVER)
-        for notice, pid, job in self._noticed():
-            if job.id == job_id and notice["host"] != socket.gethostname():
-                place: dict[str, Any] = {"host": notice["host"], "pool": notice["pool"], "pid": pid}
-                return said(outcome=CancelOutcome.ELSEWHERE, was="running", name=job.name, queue=job.queue, **place)
+        noticed = pools_in(self._stores.control.pools())
+        if runs := running_jobs(pool for pool in noticed if pool.host != socket.gethostname()).get(job_id):
+            place: dict[str, Any] = {"host": runs.shown.host, "pool": runs.shown.pool, "pid": runs.process.pid}
+            about: dict[str, Any] = {"was": "running", "name": runs.job.name, "queue": runs.job.queue}
+            return said(outcome=CancelOutcome.ELSEWHERE, **about, **place)
         return said(outcome=CancelOutcome.RESERVED if self._is_reserved(job_id) else CancelOutcome.UNKNOWN)
-
-    def _noticed(self) -> Iterator[tuple[dict[str, str], int, JobRow]]:
-        """What pools run by their last notices, which may be seconds old."""
-        for notice in self._stores.control.pools():
-            with suppress(*DAMAGED):
-                yield from ((notice, process.pid, job) for process in processes_in(notice) for job in process.jobs)
 
     def _is_recorded(self, job_id: str, *, cancelled: bool = True) -> bool:
         """Whether it is among the failed jobs; ``cancelled``: as one that was cancelled."""
