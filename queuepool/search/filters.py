@@ -75,6 +75,24 @@ class Condition:
         """Whether one of the values at the path fits."""
         return any(self.word.fits(text) for value in values_at(arguments, self.path) for text in _texts(value))
 
+    def may_hold(self, raw: bytes) -> bool:
+        """Whether it may hold for a payload that is not encrypted: a quick look at its bytes."""
+        return self._written is None or self._written.search(raw) is not None
+
+    @cached_property
+    def _written(self) -> re.Pattern[bytes] | None:
+        """The argument's name, and behind it the value, or what may lead to it: a list, or another kind of PHP's.
+
+        ``None`` if JSON or PHP's serialization may write them in other words.
+        """
+        name, text = self.path.rpartition(".")[2], self.word.text
+        value, is_start = text.removesuffix("*"), text.endswith("*")
+        are_plain = _PLAIN.fullmatch(name) and _PLAIN.fullmatch(value) and not name.isdecimal()
+        if not are_plain or _IN_OTHER_WORDS.fullmatch(value) or (is_start and value[0].isdecimal()):
+            return None
+        end = "" if is_start else r"(?!\w)"
+        return re.compile(rf"{name}\W{{1,16}}(?:(?:i:|s:\d+:\W{{1,4}})?{value}{end}|\[|[^\Wis][:;])".encode())
+
 
 @dataclass(frozen=True, kw_only=True)
 class Filter:
@@ -112,7 +130,8 @@ class Filter:
 
     def _may_match(self, raw: bytes) -> bool:
         """A quick look at the bytes, since nearly all jobs of a long queue do not fit."""
-        return all(needle in raw for needle in self._needles) or any(mark in raw for mark in _ENCRYPTED)
+        is_worth_it = all(needle in raw for needle in self._needles) and all(one.may_hold(raw) for one in self.where)
+        return is_worth_it or any(mark in raw for mark in _ENCRYPTED)
 
     @cached_property
     def _needles(self) -> tuple[bytes, ...]:

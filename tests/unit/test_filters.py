@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from queuepool.payload.command import Commands
 from queuepool.payload.envelope import OBJECT_JOB
@@ -14,6 +16,7 @@ from queuepool.search.filters import Condition, Filter, checked_path, moment
 from queuepool.search.found import FoundJob, plain
 from queuepool.stores.contract import ShelfJob
 from tests.support.each import each
+from tests.support.effort import effort
 from tests.support.samples import payload
 
 ORDER = {"customer": 4711, "lines": [{"sku": "A1"}, {"sku": "B2"}], "paid": True, "note": None, "total": 10.5}
@@ -84,6 +87,33 @@ def test_a_property_of_a_php_job_is_found_by_its_path(where, is_fit):
     order = PhpObject("App\\Models\\Order", {"customer": 4711, "lines": ["x"]})
 
     assert is_fit == fits(php_job(order=order, state=PhpEnum("App\\State", "Paid"), tags=["vip"]), where)
+
+
+NAMES = st.sampled_from(["customer", "id", "a.b", "customer_id"])
+WORDS = st.sampled_from(["7", "x7", "7 x", "Paid", "a:7", 'q"7', "é7"])
+SINGLE = st.one_of(st.integers(-9, 99), WORDS, st.booleans(), st.none())
+VALUES = st.recursive(
+    SINGLE, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3), max_leaves=12
+)  # fmt: skip
+
+
+@effort(100)
+@given(data=st.dictionaries(NAMES, VALUES, max_size=4), indent=st.sampled_from([None, 1]))
+def test_the_quick_look_at_the_bytes_leaves_out_nothing_that_fits(data, indent):
+    spaced = found(json.dumps({"job": "x", "data": data}, indent=indent, ensure_ascii=False).encode())
+    for job in (spaced, python_job(**data), php_job(**data, state=PhpEnum("App\\State", "Paid"))):
+        for path in ("customer", "id", "a.b", "customer.id", "id.0", "a.b.customer_id", "state"):
+            for word in ("7", "7*", "x7", "Pai*", "null", "1", "-7", "é*"):
+                condition = Condition.parsed(f"{path}={word}")
+                assert condition.holds(job.arguments) <= Filter(where=(condition,)).matches(job)
+
+
+@each("where", ["customer=7", "order.customer=7", "kind=seven*"])
+def test_a_value_that_stands_elsewhere_costs_no_look_into_the_payload(where):
+    for job in (python_job(order={"customer": 17, "kind": "six"}, number=7, other="seven"),
+                php_job(order={"customer": "x7", "kind": "six"}, number=7, other="seven")):  # fmt: skip
+        assert not fits(job, where)
+        assert "payload" not in vars(job)
 
 
 def test_all_parts_of_a_filter_must_hold():
