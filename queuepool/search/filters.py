@@ -23,7 +23,7 @@ _IN_OTHER_WORDS = re.compile(r"-?(true|false|null|nan|inf|\d+[.eE].*)", re.IGNOR
 #: the id of a payload that has none
 _DIGEST = re.compile(r"[0-9a-f]{32}")
 #: an encrypted payload has one of these: our own mark, and how Laravel's begins, in base64: {"iv"
-_ENCRYPTED = b"qp_encrypted", b"eyJpdiI6"
+_OURS, _LARAVELS = b"qp_encrypted", b"eyJpdiI6"
 
 
 class Candidate(Protocol):
@@ -113,7 +113,7 @@ class Filter:
     def matches(self, job: Candidate) -> bool:
         """Whether the job fits."""
         return (
-            self._may_match(job.raw)
+            self.may_match(job.raw)
             and (not self.id or job.id == self.id)
             and (not self.name or Word(self.name).fits(job.name))
             and (not self.tag or any(Word(self.tag).fits(tag) for tag in job.tags))
@@ -128,10 +128,12 @@ class Filter:
         """Whether every job fits."""
         return self == Filter()
 
-    def _may_match(self, raw: bytes) -> bool:
+    def may_match(self, raw: bytes) -> bool:
         """A quick look at the bytes, since nearly all jobs of a long queue do not fit."""
-        is_worth_it = all(needle in raw for needle in self._needles) and all(one.may_hold(raw) for one in self.where)
-        return is_worth_it or any(mark in raw for mark in _ENCRYPTED)
+        for needle in self._needles:
+            if needle not in raw:
+                return may_be_encrypted(raw)
+        return all(one.may_hold(raw) for one in self.where) or may_be_encrypted(raw)
 
     @cached_property
     def _needles(self) -> tuple[bytes, ...]:
@@ -156,6 +158,11 @@ class Filter:
             return True
         at = job.since
         return at is not None and (self.since is None or at >= self.since) and (self.until is None or at <= self.until)
+
+
+def may_be_encrypted(raw: bytes) -> bool:
+    """Whether the payload with these bytes may be encrypted."""
+    return _OURS in raw or _LARAVELS in raw
 
 
 def values_at(value: Any, path: str) -> Iterator[Any]:

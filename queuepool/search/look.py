@@ -93,8 +93,10 @@ class QueueLook:
         while page := self._next(size.jobs):
             self._page = page
             size.fit(len(job.payload) for job in page)
-            wanted = (job for job in page if job.shelf in self._shelves)
-            jobs = (FoundJob.waiting(job, self._queue, self._look.commands) for job in wanted)
+            here = [job for job in page if job.shelf in self._shelves]
+            likely = [job for job in here if self._look.wanted.may_match(job.payload)]
+            self._look.seen += len(here) - len(likely)
+            jobs = (FoundJob.waiting(job, self._queue, self._look.commands) for job in likely)
             yield list(self._look.fitting(jobs))
 
     def jobs(self) -> Iterator[FoundJob]:
