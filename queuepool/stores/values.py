@@ -79,7 +79,10 @@ class Values(Locks, Protocol):
         """Remove a pool's notice."""
 
     def notices(self, within: float) -> list[dict[str, Any]]:
-        """The notices published ``within`` these seconds; expired and unreadable ones are removed."""
+        """The notices published ``within`` these seconds, as of now at the latest, by the store's clock.
+
+        Expired and unreadable ones are removed.
+        """
 
     # Alerts: of several pools, the one that holds an alert's key sends its notices
 

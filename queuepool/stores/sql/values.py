@@ -18,7 +18,7 @@ from sqlalchemy import ColumnElement, Connection, Table, bindparam, case, delete
 from queuepool.errors import StoreError
 from queuepool.payload.lease import StateRecord, Tallies
 from queuepool.stores.contract import NOTICE_KEPT
-from queuepool.stores.control import notice_in
+from queuepool.stores.control import notice_by
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of
@@ -125,9 +125,9 @@ class SqlValues(SqlLocks):
             living = self._is_living(connection)
             connection.execute(delete(self._cache).where(notices, ~living))
             values = self._texts(connection, notices)
-            first = _now(connection) - within
-            found = filter(None, (notice_in(bytes_of(value)) for value in values))
-            return [notice for notice in found if notice["at"] >= first]
+            now = _now(connection)
+            found = filter(None, (notice_by(bytes_of(value), now) for value in values))
+            return [notice for notice in found if notice["at"] >= now - within]
 
         return self._client.ask(read)
 
