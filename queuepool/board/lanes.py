@@ -273,6 +273,10 @@ class Lanes:
         self.reals[self._at(CANCEL_GRACE, lane)] = order.grace
         self.order(lane, order.hand, LaneOrder.REQUEUE if order.requeue else LaneOrder.CANCEL)
 
+    def hasten(self, lane: int, grace: float) -> None:
+        """By whoever cancels, one at a time: the order that stands there has this grace."""
+        self.reals[self._at(CANCEL_GRACE, lane)] = grace
+
     def cancelled(self, lane: int) -> CancelOrder | None:
         """The order to end the attempt at the job in this lane; its ``life`` is 0."""
         found = self._columns()
@@ -286,6 +290,10 @@ class Lanes:
     def answer(self, lane: int, answered: float) -> None:
         """By the worker: as of ``due``."""
         self.reals[self._at(CANCEL_OBEYED, lane)] = answered
+
+    def answered(self, lane: int) -> float:
+        """What ``answer`` has written."""
+        return finite(self.reals[self._at(CANCEL_OBEYED, lane)])
 
     def carried_out(self, order: CancelOrder) -> None:
         """By the worker, or once that is dead by the steward: it is settled as ordered."""

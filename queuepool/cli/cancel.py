@@ -95,5 +95,6 @@ def words_of(found: Cancellation) -> str:
             return f"{job} is reserved by a worker of no pool that is known here"
         case CancelOutcome.ORDERED:
             return f"{job} is told to end (pid {found.pid}), but is not settled yet: is its store away?"
-        case CancelOutcome.UNKNOWN:
-            return f"{job} neither waits nor runs here"
+        case CancelOutcome.CONTRARY:
+            return f"{job} is being ended already: {found.refusal}"
+    return f"{job} neither waits nor runs here"

@@ -6,14 +6,14 @@ import socket
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from queuepool.board.board import Board
-from queuepool.board.cancelling import Came, Ordered, RunningHere, order, running_here, wake_master
+from queuepool.board.cancelling import Came, Contrary, Ordered, RunningHere, order, running_here, wake_master
 from queuepool.board.overview import JobRow, processes_in
 from queuepool.board.record import DAMAGED
 from queuepool.board.runtime_dir import boards_in, default_folders
@@ -54,6 +54,8 @@ class CancelOutcome(StrEnum):
     RESERVED = "reserved"
     #: the order was given, but has not been carried out yet
     ORDERED = "ordered"
+    #: it is being ended already, by an order that says otherwise of where it goes then
+    CONTRARY = "contrary"
     UNKNOWN = "unknown"
 
 
@@ -71,6 +73,8 @@ class Cancellation:
     host: str = ""
     pool: str = ""
     pid: int = 0
+    #: why this order was not given
+    refusal: str = ""
 
     def __bool__(self) -> bool:
         return self.outcome in (CancelOutcome.CANCELLED, CancelOutcome.REQUEUED)
@@ -116,7 +120,10 @@ class Canceller:
     def _running(self, wish: CancelWish) -> Cancellation | None:
         for board in self._boards:
             for found in running_here(board, wish.job_id):
-                if ordered := order(found, by=wish.by, grace=wish.grace, requeue=wish.requeue):
+                ordered = order(found, by=wish.by, grace=wish.grace, requeue=wish.requeue)
+                if isinstance(ordered, Contrary):
+                    return replace(_said(found, wish, CancelOutcome.CONTRARY), refusal=str(ordered))
+                if ordered:
                     return self._awaited(wish, ordered)
         return None
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from queuepool.board.board import Board, State
-from queuepool.board.cancelling import Came, cancel_here
+from queuepool.board.cancelling import Came, Contrary, cancel_here, running_here
 from queuepool.board.pauses import Pause, forget_pool_pause, note_pool_pause
 from queuepool.board.record import as_count
 from queuepool.board.requests import Change, Pin, ScaleOrder, fitted, is_carried_out, order_of, word_of
@@ -105,8 +105,13 @@ def _cancel(errand: Errand) -> Done:
         raise QueuepoolError(f"a grace is from 0 to {_LONGEST_GRACE:g} s")
     is_requeued = details.get("requeue") is True
     ordered = cancel_here(errand.board, job_id, by=errand.by, grace=float(grace), requeue=is_requeued)
+    if isinstance(ordered, Contrary):
+        raise QueuepoolError(str(ordered))
     if ordered is None:
-        raise QueuepoolError("it runs no job with this id")
+        is_there = next(running_here(errand.board, job_id), None) is not None
+        raise QueuepoolError(
+            "another order is being given at this moment: send it again" if is_there else "it runs no job with this id"
+        )
     words = {
         Came.OF_IT: f"job {'is back in its queue' if is_requeued else 'cancelled'}",
         Came.TOO_LATE: "job is over already",
