@@ -30,7 +30,7 @@ from queuepool.board.states import Role as Role
 from queuepool.board.states import State as State
 from queuepool.unix import file_lock, proc, stray_processes
 
-_MAGIC = 0x71756575_0000000B
+_MAGIC = 0x71756575_0000000C
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PAGE = 4096
 #: bytes of a slot without lanes

@@ -54,9 +54,12 @@ def kill_at(slot: Slot) -> float:
     if slot.lanes:
         return slot.lanes.kill_at()
     order = order_on(slot)
-    if order is None or not runs(slot, order.hand, order.number) or order_for(slot, order.number) != order:
+    if order is None:
         return 0.0
-    return due(order.at, order.grace, slot.cancel_obeyed)
+    is_plain = bool(slot.is_plain)  # first: what follows sees whether this is about the attempt that is meant
+    if not runs(slot, order.hand, order.number) or order_for(slot, order.number) != order:
+        return 0.0
+    return due(order.at, order.grace, slot.cancel_obeyed, is_plain=is_plain)
 
 
 def answer(slot: Slot, order: CancelOrder, *, can_end: bool) -> None:

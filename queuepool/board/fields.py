@@ -171,6 +171,8 @@ class Slot(Record):
     attempt = Whole()
     #: seconds for which the running job's state is kept after its end; 0.0 = it is not tracked
     track = Seconds()
+    #: 1 = the running job's handler is a plain function that nothing has shown to end by itself if it is cancelled
+    is_plain = Whole()
     #: how far the running job is; see ``progress.py``
     progress = Seconds()
     job = Text(190)

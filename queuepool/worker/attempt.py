@@ -120,7 +120,7 @@ class Runner:
         preparer = Preparer(context, self._step_outside)
         self._preparer = LonePreparer(preparer, context.settler) if context.alone else preparer
         self._starter = Starter(context)
-        self._invoker = invoker or Invoker(context.listeners)
+        self._invoker = self._slot_writer.invoker = invoker or Invoker(context.listeners)
         self._hooks = JobHooks(context.listeners, self._invoker)
         self._job_lines = job_lines
 
@@ -216,6 +216,8 @@ class Runner:
         # Whatever a job raises, even SystemExit, ends the job, not the worker.
         except BaseException as raised:  # noqa: BLE001
             attempt.error = raised
+            job.ends()  # who cancels it from now on need not kill it, while its hooks tell of its end
+            self._slot_writer.may_end()
         has_returned = attempt.error is None
         self._invoker.leave_if_forked(attempt.error)
         if has_returned if job.verdict is None else isinstance(job.verdict, Delete):

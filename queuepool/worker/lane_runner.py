@@ -239,6 +239,8 @@ class LaneRunner(Runner):
         # Whatever a job raises, even SystemExit, ends the job, not the worker.
         except BaseException as raised:  # noqa: BLE001
             attempt.error = raised
+            job.ends()  # as there
+            self._lanes.may_end(attempt.number)
         if deadline.passed:  # also if it swallowed that: it had no more time
             self._times_out(attempt)
         self._invoker.leave_if_forked(attempt.error)

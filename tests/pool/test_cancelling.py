@@ -10,7 +10,8 @@ from contextlib import suppress
 
 import pytest
 
-from queuepool.board.cancelling import order, running_on
+from queuepool.board.cancelling import RunningHere, order, running_on
+from queuepool.board.lane_layout import HEAD, PLAIN
 from queuepool.board.runtime_dir import boards_in
 from queuepool.jobs.cancelling import CancelOutcome
 from tests.support.eventually import eventually
@@ -95,6 +96,24 @@ def test_a_coroutine_clears_up_first_and_its_worker_goes_on(site):
 
     assert failed(site, job_id).startswith("Cancelled: awaits (attempt 1): cancelled by ")
     assert is_empty(site)
+
+
+@pytest.mark.parametrize("way", [("--workers", "4"), ("--workers", "1", "--concurrency", "4")])
+def test_the_board_says_of_which_jobs_no_answer_is_needed(site, way):
+    ids = {name: push(site, name) for name in ("stays", "awaits", "asks", "wraps")}
+    with site.pool(*ONE[2:], *way), boards_in([site.path / "run" / "default"]) as boards:
+        for job_id in ids.values():
+            started(site, job_id)
+        # Side by side a function in a thread cannot be ended alone, whatever it returns.
+        said = {"stays": 1, "awaits": 0, "asks": 0, "wraps": int("--concurrency" in way)}
+        eventually(lambda: said == {found.job.job: is_plain(found) for found in running_on(boards[0])})
+        assert "cancelled" == outcome(site, ids["wraps"])
+        assert [] != site.trail(event="finally") or "--concurrency" in way
+
+
+def is_plain(found: RunningHere) -> int:
+    lanes = found.slot.lanes
+    return int(lanes.wholes[HEAD + PLAIN * lanes.count + found.job.number] if lanes else found.slot.is_plain)
 
 
 def test_a_coroutine_that_swallows_it_and_returns_was_cancelled_all_the_same(site):

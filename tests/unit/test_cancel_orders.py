@@ -65,6 +65,15 @@ def test_a_worker_that_does_not_answer_is_killed_at_once_and_one_that_obeys_afte
     assert (None, Killed.CANCELLED) == (killed(slot, 9.9), killed(slot, 10.1))
 
 
+def test_a_plain_function_is_not_waited_for_unless_it_obeys(board, slot):
+    slot.is_plain = 1
+    ordered = given(board)
+    assert Killed.CANCELLED == killed(slot, 0.0)
+    cancel_orders.answer(slot, ordered.order, can_end=True)
+
+    assert (None, Killed.CANCELLED) == (killed(slot, 9.9), killed(slot, 10.1))
+
+
 def test_without_a_grace_nobody_is_waited_for(board, slot):
     assert given(board, grace=0.0)
     assert Killed.CANCELLED == killed(slot, 0.0)
@@ -156,7 +165,7 @@ def test_a_second_order_that_wants_something_else_is_refused_and_the_first_stand
 
     assert isinstance(second, Contrary)
     assert "ana@web has ordered to record it as failed, and that stands" == str(second)
-    assert (first.order, None) == (stands, overdue(slot, time.monotonic(), 1.0))
+    assert (first.order, None) == (stands, overdue(slot, stands.at + 0.4, 1.0))
     assert stands == cancel_orders.order_on(slot)
 
 
@@ -178,14 +187,18 @@ def test_side_by_side_each_lane_has_one_order_that_stands_and_is_hastened(tmp_pa
     writer = LaneWriter(slot.lanes)
     for lane, job_id in enumerate("ab"):
         writer.take(lane, Lease("default", payload(job_id), 7), time.monotonic() + 90)
-        writer.begins(lane, LaneJobs("", "app.ok"), job_id=job_id, attempt=1, since=1e9, deadline=0.0)
+        kind = LaneJobs("", "app.ok", is_plain=lane == 0)
+        writer.begins(lane, kind, job_id=job_id, attempt=1, since=1e9, deadline=0.0)
     first, other = given(board), given(board, "b")
+    assert Killed.CANCELLED == overdue(slot, first.order.at, 1.0)  # of a plain function no answer is needed
+    writer.may_end(0)
+    assert None is overdue(slot, first.order.at + 0.4, 1.0)
     for lane in (0, 1):
         for can_end in (True, False):
             cancel_orders.answer(slot, slot.lanes.cancelled(lane), can_end=can_end)
     contrary = cancel_here(board, "a", by="jo@web", grace=0.0, requeue=True)
     assert isinstance(contrary, Contrary)
-    assert None is overdue(slot, time.monotonic(), 1.0)
+    assert None is overdue(slot, first.order.at + 9.9, 1.0)
     second = given(board, grace=0.0)
 
     assert Killed.CANCELLED == overdue(slot, time.monotonic(), 1.0)
