@@ -62,6 +62,8 @@ def cancel(where: Where, job_id: str, requeue: bool, grace: float, as_json: bool
         output.document(output.versioned({key: value or None for key, value in asdict(found).items()}))
     else:
         (output.say if found else output.complain)(words_of(found))
+        if found.no_hook:
+            output.complain(f"note: {found.no_hook}")
     return OK if found else FAILED
 
 

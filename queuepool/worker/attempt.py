@@ -35,6 +35,7 @@ from queuepool.log.tracebacks import text_of
 from queuepool.payload.envelope import Payload
 from queuepool.payload.lease import NOTHING, Lease, Tallies
 from queuepool.settlement.cancelled import cancelled_in
+from queuepool.settlement.deferred_hooks import say_not_called
 from queuepool.settlement.facts import facts_of
 from queuepool.settlement.settler import Settlement
 from queuepool.settlement.verdict import Delete, Fail, Release, Verdict, judge, judge_release, needs_tallies
@@ -157,6 +158,8 @@ class Runner:
         """Call the ``after_failed`` hook of a job that failed when another worker died."""
         with suppress(BadPayload):  # its signing keys may have changed since
             payload, plan = self._preparer.prepare(lease)
+            if plan.handler is None:
+                say_not_called(lease.queue, f"this pool knows no job {payload.name}")
             self._call_after_failed(payload, lease.queue, plan, error)
 
     def tasks(self, lane: int | None = None) -> Collection[object]:

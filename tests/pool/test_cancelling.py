@@ -67,6 +67,14 @@ def test_a_job_that_waits_is_taken_out_and_its_hook_is_called(site, delay):
     assert [] == site.trail(event="start")
 
 
+def test_a_pool_that_does_not_know_the_job_says_that_its_hook_is_not_called(site):
+    job_id = push(site, "stays")
+    with site.pool("--workers", "1", "--queue", "other") as pool:
+        cancel(site, job_id)
+        said = "after_failed is not called for a job of queue default: this pool knows no job stays"
+        eventually(lambda: said in pool.log())
+
+
 @pytest.mark.parametrize("how", ["sleep", "gil"])
 def test_a_plain_function_is_ended_with_its_worker_and_never_retried(site, how):
     job_id = push(site, "stays", how=how)
