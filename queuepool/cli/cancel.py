@@ -48,7 +48,8 @@ def cancel(where: Where, job_id: str, requeue: bool, grace: float, as_json: bool
             raise click.UsageError("--json does not go with --on or --everywhere")
         from queuepool.cli.remote import command  # imported here: few jobs run elsewhere
 
-        return command(where, elsewhere, "cancel", {"id": job_id, "grace": grace, "requeue": requeue})
+        details = {"id": job_id, "grace": grace, "requeue": requeue}
+        return command(where, elsewhere, "cancel", details, takes=grace)
     reading, wish = Reading(where.connections()), CancelWish(job_id, operator(), requeue, grace)
     found = None
     for one in reading.each(lambda connection: [_cancel(where, connection, wish)]):

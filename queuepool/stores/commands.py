@@ -63,8 +63,12 @@ class CommandOutcome(StrEnum):
     """What became of a command."""
 
     DONE = "done"
+    #: nothing was done
     REFUSED = "refused"
+    #: an older version's word for ``UNKNOWN``
     FAILED = "failed"
+    #: its master was told, and may do it yet
+    UNKNOWN = "not known"
 
 
 @dataclass(frozen=True, slots=True)
