@@ -15,7 +15,7 @@ from queuepool.cli.options import Where
 from queuepool.cli.targets import Elsewhere
 from queuepool.cli.waiting import within
 from queuepool.errors import StoreDenied, StoreError
-from queuepool.stores.commands import LASTS, CommandOutcome, RemoteCommand
+from queuepool.stores.commands import LASTS, MAX_OF_ALL_WORDS, MAX_WORDS, CommandOutcome, RemoteCommand
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.stores.control import instance_in
 from queuepool.stores.factory import Stores
@@ -49,8 +49,10 @@ def command(
         _drop_repeated(posts)
         if not _are_there(posts, elsewhere):
             return NOT_RUNNING
+        # The answers of all may come at once.
+        room = MAX_OF_ALL_WORDS // max(sum(len(post.meant) for post in posts), 1)
         for post in posts:
-            post.send(verb, details or {})
+            post.send(verb, {**(details or {}), "room": min(room, MAX_WORDS)})
         begun = time.monotonic()
         within(_TAKEN_WITHIN, lambda: not [post for post in posts if not post.has_answers()], poll=_POLL)
         for post in posts:
@@ -189,7 +191,7 @@ class _Post:
 
     def _tell(self, instance: str, outcome: CommandOutcome, words: str) -> None:
         if outcome is CommandOutcome.DONE:
-            output.say(f"{self._names[instance]}: {words}")
+            output.show(f"{self._names[instance]}: {words}")
             self._ending.append(instance)
             return
         self._fail(instance, f"{outcome.value}: {words}")

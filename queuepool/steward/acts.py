@@ -15,7 +15,11 @@ from queuepool.board.pauses import Pause, forget_pool_pause, note_pool_pause
 from queuepool.board.record import as_count
 from queuepool.board.requests import Change, Pin, ScaleOrder, fitted, is_carried_out, order_of, word_of
 from queuepool.errors import QueuepoolError
+from queuepool.steward.stacks import STACKS_TAKE, asked_on, stacks_text
+from queuepool.stores.commands import MAX_WORDS
 from queuepool.unix import fork
+from queuepool.unix.originals import start_thread
+from queuepool.unix.signals import leave_signals_to_the_main_thread
 
 #: seconds that a job which is cancelled may be given to end by itself
 _LONGEST_GRACE = 3600.0
@@ -24,11 +28,12 @@ Done = Callable[[], str]
 
 
 class Errand(NamedTuple):
-    """One command: for this pool, with these details, from ``by`` (``user@host``)."""
+    """One command: for this pool, with these details, from ``by`` (``user@host``); ``pool``: its name."""
 
     board: Board
     details: Mapping[str, Any]
     by: str
+    pool: str
 
 
 class Act(NamedTuple):
@@ -43,6 +48,8 @@ class Act(NamedTuple):
     about: Callable[[Mapping[str, Any]], str] = lambda details: ""
     #: seconds that it may take, besides those that the master has
     takes: Callable[[Mapping[str, Any]], float] = lambda details: 0.0
+    #: whether it has a line in the journal
+    is_noted: bool = True
 
 
 def _pause(errand: Errand) -> Done:
@@ -146,6 +153,33 @@ def _cancel(errand: Errand) -> Done:
     return lambda: words[came] if (came := ordered.came) else ""
 
 
+def _subject(errand: Errand) -> str:
+    """What a stack is asked of."""
+    subject = errand.details.get("subject")
+    if not isinstance(subject, str):
+        raise QueuepoolError("a stack is of an id, a pid or a pool")
+    if next(asked_on(errand.board, errand.pool, subject), None) is None:
+        raise QueuepoolError("nothing runs here under this id, pid or pool")
+    return subject
+
+
+def _stack(errand: Errand) -> Done:
+    """In a thread: a worker in C code answers late, and one that stands still not at all."""
+    subject, room, told = _subject(errand), errand.details.get("room"), list[str]()
+    about = errand.board, errand.pool, subject, room if isinstance(room, int) else MAX_WORDS
+
+    def ask() -> None:
+        leave_signals_to_the_main_thread()
+        words = ""
+        try:
+            words = stacks_text(*about)
+        finally:
+            told.append(words or "its workers could not be asked")
+
+    start_thread(ask, ())
+    return lambda: told[0] if told else ""
+
+
 def _keeps_a_worker(details: Mapping[str, Any]) -> bool:
     """Whether it cannot leave the pool without one; fewer workers than now may be none."""
     try:
@@ -172,6 +206,7 @@ ACTS: Mapping[str, Act] = MappingProxyType({
         about=lambda details: _Wish.of(details).words,
         takes=lambda details: _Wish.of(details).grace,
     ),
+    "stack": Act(_stack, check=_subject, takes=lambda details: STACKS_TAKE, is_noted=False),
     "drain": Act(_stop, _never),
     "stop": Act(_stop, _never),
 })  # fmt: skip

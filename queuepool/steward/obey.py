@@ -62,6 +62,7 @@ class Obey:
         news: Callable[[], str | None],
         emitter: Emitter,
     ) -> None:
+        self._pool = pool.name
         self._allows = pool.remote
         self._subject = f"pool {pool.name} on {host}"
         self._board = board
@@ -126,7 +127,7 @@ class Obey:
 
     def _begin(self, command: RemoteCommand, clock: _StoreClock, now: float) -> None:
         """Write it into the journal, then do it: whoever dies in between, nothing is done that has no line."""
-        act, errand = ACTS[command.verb], Errand(self._board, command.details, command.by)
+        act, errand = ACTS[command.verb], Errand(self._board, command.details, command.by, self._pool)
         try:
             act.check(errand)
         except (QueuepoolError, OSError) as error:
@@ -134,7 +135,8 @@ class Obey:
             return
         about = act.about(command.details)
         subject = f"{about} of {self._subject}" if about else self._subject
-        if self._has_line(command, subject) and (done := self._told(command, errand, subject, clock)):
+        has_line = not act.is_noted or self._has_line(command, subject)
+        if has_line and (done := self._told(command, errand, subject, clock)):
             self._open.append(_Open(command, subject, done, now + _WITHIN + act.takes(command.details)))
 
     def _has_line(self, command: RemoteCommand, subject: str) -> bool:
@@ -172,6 +174,8 @@ class Obey:
 
     def _note(self, command: RemoteCommand, subject: str) -> None:
         """What came of a line that is there already."""
+        if not ACTS[command.verb].is_noted:
+            return
         with suppress(StoreError):
             self._journal.write(command.by, command.verb, subject)
 

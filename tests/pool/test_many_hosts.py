@@ -177,6 +177,24 @@ def test_a_job_is_cancelled_by_the_pool_that_runs_it(site):
     assert ("cancel", f"job {job_id} of pool default on {HOST}") == (line["verb"], line["subject"])
 
 
+def test_where_a_job_is_in_its_code_is_asked_of_the_pool_that_runs_it(site):
+    target = f"{HOST}/default"
+    job_id = site.push("until", gate=str(site.path / "gate"))
+    with site.pool("--workers", "1") as pool:
+        eventually(lambda: site.trail(event="start"))
+        [pid] = pool.workers()
+        nothing = [f"{target}: refused: nothing runs here under this id, pid or pool"]
+        assert nothing == told(site, "stack", "nonesuch", "--everywhere", code=1)
+        for subject in (job_id, str(pid), "default"):
+            *frames, head = told(site, "stack", subject, "--on", target)
+            about = f"worker 1 of pool default (pid {pid}): job do {job_id}, attempt 1, since "
+            assert head.startswith(f"{target}: {about}")
+            assert any(re.fullmatch(r'  File ".*/poolapp\.py", line \d+, in until_told', frame) for frame in frames)
+        (site.path / "gate").touch()
+
+    assert "" == site.run("journal", *site.where).stdout
+
+
 def test_what_a_pool_does_not_allow_is_refused_and_pools_that_are_not_there_are_named(site, server):
     target = f"{HOST}/default"
     with site.pool("--workers", "1") as pool:
@@ -221,6 +239,7 @@ def test_where_the_connection_has_keys_a_command_must_be_signed(site, monkeypatc
         (("restart", "--everywhere", "--wait"), "--wait is for the pools of this host"),
         (("reload", "--on", "a", "--wait", "3"), "--wait is for the pools of this host"),
         (("scale", "few", "--everywhere"), "is not a whole number"),
+        (("stack", "default", "--everywhere", "--json"), "--json does not go with --on or --everywhere"),
     ],
 )
 def test_a_wrong_command_line_is_refused_in_one_line(site, words, said):
