@@ -154,6 +154,16 @@ def test_a_killed_predecessor_in_its_place_is_replaced_and_a_pool_that_lives_is_
     assert sorted([instance, "beside", "elsewhere"]) == ids(stores)
 
 
+@pytest.mark.bad_input("B168")
+def test_a_notice_in_its_place_with_an_endless_number_ends_no_steward(stores, server, board, tmp_path):
+    chore = publisher(stores, board, tmp_path)
+    wild = f"board.{'9' * 5000}-1-0a1b2c3d-4"
+    publish(server, chore._notice.host, "default", "wild", 3, runtime_directory=str(tmp_path), board=wild)
+    chore.run(time.monotonic())
+
+    assert sorted([board.name.instance, "wild"]) == ids(stores)
+
+
 def test_a_later_steward_takes_no_silent_pool_for_a_predecessor(stores, server, board, tmp_path):
     board.header.since = time.time() - 600
     chore = publisher(stores, board, tmp_path)
