@@ -337,3 +337,17 @@ def test_a_waiting_job_is_not_removed_if_it_cannot_be_recorded(built):
     with pytest.raises(StoreError):
         built.queue.cancel(Lease("default", raw), "a", record(Lease("default", raw)))
     assert 1 == built.queue.sizes("default").ready
+
+
+@pytest.mark.bad_input("B173")
+def test_what_is_no_book_is_told_once_and_hides_no_later_text(built):
+    """A key may be of any type."""
+    values, key = built.values, built.queue.keys.book("journal")
+    built.client.command("SET", key, "5")
+    with pytest.raises(StoreError, match="WRONGTYPE"):
+        values.take_notes("journal", 10)
+    assert [] == values.take_notes("journal", 10)
+    built.client.command("SET", key, "5")
+    values.note("journal", "one", 10, 60.0)
+
+    assert [b"one"] == values.take_notes("journal", 10)
