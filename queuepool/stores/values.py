@@ -150,7 +150,7 @@ class Values(Locks, Protocol):
         """Which of these jobs have a state that is kept."""
 
     def prune_states(self) -> int:
-        """Remove expired states, where the store does not do so by itself; returns how many."""
+        """Remove expired states and texts of books, where the store does not do so by itself; returns how many."""
 
 
 # How far each schedule's times are settled; ``Values.fire`` settles one, and any number of stewards may call it.
