@@ -110,6 +110,7 @@ class ControlKeys:
     def announce(self) -> None:
         """Have the steward of every pool look for commands and for what operators have done."""
         self._own.stamp(self._news)
+        self._own.wake_stewards()
 
     def publish(self, pool: str, facts: Mapping[str, Any]) -> None:
         """Publish this pool to all hosts; ``facts`` must be JSON-ready."""

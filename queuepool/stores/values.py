@@ -70,6 +70,9 @@ class Values(Locks, Protocol):
     def stamp(self, name: str) -> int:
         """Set the value to the store's Unix second, or one more than its old value if that is later; returns it."""
 
+    def wake_stewards(self) -> None:
+        """Have stewards look at the control keys now, where the store can tell them: a hint, of which none may come."""
+
     # Notices, by which pools know of one another
 
     def publish(self, pool: str, notice: Mapping[str, Any]) -> None:

@@ -63,6 +63,10 @@ class RedisValues:
     def stamp(self, name: str) -> int:
         return int(self._client.script("restart", [name], []))
 
+    def wake_stewards(self) -> None:
+        with suppress(StoreError):  # a user who may not do so leaves them their second
+            self._client.command("PUBLISH", self._keys.news, 1)
+
     # Notices
 
     def publish(self, pool: str, notice: Mapping[str, Any]) -> None:

@@ -104,6 +104,9 @@ class SqlValues(SqlLocks):
 
         return self._client.transaction(work)
 
+    def wake_stewards(self) -> None:
+        """Nothing to do: they look each second."""
+
     # Notices
 
     def publish(self, pool: str, notice: Mapping[str, Any]) -> None:

@@ -10,6 +10,7 @@ import pytest
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreError
 from queuepool.payload.lease import Lease, Tallies
+from queuepool.stores.contract import Wake
 from queuepool.stores.factory import Stores
 from queuepool.stores.records import PendingFailure
 from queuepool.stores.values import MAX_MARK, Due, Mark
@@ -219,7 +220,14 @@ def test_an_earlier_due_time_ends_the_wait_for_a_change(listening):
     first = listening.wait_for_change(QUEUES, timeout=5.0)
     listening.push("high", new_jobs(payload("b")), delay=30.0)
 
-    assert (True, True) == (first, listening.wait_for_change(QUEUES, timeout=5.0))
+    assert [Wake.DUE] * 2 == [first, listening.wait_for_change(QUEUES, timeout=5.0)]
+
+
+def test_news_of_operators_end_the_wait_for_a_change(built, listening):
+    built.journal.write("jo@web1", "pause", "queue default")
+
+    assert Wake.NEWS is listening.wait_for_change(QUEUES, timeout=5.0)
+    assert None is listening.wait_for_change(QUEUES, timeout=0.1)
 
 
 def test_a_later_due_time_does_not_end_the_wait_for_a_change(listening):
