@@ -140,7 +140,7 @@ class Ordered:
     def came(self) -> Came | None:
         """What has become of it; ``None`` = nothing yet."""
         slot, found = self.found.slot, self.found
-        if slot.incarnation == found.life:  # else the next worker's slot says no longer whether it was settled
+        if slot.incarnation == found.life:  # else it is over, and the slot is the next worker's
             is_settled = slot.settled_incarnation == found.life if slot.dead else self._has_ended
             if not (is_settled or cancel_orders.is_carried_out(slot, self.order)):
                 return None

@@ -325,10 +325,13 @@ class Lanes:
         return [(lane, order) for lane, order in orders if order]
 
     def clear(self) -> None:
-        """By the master, before the fork: hold nothing. The turns go on, so that no late word hits the next worker."""
+        """By the master, before the fork: hold nothing. The turns go on, so that no late word hits the next worker.
+
+        So does what was carried out: whoever has cancelled a job may not have looked yet.
+        """
         self.memory[self._base : self._base + HEAD * WORD] = bytes(HEAD * WORD)
-        first = self._base + self._at(STAGE, 0) * WORD
-        self.memory[first : self._base + self._size] = bytes(self._base + self._size - first)
+        first, last = (self._base + self._at(column, 0) * WORD for column in (STAGE, CANCEL_DONE))
+        self.memory[first:last] = bytes(last - first)
 
     @property
     def _size(self) -> int:

@@ -109,7 +109,7 @@ def test_a_coroutine_clears_up_first_and_its_worker_goes_on(site):
 @pytest.mark.parametrize("way", [("--workers", "4"), ("--workers", "1", "--concurrency", "4")])
 def test_the_board_says_of_which_jobs_no_answer_is_needed(site, way):
     ids = {name: push(site, name) for name in ("stays", "awaits", "asks", "wraps")}
-    with site.pool(*ONE[2:], *way), boards_in([site.path / "run" / "default"]) as boards:
+    with site.pool(*ONE[2:], *way) as pool, boards_in([site.path / "run" / "default"]) as boards:
         for job_id in ids.values():
             started(site, job_id)
         # Side by side a function in a thread cannot be ended alone, whatever it returns.
@@ -117,6 +117,8 @@ def test_the_board_says_of_which_jobs_no_answer_is_needed(site, way):
         eventually(lambda: said == {found.job.job: is_plain(found) for found in running_on(boards[0])})
         assert "cancelled" == outcome(site, ids["wraps"])
         assert [] != site.trail(event="finally") or "--concurrency" in way
+        pool.signal(signal.SIGQUIT)
+        assert 0 == pool.wait()
 
 
 def is_plain(found: RunningHere) -> int:

@@ -148,6 +148,21 @@ def test_what_came_of_it(board, slot):
     assert Came.OF_IT == ordered.came
 
 
+def test_what_came_of_it_is_known_when_the_next_worker_has_the_slot(board, slot):
+    """As soon as a dead worker is settled: whoever cancels looks now and then."""
+    ordered = given(board)
+    slot.dead = 1
+    cancel_orders.carried_out(slot, ordered.order)
+    slot.begin(Role.WORKER, 1, 1)
+    assert Came.OF_IT == ordered.came
+    slot.hold([Lease("default", payload("a"), 7)])
+    begin(slot, 0, "a")
+    late = given(board)
+    slot.begin(Role.WORKER, 1, 1)
+
+    assert Came.TOO_LATE == late.came
+
+
 def test_a_second_order_hastens_the_first_and_both_are_carried_out(board, slot):
     first = given(board)
     slot.cancel_obeyed = slot.cancel_at
@@ -204,6 +219,8 @@ def test_side_by_side_each_lane_has_one_order_that_stands_and_is_hastened(tmp_pa
     assert Killed.CANCELLED == overdue(slot, time.monotonic(), 1.0)
     cancel_orders.carried_out(slot, slot.lanes.cancelled(0))
     assert [Came.OF_IT, Came.OF_IT, None] == [first.came, second.came, other.came]
+    slot.begin(Role.WORKER, 1, 1)
+    assert [Came.OF_IT, Came.OF_IT, Came.TOO_LATE] == [first.came, second.came, other.came]
 
 
 def test_an_order_to_the_next_attempt_takes_the_place_of_the_last_ones(board, slot):
