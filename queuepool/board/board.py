@@ -30,11 +30,13 @@ from queuepool.board.states import Role as Role
 from queuepool.board.states import State as State
 from queuepool.unix import file_lock, proc, stray_processes
 
-_MAGIC = 0x71756575_0000000B
+_MAGIC = 0x71756575_0000000C
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PAGE = 4096
 #: bytes of a slot without lanes
 _SLOT = -(-(Slot.size + 2 * AREA) // _PAGE) * _PAGE
+#: most digits of a number in a board's name: a notice of another host may have any
+_MOST_DIGITS = 20
 #: seconds before a lease's end at which its worker must be dead
 LEASE_MARGIN = 0.5
 #: seconds beyond its waits that a worker's round without a job may take
@@ -295,7 +297,8 @@ class BoardName(NamedTuple):
     def parsed(cls, path: Path) -> BoardName:
         """The name in the path; zeros for what is not there."""
         pid, start_time, boot, namespace = (path.name.removeprefix("board.").split("-") + [""] * 4)[:4]
-        numbers = (int(pid), int(start_time)) if pid.isdecimal() and start_time.isdecimal() else (0, 0)
+        are_numbers = all(part.isdecimal() and len(part) <= _MOST_DIGITS for part in (pid, start_time))
+        numbers = (int(pid), int(start_time)) if are_numbers else (0, 0)
         return cls(*numbers, boot, namespace)
 
     def __str__(self) -> str:

@@ -35,6 +35,12 @@ def order_for(slot: Slot, number: int) -> CancelOrder | None:
     return order
 
 
+def standing(slot: Slot, hand: int, number: int) -> CancelOrder | None:
+    """The order that stands to end this attempt, of the worker that the slot has now; ``hand`` as of an order."""
+    order = order_for(slot, number)
+    return order if order and order.hand == hand else None
+
+
 def runs(slot: Slot, hand: int, number: int) -> bool:
     """Whether its worker is in the midst of the attempt at this job: not before it, and not at its settlement."""
     if slot.lanes:
@@ -48,22 +54,45 @@ def kill_at(slot: Slot) -> float:
     if slot.lanes:
         return slot.lanes.kill_at()
     order = order_on(slot)
-    if order is None or not runs(slot, order.hand, order.number) or order_for(slot, order.number) != order:
+    if order is None:
         return 0.0
-    return due(order.at, order.grace, slot.cancel_obeyed)
+    is_plain = bool(slot.is_plain)  # first: what follows sees whether this is about the attempt that is meant
+    if not runs(slot, order.hand, order.number) or order_for(slot, order.number) != order:
+        return 0.0
+    return due(order.at, order.grace, slot.cancel_obeyed, is_plain=is_plain)
 
 
 def answer(slot: Slot, order: CancelOrder, *, can_end: bool) -> None:
-    """By the worker: whether the job was told to end by itself; else it is ended at once."""
+    """By the worker: whether the job was told to end by itself; else it is ended at once.
+
+    A job that was told so stays told: as it ends there is nothing left to tell, and its worker must not die of that.
+    """
     answered = order.at if can_end else -order.at
+    if not can_end and _answered(slot, order) == order.at:
+        return
     if slot.lanes:
         slot.lanes.answer(order.number, answered)
     else:
         slot.cancel_obeyed = answered
 
 
+def _answered(slot: Slot, order: CancelOrder) -> float:
+    return slot.lanes.answered(order.number) if slot.lanes else slot.cancel_obeyed
+
+
+def hasten(slot: Slot, order: CancelOrder, until: float) -> None:
+    """Have the grace of this order end by then (monotonic); by one process at a time. In one word: it stands on."""
+    grace = max(until - order.at, 0.0)
+    if grace >= order.grace:
+        return
+    if slot.lanes:
+        slot.lanes.hasten(order.number, grace)
+    else:
+        slot.cancel_grace = grace
+
+
 def write(slot: Slot, order: CancelOrder) -> None:
-    """Write an order, in place of any earlier one; by one process at a time. It counts once it is whole."""
+    """Write an order, in place of one to another attempt; by one process at a time. It counts once it is whole."""
     if slot.lanes:
         slot.lanes.cancel(order)
         return

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import NamedTuple
 
 from queuepool.board import cancel_orders
 from queuepool.board.board import Board, Role, Slot
@@ -77,7 +78,7 @@ def _is_whole(found: RunningHere) -> bool:
     return found.is_there and payload.id == found.job.id
 
 
-def cancel_here(board: Board, job_id: str, *, by: str, grace: float, requeue: bool) -> Ordered | None:
+def cancel_here(board: Board, job_id: str, *, by: str, grace: float, requeue: bool) -> Ordered | Contrary | None:
     """Order the end of the attempt at this job, if a worker of this board is at it. Does not wait.
 
     ``None`` also if somebody else is just giving an order: look again. The board must be open to write.
@@ -86,20 +87,39 @@ def cancel_here(board: Board, job_id: str, *, by: str, grace: float, requeue: bo
     return order(found, by=by, grace=grace, requeue=requeue) if found else None
 
 
-def order(found: RunningHere, *, by: str, grace: float, requeue: bool) -> Ordered | None:
-    """As ``cancel_here``, for an attempt that was found; ``None`` also if it has ended."""
+def order(found: RunningHere, *, by: str, grace: float, requeue: bool) -> Ordered | Contrary | None:
+    """As ``cancel_here``, for an attempt that was found; ``None`` also if it has ended.
+
+    Where an order stands that wants the same, this one only shortens its grace, and both are carried out as one.
+    """
     given = CancelOrder(found.life, found.hand, found.job.number, requeue, grace, time.monotonic(), by)
     path = found.board.path
     try:
         with file_lock.held(path.with_name(f"{path.name}.orders")) as is_ours:
             if not (is_ours and found.is_there):
                 return None
-            cancel_orders.write(found.slot, given)
+            if stands := cancel_orders.standing(found.slot, found.hand, found.job.number):
+                if stands.requeue != requeue:
+                    return Contrary(stands)
+                cancel_orders.hasten(found.slot, stands, given.at + grace)
+                given = stands
+            else:
+                cancel_orders.write(found.slot, given)
     except OSError:
         return None  # the directory is gone, and its pool with it
     ordered = Ordered(found, given)
     ordered.wake()
     return ordered
+
+
+class Contrary(NamedTuple):
+    """No order was given: one stands that wants something else of the job."""
+
+    stands: CancelOrder
+
+    def __str__(self) -> str:
+        wish = "put it back" if self.stands.requeue else "record it as failed"
+        return f"{self.stands.by} has ordered to {wish}, and that stands"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +140,7 @@ class Ordered:
     def came(self) -> Came | None:
         """What has become of it; ``None`` = nothing yet."""
         slot, found = self.found.slot, self.found
-        if slot.incarnation == found.life:  # else the next worker's slot says no longer whether it was settled
+        if slot.incarnation == found.life:  # else it is over, and the slot is the next worker's
             is_settled = slot.settled_incarnation == found.life if slot.dead else self._has_ended
             if not (is_settled or cancel_orders.is_carried_out(slot, self.order)):
                 return None

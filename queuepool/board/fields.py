@@ -171,6 +171,8 @@ class Slot(Record):
     attempt = Whole()
     #: seconds for which the running job's state is kept after its end; 0.0 = it is not tracked
     track = Seconds()
+    #: 1 = the running job's handler is a plain function that nothing has shown to end by itself if it is cancelled
+    is_plain = Whole()
     #: how far the running job is; see ``progress.py``
     progress = Seconds()
     job = Text(190)
@@ -286,8 +288,9 @@ class Slot(Record):
 
     def begin(self, role: Role, number: int, generation: int) -> None:
         """By the master, before the fork: begin a new incarnation in a free slot, with its counters at 0."""
-        incarnation = as_count(self.incarnation) + 1
+        incarnation, cancel_done = as_count(self.incarnation) + 1, self.cancel_done
         self.clear()
+        self.cancel_done = cancel_done  # whoever cancelled the last worker's job may not have looked yet
         for hand in self.hands:
             hand.drop()
         if self.lanes:

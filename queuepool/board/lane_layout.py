@@ -28,9 +28,9 @@ ON_CPU, ON_CPU_SINCE, FREE, THREAD, NATIVE, SETTLING, RULED, OWN_END, WATCHED = 
 #: the columns; from ``RENEWED_TURN`` on they are the steward's, which also notes what it has counted, and of whoever
 #: cancels a job (as in ``fields.py``). ``Lanes.clear`` leaves the turns
 (
-    TURN, STAGE, LEASE_END, DEADLINE, SINCE, ATTEMPT, COUNTED, TRACK, PROGRESS, TOLD, THREADS, SUSPECT,
+    TURN, STAGE, LEASE_END, DEADLINE, SINCE, ATTEMPT, COUNTED, TRACK, PROGRESS, TOLD, THREADS, SUSPECT, PLAIN,
     RENEWED_TURN, RENEWED_END, ORDER, RULING, CANCEL_AT, CANCEL_GRACE, CANCEL_OBEYED, CANCEL_DONE, COLUMNS,
-) = range(21)  # fmt: skip
+) = range(22)  # fmt: skip
 #: the stage of a lane that holds nothing
 EMPTY = 0
 #: the stages of a lane that holds a job
@@ -117,7 +117,8 @@ class LaneColumns:
         return self.stage(lane) == Stage.RUNNING and self.seconds(LEASE_END, lane) != 0.0
 
     def kill_at(self, lane: int) -> float:
-        return due(*(self.seconds(column, lane) for column in (CANCEL_AT, CANCEL_GRACE, CANCEL_OBEYED)))
+        times = (self.seconds(column, lane) for column in (CANCEL_AT, CANCEL_GRACE, CANCEL_OBEYED))
+        return due(*times, is_plain=bool(self.whole(PLAIN, lane)))
 
     def order(self, lane: int) -> LaneOrder | None:
         turn, order = divmod(self.whole(ORDER, lane), ORDERS)

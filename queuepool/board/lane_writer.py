@@ -14,10 +14,10 @@ from queuepool.board.lane_layout import (
     INLINE,
     LEASE,
     OWN_END,
+    PLAIN,
     PROGRESS,
     SETTLING,
     SINCE,
-    SUSPECT,
     TOLD,
     TURN,
     LanePage,
@@ -34,12 +34,13 @@ _RESERVED, _RUNNING = int(Stage.RESERVED), int(Stage.RUNNING)
 class LaneJobs(NamedTuple):
     """What all jobs of one name and one plan have in common; a lane writes it only if its last job was of another.
 
-    ``policy`` is the plan's text, ``track`` in seconds.
+    ``policy`` is the plan's text, ``track`` in seconds; ``is_plain`` as in a slot.
     """
 
     policy: str
     job: str
     track: float = 0.0
+    is_plain: bool = False
 
 
 class LaneWriter:
@@ -53,7 +54,7 @@ class LaneWriter:
         first = [HEAD + column * lanes.count for column in range(COLUMNS)]
         self._turn, self._stage, self._lease_end, self._deadline = first[TURN : DEADLINE + 1]
         self._since, self._attempt, self._counted, self._track, self._progress = first[SINCE : PROGRESS + 1]
-        self._told, self._threads, self._suspect = first[TOLD : SUSPECT + 1]
+        self._told, self._threads, self._suspect, self._plain = first[TOLD : PLAIN + 1]
         # What the pages say: most jobs are like the one before.
         self._jobs: list[LaneJobs | None] = [None] * lanes.count
         self._queues = [""] * lanes.count
@@ -87,7 +88,7 @@ class LaneWriter:
         if jobs is not self._jobs[lane]:
             self._jobs[lane] = jobs
             page.policy, page.job = jobs.policy, jobs.job
-            reals[self._track + lane] = jobs.track
+            reals[self._track + lane], wholes[self._plain + lane] = jobs.track, jobs.is_plain
         if self._has_progress[lane]:
             self._has_progress[lane] = False
             reals[self._progress + lane], page.note = 0.0, ""
@@ -127,6 +128,11 @@ class LaneWriter:
     def suspect(self, lane: int) -> None:
         """The job may have ended another worker."""
         self._wholes[self._suspect + lane] = 1
+
+    def may_end(self, lane: int) -> None:
+        """The job can end by itself, or is just ending."""
+        self._wholes[self._plain + lane] = 0
+        self._jobs[lane] = None  # the next one is described anew
 
     def threads(self, lane: int, more: int) -> None:
         """So many more threads are at work for the job; negative: fewer."""

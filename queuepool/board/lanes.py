@@ -273,6 +273,10 @@ class Lanes:
         self.reals[self._at(CANCEL_GRACE, lane)] = order.grace
         self.order(lane, order.hand, LaneOrder.REQUEUE if order.requeue else LaneOrder.CANCEL)
 
+    def hasten(self, lane: int, grace: float) -> None:
+        """By whoever cancels, one at a time: the order that stands there has this grace."""
+        self.reals[self._at(CANCEL_GRACE, lane)] = grace
+
     def cancelled(self, lane: int) -> CancelOrder | None:
         """The order to end the attempt at the job in this lane; its ``life`` is 0."""
         found = self._columns()
@@ -286,6 +290,10 @@ class Lanes:
     def answer(self, lane: int, answered: float) -> None:
         """By the worker: as of ``due``."""
         self.reals[self._at(CANCEL_OBEYED, lane)] = answered
+
+    def answered(self, lane: int) -> float:
+        """What ``answer`` has written."""
+        return finite(self.reals[self._at(CANCEL_OBEYED, lane)])
 
     def carried_out(self, order: CancelOrder) -> None:
         """By the worker, or once that is dead by the steward: it is settled as ordered."""
@@ -317,10 +325,13 @@ class Lanes:
         return [(lane, order) for lane, order in orders if order]
 
     def clear(self) -> None:
-        """By the master, before the fork: hold nothing. The turns go on, so that no late word hits the next worker."""
+        """By the master, before the fork: hold nothing. The turns go on, so that no late word hits the next worker.
+
+        So does what was carried out: whoever has cancelled a job may not have looked yet.
+        """
         self.memory[self._base : self._base + HEAD * WORD] = bytes(HEAD * WORD)
-        first = self._base + self._at(STAGE, 0) * WORD
-        self.memory[first : self._base + self._size] = bytes(self._base + self._size - first)
+        first, last = (self._base + self._at(column, 0) * WORD for column in (STAGE, CANCEL_DONE))
+        self.memory[first:last] = bytes(last - first)
 
     @property
     def _size(self) -> int:

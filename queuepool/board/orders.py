@@ -35,10 +35,16 @@ class CancelOrder(NamedTuple):
     by: str
 
 
-#: seconds that a worker has to say whether a cancelled job ends by itself: it says so at once, unless C code keeps it
+#: seconds that a worker has to say whether a cancelled job ends by itself, if it may: it says so at once, unless C code
+#: keeps it
 _ANSWER = 0.5
 
 
-def due(at: float, grace: float, answered: float) -> float:
-    """When a worker must be killed for an order. ``answered``: ``at`` = the job ends by itself, ``-at`` = it cannot."""
-    return at + (grace if answered == at else 0.0 if answered == -at else min(grace, _ANSWER))
+def due(at: float, grace: float, answered: float, *, is_plain: bool) -> float:
+    """When a worker must be killed for an order. ``answered``: ``at`` = the job ends by itself, ``-at`` = it cannot.
+
+    Of a plain function that is known before anybody answers, and so in C code, too.
+    """
+    if answered == at:
+        return at + grace
+    return at + (0.0 if is_plain or answered == -at else min(grace, _ANSWER))

@@ -333,7 +333,7 @@ def boards_in(folders: Iterable[Path]) -> Iterator[list[Board]]:
 def _opened(folder: Path) -> Iterator[Board]:
     try:
         is_refused = problem_of(folder, folder.lstat(), os.getuid() or None)
-    except OSError:
+    except (OSError, ValueError):  # a notice of any host may name any place
         return
     # The files beside a board have one more dot.
     for path in () if is_refused else sorted(folder.glob("board.*")):

@@ -48,7 +48,8 @@ def cancel(where: Where, job_id: str, requeue: bool, grace: float, as_json: bool
             raise click.UsageError("--json does not go with --on or --everywhere")
         from queuepool.cli.remote import command  # imported here: few jobs run elsewhere
 
-        return command(where, elsewhere, "cancel", {"id": job_id, "grace": grace, "requeue": requeue})
+        details = {"id": job_id, "grace": grace, "requeue": requeue}
+        return command(where, elsewhere, "cancel", details, takes=grace)
     reading, wish = Reading(where.connections()), CancelWish(job_id, operator(), requeue, grace)
     found = None
     for one in reading.each(lambda connection: [_cancel(where, connection, wish)]):
@@ -62,6 +63,8 @@ def cancel(where: Where, job_id: str, requeue: bool, grace: float, as_json: bool
         output.document(output.versioned({key: value or None for key, value in asdict(found).items()}))
     else:
         (output.say if found else output.complain)(words_of(found))
+        if found.no_hook:
+            output.complain(f"note: {found.no_hook}")
     return OK if found else FAILED
 
 
@@ -95,5 +98,6 @@ def words_of(found: Cancellation) -> str:
             return f"{job} is reserved by a worker of no pool that is known here"
         case CancelOutcome.ORDERED:
             return f"{job} is told to end (pid {found.pid}), but is not settled yet: is its store away?"
-        case CancelOutcome.UNKNOWN:
-            return f"{job} neither waits nor runs here"
+        case CancelOutcome.CONTRARY:
+            return f"{job} is being ended already: {found.refusal}"
+    return f"{job} neither waits nor runs here"

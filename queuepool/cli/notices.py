@@ -70,8 +70,11 @@ class PublishedPool:
     def rate_words(self) -> str:
         """How many jobs are done and fail in a minute; empty if it does not say."""
         done, failed = self.facts.get("done_per_minute"), self.facts.get("failed_per_minute")
-        is_known = isinstance(done, int | float) and isinstance(failed, int | float) and not self.is_lost
-        return f" done/min={done:g} failed/min={failed:g}" if is_known else ""
+        if not (isinstance(done, int | float) and isinstance(failed, int | float)) or self.is_lost:
+            return ""
+        with suppress(OverflowError):  # a whole number of any length
+            return f" done/min={done:g} failed/min={failed:g}"
+        return ""
 
     @property
     def age_words(self) -> str:

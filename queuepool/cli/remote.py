@@ -15,7 +15,7 @@ from queuepool.cli.options import Where
 from queuepool.cli.targets import Elsewhere
 from queuepool.cli.waiting import within
 from queuepool.errors import StoreDenied, StoreError
-from queuepool.stores.commands import LASTS, CommandOutcome, RemoteCommand
+from queuepool.stores.commands import LASTS, MAX_OF_ALL_WORDS, MAX_WORDS, CommandOutcome, RemoteCommand
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.stores.control import instance_in
 from queuepool.stores.factory import Stores
@@ -30,11 +30,18 @@ _MOST_NAMED = 20
 
 
 def command(
-    where: Where, elsewhere: Elsewhere, verb: str, details: Mapping[str, Any] | None = None, *, end_within: float = 0.0
+    where: Where,
+    elsewhere: Elsewhere,
+    verb: str,
+    details: Mapping[str, Any] | None = None,
+    *,
+    takes: float = 0.0,
+    end_within: float = 0.0,
 ) -> int:
     """Send it to each pool that is meant, and print the answer of each; returns the exit code.
 
-    ``end_within``: seconds to wait until the pools have ended, too.
+    ``takes``: seconds that a pool may need for it, besides the usual ones; ``end_within``: seconds to wait until the
+    pools have ended, too.
     """
     with ExitStack() as stack:
         opened = [stack.enter_context(closing(Stores(connection, by_hand=True))) for connection in where.connections()]
@@ -42,13 +49,15 @@ def command(
         _drop_repeated(posts)
         if not _are_there(posts, elsewhere):
             return NOT_RUNNING
+        # The answers of all may come at once.
+        room = MAX_OF_ALL_WORDS // max(sum(len(post.meant) for post in posts), 1)
         for post in posts:
-            post.send(verb, details or {})
+            post.send(verb, {**(details or {}), "room": min(room, MAX_WORDS)})
         begun = time.monotonic()
         within(_TAKEN_WITHIN, lambda: not [post for post in posts if not post.has_answers()], poll=_POLL)
         for post in posts:
             post.withdraw()
-        rest = begun + _ANSWERED_WITHIN - time.monotonic()
+        rest = begun + _ANSWERED_WITHIN + takes - time.monotonic()
         within(rest, lambda: not [post for post in posts if not post.has_answers()], poll=_POLL)
         for post in posts:
             post.give_up()
@@ -99,6 +108,8 @@ class _Post:
         self._sent: dict[str, tuple[RemoteCommand, str]] = {}
         #: those that have been told to end
         self._ending: list[str] = []
+        #: why the store could not be asked when it was last asked
+        self._problem = ""
         self.code = OK
 
     def send(self, verb: str, details: Mapping[str, Any]) -> None:
@@ -118,7 +129,7 @@ class _Post:
             raise
         except StoreError as error:
             for one in commands:
-                self._fail(one.to, f"whether it was told is not known: {error}")
+                self._fail(one.to, f"not known whether it was told: {error}")
             return
         self._sent = {one.id: (one, text) for one, text in zip(commands, texts, strict=True)}
 
@@ -126,30 +137,38 @@ class _Post:
         """Whether all of them have answered; prints those answers that have come."""
         if not self._sent:
             return True
+        self._problem = ""
         try:
             for answer in self._stores.commands.answers(self._batch):
                 if sent := self._sent.pop(answer.id, None):
                     self._tell(sent[0].to, answer.outcome, answer.words)
-        except StoreError as error:
-            self._fail_all(f"no answer, as the store cannot be asked: {error}")
+        except StoreDenied:
+            raise
+        except StoreError as error:  # it may be back before the pools are, and what they were told stands
+            self._problem = str(error)
         return not self._sent
 
     def withdraw(self) -> None:
         """Take back what no pool has taken."""
-        try:
-            untaken = [one for one in self._sent.values() if self._stores.commands.withdraw(*one)]
-        except StoreError as error:
-            self._fail_all(f"no answer, as the store cannot be asked: {error}")
-            return
-        for sent, _ in untaken:
-            del self._sent[sent.id]
-            self._fail(
-                sent.to, f"not reached: it has looked for no command for {_TAKEN_WITHIN:.0f} s; nothing was done"
-            )
+        for sent, text in list(self._sent.values()):
+            try:
+                is_untaken = self._stores.commands.withdraw(sent, text)
+            except StoreError:
+                return  # it is told below that nothing is known of them
+            if is_untaken:
+                del self._sent[sent.id]
+                self._fail(
+                    sent.to, f"not reached: it has looked for no command for {_TAKEN_WITHIN:.0f} s; nothing was done"
+                )
 
     def give_up(self) -> None:
-        """Tell of those that have not answered."""
-        self._fail_all("it has taken the command and not answered: queuepool status --all shows what it does")
+        """Tell of those that have not answered: whether they have done it, or do it yet, only they know."""
+        why = "it has taken the command and not answered"
+        if self._problem:
+            why = f"the store cannot be asked for its answer: {self._problem}"
+        for sent, _ in self._sent.values():
+            self._fail(sent.to, f"not known: {why}: queuepool status --all shows what it does")
+        self._sent = {}
 
     def have_ended(self) -> bool:
         """Whether the pools that were told to end have; prints those that have."""
@@ -172,15 +191,10 @@ class _Post:
 
     def _tell(self, instance: str, outcome: CommandOutcome, words: str) -> None:
         if outcome is CommandOutcome.DONE:
-            output.say(f"{self._names[instance]}: {words}")
+            output.show(f"{self._names[instance]}: {words}")
             self._ending.append(instance)
             return
         self._fail(instance, f"{outcome.value}: {words}")
-
-    def _fail_all(self, words: str) -> None:
-        for sent, _ in self._sent.values():
-            self._fail(sent.to, words)
-        self._sent = {}
 
     def _fail(self, instance: str, words: str) -> None:
         name = self._names.get(instance)

@@ -361,8 +361,9 @@ class PoolSettings:
         "", values.listen, "ADDRESS", "Serve metrics and health over HTTP at HOST:PORT or unix:/PATH", is_masters=True
     )
     #: What `--on` and `--everywhere` may do to the pool from other hosts: safe = pause, continue, restart, reload and
-    #: scale it to one worker or more; all = also scale it to 0, drain and stop it; off = nothing. Whoever may write to
-    #: the store may do this; with `signing_keys`, whoever has such a key, too.
+    #: scale it to one worker or more, cancel its jobs and ask where they are (`stack`); all = also scale it to 0, drain
+    #: and stop it; off = nothing. Whoever may write to the store may do this; with `signing_keys`, whoever has such a
+    #: key, too.
     remote: str = setting(
         "safe",
         one_of("safe", "all", "off"),

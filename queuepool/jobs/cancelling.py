@@ -6,14 +6,15 @@ import socket
 import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from queuepool.board.about import About
 from queuepool.board.board import Board
-from queuepool.board.cancelling import Came, Ordered, RunningHere, order, running_here, wake_master
+from queuepool.board.cancelling import Came, Contrary, Ordered, RunningHere, order, running_here, wake_master
 from queuepool.board.runtime_dir import boards_in, default_folders
 from queuepool.board.shown_pools import pools_in, running_jobs
 from queuepool.config.connections import identity_of
@@ -53,6 +54,8 @@ class CancelOutcome(StrEnum):
     RESERVED = "reserved"
     #: the order was given, but has not been carried out yet
     ORDERED = "ordered"
+    #: it is being ended already, by an order that says otherwise of where it goes then
+    CONTRARY = "contrary"
     UNKNOWN = "unknown"
 
 
@@ -70,6 +73,10 @@ class Cancellation:
     host: str = ""
     pool: str = ""
     pid: int = 0
+    #: why this order was not given
+    refusal: str = ""
+    #: why a hook ``after_failed`` is not called, if the job has one
+    no_hook: str = ""
 
     def __bool__(self) -> bool:
         return self.outcome in (CancelOutcome.CANCELLED, CancelOutcome.REQUEUED)
@@ -115,7 +122,10 @@ class Canceller:
     def _running(self, wish: CancelWish) -> Cancellation | None:
         for board in self._boards:
             for found in running_here(board, wish.job_id):
-                if ordered := order(found, by=wish.by, grace=wish.grace, requeue=wish.requeue):
+                ordered = order(found, by=wish.by, grace=wish.grace, requeue=wish.requeue)
+                if isinstance(ordered, Contrary):
+                    return replace(_said(found, wish, CancelOutcome.CONTRARY), refusal=str(ordered))
+                if ordered:
                     return self._awaited(wish, ordered)
         return None
 
@@ -136,37 +146,43 @@ class Canceller:
     def _waiting(self, wish: CancelWish) -> Cancellation | None:
         for queue in self._queues:
             found = find_waiting(self._stores, queue, wish.job_id)
-            if found and (wish.requeue or self._take_out(found, wish)):
-                about: dict[str, Any] = {
-                    "id": wish.job_id,
-                    "name": found.payload.name,
-                    "queue": queue,
-                    "was": "waiting",
-                }
-                return Cancellation(outcome=CancelOutcome.WAITS if wish.requeue else CancelOutcome.CANCELLED, **about)
+            if not found:
+                continue
+            about: dict[str, Any] = {"id": wish.job_id, "name": found.payload.name, "queue": queue, "was": "waiting"}
+            if wish.requeue:
+                return Cancellation(outcome=CancelOutcome.WAITS, **about)
+            if (no_hook := self._take_out(found, wish)) is not None:
+                return Cancellation(outcome=CancelOutcome.CANCELLED, no_hook=no_hook, **about)
         return None
 
-    def _take_out(self, found: WaitingJob, wish: CancelWish) -> bool:
+    def _take_out(self, found: WaitingJob, wish: CancelWish) -> str | None:
+        """As ``_leave_hook``; ``None`` if it waits no longer."""
         error = cancelled_before(found.payload, wish.by)
         if not cancel_waiting(self._stores, found, error):
-            return False
-        self._leave_hook(found, error)
+            return None
+        no_hook = self._leave_hook(found, error)
         facts = facts_of(found.payload, found.lease.queue)
         LISTENERS.emit(JobCancelled(facts, wish.by))
         LISTENERS.emit(JobFailed(facts, error))
-        return True
+        return no_hook
 
-    def _leave_hook(self, found: WaitingJob, error: Cancelled) -> None:
-        """``after_failed`` is user code: a worker of this host calls it, if there is one on the same store."""
-        store = identity_of(self._stores.settings)
-        for board in self._boards:
-            if board.has_master and board.header.store == store:
-                deferred_hooks.leave(board.path.parent, store, found.lease, error)
-                # The steward counts here as well. Whoever writes second has either read the other's number, or left
-                # its note before the first one wrote: no worker misses a note.
-                board.header.note_deferred_hook()
-                wake_master(board)
-                return
+    def _leave_hook(self, found: WaitingJob, error: Cancelled) -> str:
+        """``after_failed`` is user code: a worker of this host calls it. Returns why none does; empty if one may.
+
+        One of a pool that serves the job's queue, as that knows the job; of another pool on the same store only if
+        there is no such pool: its worker says so if it does not know the job.
+        """
+        store, queue = identity_of(self._stores.settings), found.lease.queue
+        boards = [board for board in self._boards if board.has_master and board.header.store == store]
+        board = next((board for board in boards if _serves(board, queue)), next(iter(boards), None))
+        if board is None:
+            return "nobody calls its after_failed, if it has one: no pool on this store runs here"
+        deferred_hooks.leave(board.path.parent, store, found.lease, error)
+        # The steward counts here as well. Whoever writes second has either read the other's number, or left its note
+        # before the first one wrote: no worker misses a note.
+        board.header.note_deferred_hook()
+        wake_master(board)
+        return ""
 
     def _nowhere(self, wish: CancelWish) -> Cancellation:
         """It neither waits nor runs here: where it may be."""
@@ -209,6 +225,11 @@ class Canceller:
             raise
         except StoreError:  # a key of the wrong type
             return ()
+
+
+def _serves(board: Board, queue: str) -> bool:
+    about = About.read(board.path.parent)
+    return about is not None and queue in about.queues
 
 
 def _said(found: RunningHere, wish: CancelWish, outcome: CancelOutcome) -> Cancellation:

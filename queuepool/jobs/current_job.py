@@ -112,6 +112,10 @@ class Current:
         """Whether it has asked if it should stop: then it can end by itself."""
         return getattr(self, "_asks", False)
 
+    def ends(self) -> None:
+        """Called by the worker: its handler has ended, and so the job does by itself."""
+        self._asks = True
+
     def cancel(self, error: Cancelled, *, requeue: bool = False) -> None:
         """Called by the worker: it has failed with this error, also if it returns, unless it has said that it is done.
 

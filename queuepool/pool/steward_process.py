@@ -93,6 +93,7 @@ class StewardProcess:
             signals=self._signals,
             outage=self._outage,
             blame=self._blame,
+            prompt=[self._watch, *self._told],
         )
 
     def _others(self) -> list[Chore]:
@@ -202,8 +203,9 @@ class StewardProcess:
             lambda: self._watch.last.news,
             LISTENERS,
         )
-        told = TellActions(journal, lambda: self._watch.last.news, LISTENERS)
-        return [self._obey, told, WatchPools(notice.instance, stores.control, stores.values, LISTENERS)]
+        #: those that look at what the control keys have told
+        self._told: list[Chore] = [self._obey, TellActions(journal, lambda: self._watch.last.news, LISTENERS)]
+        return [*self._told, WatchPools(notice.instance, stores.control, stores.values, LISTENERS)]
 
     def _history_chores(self) -> list[KeepHistory]:
         settings, stores = self._settings, self._stores

@@ -6,6 +6,7 @@ import logging
 import zlib
 from collections.abc import Collection
 from contextlib import suppress
+from functools import partial
 
 from queuepool.board.board import Board
 from queuepool.board.fields import Header, Slot
@@ -105,13 +106,19 @@ def work(
         alone=alone,
     )
     set_batches(context.settler.endings.batch_of, context.batches)
-    set_stopping(context.is_draining)
+    set_stopping(partial(_is_stopping, context))
     set_progress(slot_writer.progress)
     worker = _worker(context, settings)
     reason = _run(worker, recorder)
     slot_writer.meter.leaves(reason)
     slot_writer.leave()
     return reason
+
+
+def _is_stopping(context: WorkerContext) -> bool:
+    """The running job asks: so it can end by itself."""
+    context.slot_writer.may_end()
+    return context.is_draining()
 
 
 def _worker(context: WorkerContext, settings: PoolSettings) -> Rounds:

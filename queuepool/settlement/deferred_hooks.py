@@ -47,9 +47,14 @@ def leave(directory: Path, store: str, lease: Lease, error: errors.AttemptLost) 
         draft.write_text(json.dumps(note))
         draft.rename(draft.with_name(draft.name.replace("draft", f"hook.{store}")))
     except OSError as error:
-        _log.error("after_failed is not called for a job of queue %s: %s: %s", lease.queue, directory, error.strerror)
+        say_not_called(lease.queue, f"{directory}: {error.strerror}")
         with suppress(OSError):
             draft.unlink()
+
+
+def say_not_called(queue: str, why: str) -> None:
+    """Log that nobody calls the hook of a job of this queue."""
+    _log.error("after_failed is not called for a job of queue %s: %s", queue, why)
 
 
 def take(directory: Path, store: str) -> DeferredHook | None:

@@ -10,12 +10,16 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from queuepool.board.board import Board, State
-from queuepool.board.cancelling import Came, cancel_here
+from queuepool.board.cancelling import Came, Contrary, cancel_here, running_here
 from queuepool.board.pauses import Pause, forget_pool_pause, note_pool_pause
 from queuepool.board.record import as_count
 from queuepool.board.requests import Change, Pin, ScaleOrder, fitted, is_carried_out, order_of, word_of
 from queuepool.errors import QueuepoolError
+from queuepool.steward.stacks import STACKS_TAKE, asked_on, stacks_text
+from queuepool.stores.commands import MAX_WORDS
 from queuepool.unix import fork
+from queuepool.unix.originals import start_thread
+from queuepool.unix.signals import leave_signals_to_the_main_thread
 
 #: seconds that a job which is cancelled may be given to end by itself
 _LONGEST_GRACE = 3600.0
@@ -24,19 +28,28 @@ Done = Callable[[], str]
 
 
 class Errand(NamedTuple):
-    """One command: for this pool, with these details, from ``by`` (``user@host``)."""
+    """One command: for this pool, with these details, from ``by`` (``user@host``); ``pool``: its name."""
 
     board: Board
     details: Mapping[str, Any]
     by: str
+    pool: str
 
 
 class Act(NamedTuple):
-    """``begin`` has the master do it, and raises ``QueuepoolError`` for what it cannot do."""
+    """``begin`` has the master do it. Both it and ``check`` raise ``QueuepoolError`` for what cannot be done."""
 
     begin: Callable[[Errand], Done]
     #: whether ``remote = safe`` allows it
     is_safe: Callable[[Mapping[str, Any]], bool] = lambda details: True
+    #: changes nothing
+    check: Callable[[Errand], object] = lambda errand: None
+    #: to what of the pool it is done, in words for the journal; empty = to all of it
+    about: Callable[[Mapping[str, Any]], str] = lambda details: ""
+    #: seconds that it may take, besides those that the master has
+    takes: Callable[[Mapping[str, Any]], float] = lambda details: 0.0
+    #: whether it has a line in the journal
+    is_noted: bool = True
 
 
 def _pause(errand: Errand) -> Done:
@@ -60,17 +73,20 @@ def _reload(errand: Errand) -> Done:
 
 
 def _scale(errand: Errand) -> Done:
-    header = errand.board.header
-    try:
-        order = fitted(_order(errand.details), errand.board, _seconds(errand.details))
-    except ValueError as error:
-        raise QueuepoolError(f"it {error}") from None
+    header, order = errand.board.header, _fitted(errand)
     header.scale = word_of(order)
 
     def done() -> str:
         return f"has {header.target} worker{'' if header.target == 1 else 's'}" if is_carried_out(order, header) else ""
 
     return done
+
+
+def _fitted(errand: Errand) -> ScaleOrder:
+    try:
+        return fitted(_order(errand.details), errand.board, _seconds(errand.details))
+    except ValueError as error:
+        raise QueuepoolError(f"it {error}") from None
 
 
 def _order(details: Mapping[str, Any]) -> ScaleOrder | Change:
@@ -96,22 +112,72 @@ def _stop(errand: Errand) -> Done:
     return lambda: words if header.stop_asked else ""
 
 
-def _cancel(errand: Errand) -> Done:
-    details = errand.details
-    job_id, grace = details.get("id"), details.get("grace", 0.0)
-    if not isinstance(job_id, str):
-        raise QueuepoolError("a job's id is a text")
-    if not isinstance(grace, (int, float)) or not 0.0 <= grace <= _LONGEST_GRACE:
-        raise QueuepoolError(f"a grace is from 0 to {_LONGEST_GRACE:g} s")
-    is_requeued = details.get("requeue") is True
-    ordered = cancel_here(errand.board, job_id, by=errand.by, grace=float(grace), requeue=is_requeued)
-    if ordered is None:
+class _Wish(NamedTuple):
+    """Which job is to end, and how."""
+
+    job_id: str
+    grace: float
+    requeue: bool
+
+    @classmethod
+    def of(cls, details: Mapping[str, Any]) -> _Wish:
+        job_id, grace = details.get("id"), details.get("grace", 0.0)
+        if not isinstance(job_id, str):
+            raise QueuepoolError("a job's id is a text")
+        if not isinstance(grace, (int, float)) or not 0.0 <= grace <= _LONGEST_GRACE:
+            raise QueuepoolError(f"a grace is from 0 to {_LONGEST_GRACE:g} s")
+        return cls(job_id, float(grace), details.get("requeue") is True)
+
+    @property
+    def words(self) -> str:
+        return f"job {self.job_id}{' (put back)' if self.requeue else ''}"
+
+
+def _runs_here(errand: Errand) -> None:
+    if next(running_here(errand.board, _Wish.of(errand.details).job_id), None) is None:
         raise QueuepoolError("it runs no job with this id")
+
+
+def _cancel(errand: Errand) -> Done:
+    wish = _Wish.of(errand.details)
+    ordered = cancel_here(errand.board, wish.job_id, by=errand.by, grace=wish.grace, requeue=wish.requeue)
+    if isinstance(ordered, Contrary):
+        raise QueuepoolError(str(ordered))
+    if ordered is None:
+        _runs_here(errand)
+        raise QueuepoolError("another order is being given at this moment: send it again")
     words = {
-        Came.OF_IT: f"job {'is back in its queue' if is_requeued else 'cancelled'}",
+        Came.OF_IT: f"job {'is back in its queue' if wish.requeue else 'cancelled'}",
         Came.TOO_LATE: "job is over already",
     }
     return lambda: words[came] if (came := ordered.came) else ""
+
+
+def _subject(errand: Errand) -> str:
+    """What a stack is asked of."""
+    subject = errand.details.get("subject")
+    if not isinstance(subject, str):
+        raise QueuepoolError("a stack is of an id, a pid or a pool")
+    if next(asked_on(errand.board, errand.pool, subject), None) is None:
+        raise QueuepoolError("nothing runs here under this id, pid or pool")
+    return subject
+
+
+def _stack(errand: Errand) -> Done:
+    """In a thread: a worker in C code answers late, and one that stands still not at all."""
+    subject, room, told = _subject(errand), errand.details.get("room"), list[str]()
+    about = errand.board, errand.pool, subject, room if isinstance(room, int) else MAX_WORDS
+
+    def ask() -> None:
+        leave_signals_to_the_main_thread()
+        words = ""
+        try:
+            words = stacks_text(*about)
+        finally:
+            told.append(words or "its workers could not be asked")
+
+    start_thread(ask, ())
+    return lambda: told[0] if told else ""
 
 
 def _keeps_a_worker(details: Mapping[str, Any]) -> bool:
@@ -133,8 +199,14 @@ ACTS: Mapping[str, Act] = MappingProxyType({
     "continue": Act(_resume),
     "restart": Act(_reload),
     "reload": Act(_reload),
-    "scale": Act(_scale, _keeps_a_worker),
-    "cancel": Act(_cancel),
+    "scale": Act(_scale, _keeps_a_worker, check=_fitted),
+    "cancel": Act(
+        _cancel,
+        check=_runs_here,
+        about=lambda details: _Wish.of(details).words,
+        takes=lambda details: _Wish.of(details).grace,
+    ),
+    "stack": Act(_stack, check=_subject, takes=lambda details: STACKS_TAKE, is_noted=False),
     "drain": Act(_stop, _never),
     "stop": Act(_stop, _never),
 })  # fmt: skip

@@ -11,6 +11,7 @@ from queuepool.board.blame import Blame
 from queuepool.board.board import Header, Slot, State
 from queuepool.errors import RefusesNew, StoreDenied, StoreDown, StoreError, StoreFull
 from queuepool.settlement.outage import Outage
+from queuepool.stores.contract import Wake
 from queuepool.unix import proc
 from queuepool.unix.originals import sleep
 from queuepool.unix.signals import WorkerSignals
@@ -34,8 +35,8 @@ class Chore(Protocol):
 class Steward:
     """Runs each chore when it is due, and the urgent ones at every wake-up.
 
-    The master wakes it for a death record; a push wakes it for a job that is due sooner. ``wait`` blocks for up to the
-    given seconds and returns whether a push ended the wait.
+    The master wakes it for a death record; a push wakes it for a job that is due sooner, and operators for ``prompt``
+    chores. ``wait`` blocks for up to the given seconds and returns what ended the wait, if not they.
     """
 
     def __init__(
@@ -45,10 +46,11 @@ class Steward:
         header: Header,
         urgent: Sequence[Chore],
         others: Sequence[Chore],
-        wait: Callable[[float], bool],
+        wait: Callable[[float], Wake | None],
         signals: WorkerSignals,
         outage: Outage,
         blame: Blame,
+        prompt: Sequence[Chore] = (),
     ) -> None:
         self._name = name
         self._slot = slot
@@ -61,7 +63,8 @@ class Steward:
         self._blame = blame
         self._skipped = {chore for chore in self._due if blame.is_deadly(name_of(chore))}
         self._skip_until = time.monotonic() + SKIP_TIME
-        self._pushed = False
+        self._change: Wake | None = None
+        self._prompt = [chore for chore in prompt if chore in self._due]
         self._unanswered: set[Chore] = set()
         self._refused = ""
 
@@ -71,7 +74,7 @@ class Steward:
             report_skipped(chore)
         while not (self._signals.stop or until()):
             woken = self._signals.begin_round()
-            self._round(woken or self._pushed)
+            self._round(woken or self._change is not None)
             self._show()
             self._sleep()
         self._round(woken=True)
@@ -81,6 +84,7 @@ class Steward:
         for chore in chores:
             del self._due[chore]
         self._urgent = [chore for chore in self._urgent if chore not in chores]
+        self._prompt = [chore for chore in self._prompt if chore not in chores]
 
     def _show(self) -> None:
         """After a round, show that the steward is running."""
@@ -90,8 +94,9 @@ class Steward:
 
     def _round(self, woken: bool) -> None:
         self._slot.deadline = time.monotonic() + _STALL_TIMEOUT
-        self._pushed = False
-        for chore in self._urgent if woken else ():
+        prompt = self._prompt if self._change is Wake.NEWS else ()
+        self._change = None
+        for chore in (*(self._urgent if woken else ()), *prompt):
             self._due[chore] = 0.0
         for chore, due in list(self._due.items()):
             now = time.monotonic()
@@ -153,7 +158,7 @@ class Steward:
 
     def _wait_for_push(self, pause: float) -> None:
         try:
-            self._pushed = self._wait(pause)
+            self._change = self._wait(pause)
         except StoreDenied as error:
             self._outage.forbidden(str(error))
             sleep(pause)

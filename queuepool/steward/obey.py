@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import logging
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 from queuepool.board.board import Board
 from queuepool.config.settings import PoolSettings
-from queuepool.errors import QueuepoolError, StoreError
+from queuepool.errors import QueuepoolError, StoreDenied, StoreDown, StoreError
 from queuepool.events import CommandRefused
 from queuepool.steward.acts import ACTS, Done, Errand
 from queuepool.steward.side_stores import Emitter
@@ -17,20 +17,32 @@ from queuepool.stores.commands import LASTS, CommandOutcome, CommandPost, NoComm
 from queuepool.stores.control import PERIOD
 from queuepool.stores.journal import Journal
 
-#: seconds in which the master must do it, and between looks whether it has
+#: seconds in which the master should do it, and between looks whether it has
 _WITHIN, _TICK = 5.0, 0.05
+#: why a command is refused that its operator no longer waits for
+_OVER = "its time is over"
 #: seconds by which a command may be ahead of the clock that is read after it: a store's second server
 _AHEAD = 2.0
-_log = logging.getLogger("queuepool")
 
 
 class _Open(NamedTuple):
     """A command that the master has been told, and is not answered yet."""
 
     command: RemoteCommand
+    subject: str
     done: Done
     #: monotonic
     until: float
+
+
+class _StoreClock:
+    """The store's clock as it was read once, and as it goes on: no later command waits for another answer."""
+
+    def __init__(self, read: Callable[[], float]) -> None:
+        self._ahead = read() - time.monotonic()
+
+    def now(self) -> float:
+        return self._ahead + time.monotonic()
 
 
 class Obey:
@@ -50,6 +62,7 @@ class Obey:
         news: Callable[[], str | None],
         emitter: Emitter,
     ) -> None:
+        self._pool = pool.name
         self._allows = pool.remote
         self._subject = f"pool {pool.name} on {host}"
         self._board = board
@@ -79,26 +92,27 @@ class Obey:
         self._open = [one for one in self._open if not self._is_answered(one, now=0.0)]
 
     def _look(self, now: float) -> None:
-        clock, began, unread = 0.0, self._began or 0.0, list[NoCommand]()
+        clock, began, unread = None, self._began or 0.0, list[NoCommand]()
         for command in self._post.take(self._board.name.instance):
             if isinstance(command, NoCommand):
                 unread.append(command)
                 continue
-            clock = clock or self._clock()
-            if problem := self._problem_of(command, clock, began):
+            clock = clock or _StoreClock(self._clock)
+            if problem := self._problem_of(command, clock.now(), began):
                 self._refuse(command, problem)
             else:
-                self._begin(command, now)
+                self._begin(command, clock, now)
         if unread:
             self._refuse_unread(unread)
-        self._seen = {id_: until for id_, until in self._seen.items() if until > clock}
+        if clock:
+            self._seen = {id_: until for id_, until in self._seen.items() if until > clock.now()}
 
     def _problem_of(self, command: RemoteCommand, clock: float, began: float) -> str:
         """Why the command is not carried out; empty if it is."""
         if command.to != self._board.name.instance:
             return "it is for another pool"
-        if not command.at - _AHEAD <= clock <= command.at + LASTS:
-            return "its time is over"
+        if _is_over(command, clock):
+            return _OVER
         if command.id in self._seen:
             return "it was carried out before"
         self._seen[command.id] = command.at + LASTS
@@ -111,29 +125,59 @@ class Obey:
             return ""
         return f"its remote = {self._allows} does not allow {command.verb}"
 
-    def _begin(self, command: RemoteCommand, now: float) -> None:
+    def _begin(self, command: RemoteCommand, clock: _StoreClock, now: float) -> None:
+        """Write it into the journal, then do it: whoever dies in between, nothing is done that has no line."""
+        act, errand = ACTS[command.verb], Errand(self._board, command.details, command.by, self._pool)
         try:
-            done = ACTS[command.verb].begin(Errand(self._board, command.details, command.by))
+            act.check(errand)
         except (QueuepoolError, OSError) as error:
             self._refuse(command, str(error))
             return
-        self._open.append(_Open(command, done, now + _WITHIN))
+        about = act.about(command.details)
+        subject = f"{about} of {self._subject}" if about else self._subject
+        has_line = not act.is_noted or self._has_line(command, subject)
+        if has_line and (done := self._told(command, errand, subject, clock)):
+            self._open.append(_Open(command, subject, done, now + _WITHIN + act.takes(command.details)))
+
+    def _has_line(self, command: RemoteCommand, subject: str) -> bool:
+        """Write the line; ``False``: it is refused instead."""
+        try:
+            self._journal.write(command.by, command.verb, subject)
+        except StoreError as error:
+            self._refuse(command, f"the journal cannot be written, so nothing was done: {error}")
+            if isinstance(error, StoreDown) and not isinstance(error, StoreDenied):
+                raise  # the others would wait for the same silent store
+            return False
+        return True
+
+    def _told(self, command: RemoteCommand, errand: Errand, subject: str, clock: _StoreClock) -> Done | None:
+        """Have it done; ``None``: it is refused."""
+        try:
+            if _is_over(command, clock.now()):  # the store was slow, and its operator no longer waits for it
+                raise QueuepoolError(_OVER)
+            return ACTS[command.verb].begin(errand)
+        except (QueuepoolError, OSError) as error:
+            self._refuse(command, str(error))
+            self._note(command, f"{subject}: nothing was done: {error}")
+            return None
 
     def _is_answered(self, one: _Open, now: float) -> bool:
         if words := one.done():
-            self._note(one.command)
             self._answer(one.command, CommandOutcome.DONE, words)
         elif now >= one.until:
-            self._answer(one.command, CommandOutcome.FAILED, "the master does not answer")
+            words = f"its master was told {_WITHIN:g} s ago and has not done it: it may do so yet"
+            self._answer(one.command, CommandOutcome.UNKNOWN, words)
+            self._note(one.command, f"{one.subject}: not known whether it was done")
         else:
             return False
         return True
 
-    def _note(self, command: RemoteCommand) -> None:
-        try:
-            self._journal.write(command.by, command.verb, self._subject)
-        except StoreError as error:
-            _log.warning("%s by %s has no line in the journal: %s", command.verb, command.by, error)
+    def _note(self, command: RemoteCommand, subject: str) -> None:
+        """What came of a line that is there already."""
+        if not ACTS[command.verb].is_noted:
+            return
+        with suppress(StoreError):
+            self._journal.write(command.by, command.verb, subject)
 
     def _refuse_unread(self, found: Sequence[NoCommand]) -> None:
         """Refuse what is no command, or is not signed as it must be: anybody may have sent it.
@@ -153,6 +197,10 @@ class Obey:
     def _answer(self, command: RemoteCommand, outcome: CommandOutcome, words: str) -> None:
         with suppress(StoreError):  # the operator is told that no answer came
             self._post.answer(command, outcome, words)
+
+
+def _is_over(command: RemoteCommand, clock: float) -> bool:
+    return not command.at - _AHEAD <= clock <= command.at + LASTS
 
 
 def _problem_with(found: NoCommand) -> str:

@@ -13,13 +13,14 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from itertools import accumulate, takewhile
 from typing import Any, NamedTuple
 
 from queuepool.errors import BadPayload
 from queuepool.payload import strict_json
 from queuepool.payload.signing import Signer
 from queuepool.stores.contract import NO_SECOND
-from queuepool.stores.values import MAX_NOTE, Values
+from queuepool.stores.values import MAX_NOTE, MAX_TAKEN, Values
 
 #: seconds for which a command may be carried out, and for which its text and the answers are kept
 LASTS, _KEPT = 10.0, 60.0
@@ -29,8 +30,8 @@ _MOST_COMMANDS, _MOST_ANSWERS = 100, 10_000
 _MOST_OF_SENDER = 200
 #: what a command's signature is for
 _PURPOSE = "command"
-#: most characters of an answer: in JSON each may take six bytes
-MAX_WORDS = MAX_NOTE // 8
+#: most bytes of an answer's words in JSON, and of those of all pools together, as they may come all at once
+MAX_WORDS, MAX_OF_ALL_WORDS = MAX_NOTE - 1024, MAX_TAKEN - 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +64,12 @@ class CommandOutcome(StrEnum):
     """What became of a command."""
 
     DONE = "done"
+    #: nothing was done
     REFUSED = "refused"
+    #: an older version's word for ``UNKNOWN``
     FAILED = "failed"
+    #: its master was told, and may do it yet
+    UNKNOWN = "not known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +131,7 @@ class CommandPost:
 
     def answer(self, command: RemoteCommand, outcome: CommandOutcome, words: str) -> None:
         """CommandAnswer the operator."""
-        text = json.dumps(asdict(CommandAnswer(command.id, outcome, words[:MAX_WORDS])))
+        text = json.dumps(asdict(CommandAnswer(command.id, outcome, _fitted(words))))
         self._values.note(_answers(command.batch), text, _MOST_ANSWERS, _KEPT)
 
     def _sealed(self, command: RemoteCommand) -> str:
@@ -157,6 +162,15 @@ def _inbox(instance: str) -> str:
 
 def _answers(batch: str) -> str:
     return f"answers:{batch}"
+
+
+def _fitted(words: str) -> str:
+    """As much of them as an answer holds."""
+    room = MAX_WORDS + 2  # the quotes
+    if len(json.dumps(words)) <= room:
+        return words
+    sizes = accumulate(len(json.dumps(letter)) - 2 for letter in words)
+    return words[: sum(1 for _ in takewhile(lambda size: size <= MAX_WORDS, sizes))]
 
 
 def _is_id(text: str) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, Literal, NamedTuple, Protocol
 
 from queuepool.payload.lease import NOTHING, Ending, Lease, Lock, StateRecord, Tallies, Unlock
@@ -201,6 +202,15 @@ class PushStore(Protocol):
         """
 
 
+class Wake(Enum):
+    """Why a steward should look at once."""
+
+    #: a job may be due earlier than the last ``stage`` returned
+    DUE = "due"
+    #: operators have sent commands, or done something; a job may be due as well
+    NEWS = "news"
+
+
 class QueueStore(PushStore, Protocol):
     """A store of queues and their jobs."""
 
@@ -262,8 +272,8 @@ class QueueStore(PushStore, Protocol):
     def wait(self, queues: Sequence[str], timeout: float) -> None:
         """Block until a job may be ready or ``timeout`` is over; a signal handler may raise out of it."""
 
-    def wait_for_change(self, queues: Sequence[str], timeout: float) -> bool:
-        """Block until a job may be due earlier than the last ``stage`` returned (``True``), or ``timeout`` is over."""
+    def wait_for_change(self, queues: Sequence[str], timeout: float) -> Wake | None:
+        """Block until a steward should look, as far as the store tells of it, or ``timeout`` is over (``None``)."""
 
     def delete(self, leases: Sequence[Lease]) -> list[bool]:
         """Remove done jobs; ``False`` for each whose lease was lost."""

@@ -31,6 +31,8 @@ PERIOD = 1.0
 #: seconds for which a pool that has left is remembered; the book of these, and how many it keeps
 LEFT_KEPT = 3600.0
 _LEFT, _MOST_LEFT = "left", 200
+#: seconds by which a notice may be ahead of the store's clock
+_AHEAD = 60.0
 #: a pool on any host: host, name, instance
 PoolKey = tuple[str, str, str]
 
@@ -108,6 +110,7 @@ class ControlKeys:
     def announce(self) -> None:
         """Have the steward of every pool look for commands and for what operators have done."""
         self._own.stamp(self._news)
+        self._own.wake_stewards()
 
     def publish(self, pool: str, facts: Mapping[str, Any]) -> None:
         """Publish this pool to all hosts; ``facts`` must be JSON-ready."""
@@ -168,6 +171,18 @@ def lock_prefix_of(settings: ConnectionSettings, kind: str) -> str:
 def maintenance_key_of(restart_key: str) -> str:
     """The key of Laravel's maintenance mode, if it is in the same cache as this restart key."""
     return f"{prefix_of(restart_key)}{_MAINTENANCE}"
+
+
+def notice_by(text: bytes, now: float) -> dict[str, Any] | None:
+    """As ``notice_in``, at ``now`` by the store's clock; ``None`` also for one that is from the future.
+
+    A little later than now are those of a server whose place another one has just taken: they count as of now. Whoever
+    compares notices with each other takes the latest for the present time, so that one alone would make all others old.
+    """
+    notice = notice_in(text)
+    if notice is None or notice["at"] > now + _AHEAD:
+        return None
+    return {**notice, "at": min(notice["at"], now)}
 
 
 def notice_in(text: bytes) -> dict[str, Any] | None:

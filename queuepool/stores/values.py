@@ -70,6 +70,9 @@ class Values(Locks, Protocol):
     def stamp(self, name: str) -> int:
         """Set the value to the store's Unix second, or one more than its old value if that is later; returns it."""
 
+    def wake_stewards(self) -> None:
+        """Have stewards look at the control keys now, where the store can tell them: a hint, of which none may come."""
+
     # Notices, by which pools know of one another
 
     def publish(self, pool: str, notice: Mapping[str, Any]) -> None:
@@ -79,7 +82,10 @@ class Values(Locks, Protocol):
         """Remove a pool's notice."""
 
     def notices(self, within: float) -> list[dict[str, Any]]:
-        """The notices published ``within`` these seconds; expired and unreadable ones are removed."""
+        """The notices published ``within`` these seconds, as of now at the latest, by the store's clock.
+
+        Expired and unreadable ones are removed.
+        """
 
     # Alerts: of several pools, the one that holds an alert's key sends its notices
 
@@ -147,7 +153,7 @@ class Values(Locks, Protocol):
         """Which of these jobs have a state that is kept."""
 
     def prune_states(self) -> int:
-        """Remove expired states, where the store does not do so by itself; returns how many."""
+        """Remove expired states and texts of books, where the store does not do so by itself; returns how many."""
 
 
 # How far each schedule's times are settled; ``Values.fire`` settles one, and any number of stewards may call it.

@@ -35,6 +35,7 @@ from queuepool.log.tracebacks import text_of
 from queuepool.payload.envelope import Payload
 from queuepool.payload.lease import NOTHING, Lease, Tallies
 from queuepool.settlement.cancelled import cancelled_in
+from queuepool.settlement.deferred_hooks import say_not_called
 from queuepool.settlement.facts import facts_of
 from queuepool.settlement.settler import Settlement
 from queuepool.settlement.verdict import Delete, Fail, Release, Verdict, judge, judge_release, needs_tallies
@@ -120,7 +121,7 @@ class Runner:
         preparer = Preparer(context, self._step_outside)
         self._preparer = LonePreparer(preparer, context.settler) if context.alone else preparer
         self._starter = Starter(context)
-        self._invoker = invoker or Invoker(context.listeners)
+        self._invoker = self._slot_writer.invoker = invoker or Invoker(context.listeners)
         self._hooks = JobHooks(context.listeners, self._invoker)
         self._job_lines = job_lines
 
@@ -157,6 +158,8 @@ class Runner:
         """Call the ``after_failed`` hook of a job that failed when another worker died."""
         with suppress(BadPayload):  # its signing keys may have changed since
             payload, plan = self._preparer.prepare(lease)
+            if plan.handler is None:
+                say_not_called(lease.queue, f"this pool knows no job {payload.name}")
             self._call_after_failed(payload, lease.queue, plan, error)
 
     def tasks(self, lane: int | None = None) -> Collection[object]:
@@ -216,6 +219,8 @@ class Runner:
         # Whatever a job raises, even SystemExit, ends the job, not the worker.
         except BaseException as raised:  # noqa: BLE001
             attempt.error = raised
+            job.ends()  # who cancels it from now on need not kill it, while its hooks tell of its end
+            self._slot_writer.may_end()
         has_returned = attempt.error is None
         self._invoker.leave_if_forked(attempt.error)
         if has_returned if job.verdict is None else isinstance(job.verdict, Delete):

@@ -59,6 +59,8 @@ class Invoker:
         self._abandoned: list[Leftovers] = []
         #: whether there may be something to ``clear``
         self.has_awaited = False
+        #: what to call when a handler that seems to be a plain function returns what is awaited
+        self.awaits: Callable[[], object] | None = None
 
     def call(self, function: Callable[[], object]) -> object:
         """Call the function and await its result, if that is awaitable. Raises whatever it raises."""
@@ -81,6 +83,8 @@ class Invoker:
         if self._loop is None or self._loop.is_closed:
             self._loop = self._new_loop()
         self.has_awaited = True
+        if self.awaits:
+            self.awaits()
         return self._loop.run(around(work, self.renew_connections))
 
     def cancel(self) -> bool:

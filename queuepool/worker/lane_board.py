@@ -22,6 +22,7 @@ from queuepool.payload.lease import Lease
 from queuepool.unix.originals import get_native_id
 from queuepool.worker.attempt import JobAttempt
 from queuepool.worker.deadlines import Deadline
+from queuepool.worker.lane_tasks import lane_of
 from queuepool.worker.plan import Plan
 from queuepool.worker.slot_writer import SlotWriter
 
@@ -182,6 +183,10 @@ class LaneBatch:
         """On the loop: it was free for so long while a job was told to end."""
         self._writer.free_for(seconds)
 
+    def may_end(self, lane: int) -> None:
+        """On the loop, or in a thread of this job: it can end by itself."""
+        self._writer.may_end(lane)
+
     def threads(self, lane: int, more: int) -> None:
         """In one thread at a time: so many more threads are at work for this job."""
         self._writer.threads(lane, more)
@@ -221,7 +226,7 @@ class LaneBatch:
             shown = attempt.payload.name if plan.handler else "unknown"  # an unregistered name is never shown
             if len(self._kinds) >= _MOST:
                 self._kinds.clear()
-            known = self._kinds[attempt.payload.name] = plan, LaneJobs(plan.text, shown, plan.track)
+            known = self._kinds[attempt.payload.name] = plan, LaneJobs(plan.text, shown, plan.track, plan.is_plain)
         return known[1]
 
 
@@ -237,6 +242,10 @@ class LaneSlotWriter(SlotWriter):
         self._most = most
         self._shown_at = 0.0
         self._ends = False
+
+    def may_end(self) -> None:
+        if (lane := lane_of()) is not None:
+            self.batch.may_end(lane)
 
     def boots(self, problem: str, within: float) -> None:
         """The boot goes on: after so many seconds, 0.0 = never, the alarm ends it, for this reason."""

@@ -36,7 +36,15 @@ from queuepool.worker.django_support import around_beside, with_new_connections
 from queuepool.worker.invoker import limited
 from queuepool.worker.lane_board import LaneSlotWriter
 from queuepool.worker.lane_loop import LaneLoop
-from queuepool.worker.lane_tasks import JobTask, LaneTasks, LaneThreads, Stepped, ThreadCount, default_threads
+from queuepool.worker.lane_tasks import (
+    JobTask,
+    LaneTasks,
+    LaneThreads,
+    Stepped,
+    ThreadCount,
+    can_end,
+    default_threads,
+)
 from queuepool.worker.plan import Plan
 from queuepool.worker.preparation import Skipped, followed
 
@@ -207,9 +215,7 @@ class LaneRunner(Runner):
 
     def obeys(self, order: CancelOrder) -> bool:
         """Whether the job can end by itself. From any thread: the loop may be busy with another one."""
-        task = self._tasks.get(order.number)
-        owner = task.owner if task else None
-        return bool(owner and owner.job and (owner.job.asks or not owner.is_plain))
+        return can_end(self._tasks.get(order.number))
 
     def cancel(self, orders: Iterable[CancelOrder]) -> None:
         """On the loop: somebody has cancelled these jobs: tell them to end, once each."""
@@ -233,6 +239,8 @@ class LaneRunner(Runner):
         # Whatever a job raises, even SystemExit, ends the job, not the worker.
         except BaseException as raised:  # noqa: BLE001
             attempt.error = raised
+            job.ends()  # as there
+            self._lanes.may_end(attempt.number)
         if deadline.passed:  # also if it swallowed that: it had no more time
             self._times_out(attempt)
         self._invoker.leave_if_forked(attempt.error)

@@ -59,6 +59,14 @@ class JobTask(_Task):
             _owner.reset(token)
 
 
+def can_end(task: JobTask | None) -> bool:
+    """Whether a job that is cancelled ends by itself, as one has that ended just now. From any thread."""
+    if task is None or task.done():
+        return True
+    owner = task.owner
+    return bool(owner and owner.job and (owner.job.asks or not owner.is_plain))
+
+
 class LaneTasks:
     """Those of one attempt in one lane. ``lanes``: the slot's, for the steps of its tasks."""
 

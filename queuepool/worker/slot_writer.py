@@ -21,6 +21,7 @@ from queuepool.payload.envelope import Payload
 from queuepool.payload.lease import Lease
 from queuepool.unix import proc
 from queuepool.unix.signals import Alarm, WorkerSignals
+from queuepool.worker.invoker import Invoker
 from queuepool.worker.meter import Meter
 from queuepool.worker.plan import Plan
 
@@ -56,6 +57,8 @@ class SlotWriter:
         self.batch = HeldBatch(slot)
         self.meter = Meter(SlotMeters(meters, slot))
         self.growth = Growth()
+        #: what runs the jobs, if one at a time
+        self.invoker: Invoker | None = None
         #: the file for who asks where the worker is in its code; none of a lone worker
         self.stacks: IO[bytes] | None = None
         self._pool = pool
@@ -109,8 +112,16 @@ class SlotWriter:
         shown = name if plan.handler else "unknown"  # an unregistered name is never shown
         self.slot.job, self.slot.queue, self.slot.policy, self.slot.track = shown, queue, plan.text, plan.track
         self._plan, self._queue = plan, queue
+        self.slot.is_plain = int(plan.is_plain)
+        if self.invoker:
+            self.invoker.awaits = self.may_end if plan.is_plain else None
         self.meter.turn(queue, shown)
         self._about = f"busy queue={_word(queue)} job={_word(shown)}"
+
+    def may_end(self) -> None:
+        """The running job can end by itself if it is cancelled, or is just ending."""
+        self.slot.is_plain = 0
+        self._plan = None  # the next one is described anew
 
     def progress(self, fraction: float, note: str) -> None:
         """Show how far the running job is; if the job is tracked, the steward writes that to the store."""

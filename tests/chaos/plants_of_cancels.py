@@ -14,9 +14,8 @@ OF_CANCELS = {
         (
             (
                 "board/cancel_orders.py",
-                "    if order is None or not runs(slot, order.hand, order.number) or "
-                "order_for(slot, order.number) != order:\n",
-                "    if order is None or not slot.lease_end:\n",
+                "    if not runs(slot, order.hand, order.number) or order_for(slot, order.number) != order:\n",
+                "    if not slot.lease_end:\n",
             ),
             (
                 "board/cancel_orders.py",

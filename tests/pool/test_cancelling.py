@@ -10,7 +10,8 @@ from contextlib import suppress
 
 import pytest
 
-from queuepool.board.cancelling import order, running_on
+from queuepool.board.cancelling import RunningHere, order, running_on
+from queuepool.board.lane_layout import HEAD, PLAIN
 from queuepool.board.runtime_dir import boards_in
 from queuepool.jobs.cancelling import CancelOutcome
 from tests.support.eventually import eventually
@@ -66,6 +67,14 @@ def test_a_job_that_waits_is_taken_out_and_its_hook_is_called(site, delay):
     assert [] == site.trail(event="start")
 
 
+def test_a_pool_that_does_not_know_the_job_says_that_its_hook_is_not_called(site):
+    job_id = push(site, "stays")
+    with site.pool("--workers", "1", "--queue", "other") as pool:
+        cancel(site, job_id)
+        said = "after_failed is not called for a job of queue default: this pool knows no job stays"
+        eventually(lambda: said in pool.log())
+
+
 @pytest.mark.parametrize("how", ["sleep", "gil"])
 def test_a_plain_function_is_ended_with_its_worker_and_never_retried(site, how):
     job_id = push(site, "stays", how=how)
@@ -95,6 +104,26 @@ def test_a_coroutine_clears_up_first_and_its_worker_goes_on(site):
 
     assert failed(site, job_id).startswith("Cancelled: awaits (attempt 1): cancelled by ")
     assert is_empty(site)
+
+
+@pytest.mark.parametrize("way", [("--workers", "4"), ("--workers", "1", "--concurrency", "4")])
+def test_the_board_says_of_which_jobs_no_answer_is_needed(site, way):
+    ids = {name: push(site, name) for name in ("stays", "awaits", "asks", "wraps")}
+    with site.pool(*ONE[2:], *way) as pool, boards_in([site.path / "run" / "default"]) as boards:
+        for job_id in ids.values():
+            started(site, job_id)
+        # Side by side a function in a thread cannot be ended alone, whatever it returns.
+        said = {"stays": 1, "awaits": 0, "asks": 0, "wraps": int("--concurrency" in way)}
+        eventually(lambda: said == {found.job.job: is_plain(found) for found in running_on(boards[0])})
+        assert "cancelled" == outcome(site, ids["wraps"])
+        assert [] != site.trail(event="finally") or "--concurrency" in way
+        pool.signal(signal.SIGQUIT)
+        assert 0 == pool.wait()
+
+
+def is_plain(found: RunningHere) -> int:
+    lanes = found.slot.lanes
+    return int(lanes.wholes[HEAD + PLAIN * lanes.count + found.job.number] if lanes else found.slot.is_plain)
 
 
 def test_a_coroutine_that_swallows_it_and_returns_was_cancelled_all_the_same(site):

@@ -9,13 +9,16 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from queuepool.stores.commands import CommandOutcome
 from tests.pool.test_containers import CONTAINER, master_of, needs_unshare
+from tests.support.asked_again import asked_again
 from tests.support.drivers import DATABASES, site_on
 from tests.support.eventually import eventually
 from tests.support.pools import Site, is_gone
@@ -169,6 +172,27 @@ def test_a_job_is_cancelled_by_the_pool_that_runs_it(site):
             lambda: [job_id] == [row["id"] for row in json.loads(site.run("failed", "--json", *site.where).stdout)]
         )
         assert [f"{target}: refused: it runs no job with this id"] == told(site, "cancel", job_id, "--on", HOST, code=1)
+    [line] = json.loads(site.run("journal", "--json", *site.where).stdout)
+
+    assert ("cancel", f"job {job_id} of pool default on {HOST}") == (line["verb"], line["subject"])
+
+
+def test_where_a_job_is_in_its_code_is_asked_of_the_pool_that_runs_it(site):
+    target = f"{HOST}/default"
+    job_id = site.push("until", gate=str(site.path / "gate"))
+    with site.pool("--workers", "1") as pool:
+        eventually(lambda: site.trail(event="start"))
+        [pid] = pool.workers()
+        nothing = [f"{target}: refused: nothing runs here under this id, pid or pool"]
+        assert nothing == told(site, "stack", "nonesuch", "--everywhere", code=1)
+        for subject in (job_id, str(pid), "default"):
+            *frames, head = told(site, "stack", subject, "--on", target)
+            about = f"worker 1 of pool default (pid {pid}): job do {job_id}, attempt 1, since "
+            assert head.startswith(f"{target}: {about}")
+            assert any(re.fullmatch(r'  File ".*/poolapp\.py", line \d+, in until_told', frame) for frame in frames)
+        (site.path / "gate").touch()
+
+    assert "" == site.run("journal", *site.where).stdout
 
 
 def test_what_a_pool_does_not_allow_is_refused_and_pools_that_are_not_there_are_named(site, server):
@@ -215,6 +239,7 @@ def test_where_the_connection_has_keys_a_command_must_be_signed(site, monkeypatc
         (("restart", "--everywhere", "--wait"), "--wait is for the pools of this host"),
         (("reload", "--on", "a", "--wait", "3"), "--wait is for the pools of this host"),
         (("scale", "few", "--everywhere"), "is not a whole number"),
+        (("stack", "default", "--everywhere", "--json"), "--json does not go with --on or --everywhere"),
     ],
 )
 def test_a_wrong_command_line_is_refused_in_one_line(site, words, said):
@@ -275,6 +300,21 @@ def test_while_the_store_is_away_local_verbs_work_and_say_that_the_journal_has_n
     assert "pool default: paused" in paused.stdout
     assert paused.stderr.startswith("note: the journal has no line of this: ")
     assert 1 == paused.stderr.count("\n")
+
+
+def test_an_answer_counts_although_the_store_was_away_before_it_came(away, own_server):
+    """What the pool was told stands, so its operator goes on looking."""
+    notice = {"host": "web9", "pool": "p", "id": "aa", "at": int(own_server.say("TIME")[0])}
+    own_server.say("HSET", f"{away.connection.prefix}queuepool:pools", "web9:p:aa", json.dumps(notice))
+    commands = away.queue.stores.commands
+    with ThreadPoolExecutor(1) as operator:
+        said = operator.submit(told, away, "scale", "3", "--on", "web9")
+        [command] = eventually(lambda: list(commands.take("aa")))
+        own_server.kill()
+        own_server.start()
+        asked_again(lambda: commands.answer(command, CommandOutcome.DONE, "has 3 workers"))
+
+    assert ["web9/p: has 3 workers"] == said.result()
 
 
 def test_a_verb_for_a_pool_of_another_store_leaves_no_line_in_its_own(site):

@@ -132,7 +132,7 @@ board = Board.open(Path(sys.argv[1]), write=True)
 attention = WorkerSignals()
 outage = Outage(attention, LISTENERS, announces=True)
 steward = Steward(
-    "x", board.slots[0], board.header, [Deadly()], [Harmless()], lambda seconds: False, attention, outage,
+    "x", board.slots[0], board.header, [Deadly()], [Harmless()], lambda seconds: None, attention, outage,
     Blame(board.header),
 )
 steward.run(until=lambda: Harmless.runs > 3)
@@ -192,7 +192,7 @@ attention, events, blame = WorkerSignals(), EventQueue(), Blame(board.header)
 aside = SideThread([Deadly()], SideStores(events), events, LISTENERS, blame, Thread.ASIDE)
 outage = Outage(attention, LISTENERS, announces=True)
 steward = Steward(
-    "x", board.slots[0], board.header, [aside, Waits(), Harmless()], [], lambda seconds: False, attention, outage, blame
+    "x", board.slots[0], board.header, [aside, Waits(), Harmless()], [], lambda seconds: None, attention, outage, blame
 )
 steward.run(until=lambda: Harmless.runs > 3)
 """

@@ -116,7 +116,7 @@ def steward_of(header: Header, *chores: Any) -> Steward:
     signals = WorkerSignals()
     outage = Outage(signals, Listeners(), announces=False, retries=False)
     slot = Board.private().slots[0]
-    return Steward("p", slot, header, [], chores, lambda seconds: False, signals, outage, Blame(header))
+    return Steward("p", slot, header, [], chores, lambda seconds: None, signals, outage, Blame(header))
 
 
 def test_a_steward_does_not_take_a_full_redis_for_away_and_its_other_chores_go_on(own_server, connection):

@@ -59,6 +59,17 @@ def test_a_loss_is_told_once_by_all_pools_together_with_what_it_ran(stores, serv
     assert 40 <= lost.silent < 60
 
 
+@pytest.mark.parametrize("ahead", [50, 3600, 10**9])
+def test_a_notice_from_the_future_makes_no_pool_lost(stores, server, ahead):
+    publish(server, "web1", "p", "aa")
+    publish(server, "web2", "p", "bb", ago=20)
+    publish(server, "evil", "p", "ee", ago=-ahead)
+    watching = Watching(stores, "aa")
+    watching.look()
+
+    assert [] == watching.lost
+
+
 def test_of_two_pools_of_one_name_the_lost_one_is_told(stores, server):
     publish(server, "web1", "p", "aa")
     publish(server, "web1", "p", "bb", ago=40)
@@ -123,23 +134,34 @@ def test_a_pool_that_has_left_is_known_for_a_while_and_not_as_lost(stores, board
 
 def test_a_killed_predecessor_in_its_place_is_replaced_and_a_pool_that_lives_is_not(stores, server, board, tmp_path):
     """Of another container nothing but its notice can be seen: it lives if it publishes after us."""
+    board.header.since = time.time() - 10
     chore = publisher(stores, board, tmp_path)
     own = chore._notice._place
     gone = str(BoardName(2**22 + 1, 1, board.name.boot, board.name.namespace))
     elsewhere = str(BoardName(1, 1, "another0", "1"))
-    publish(server, own["host"], "default", "killed", 3, runtime_directory=str(tmp_path), board=gone)
-    publish(server, own["host"], "default", "silent", 3, runtime_directory=str(tmp_path), board=elsewhere)
-    publish(server, own["host"], "default", "beside", 3, runtime_directory=str(tmp_path), board=elsewhere)
-    publish(server, own["host"], "default", "elsewhere", 3, runtime_directory="/srv/run", board=elsewhere)
+    publish(server, own["host"], "default", "killed", 13, runtime_directory=str(tmp_path), board=gone)
+    publish(server, own["host"], "default", "silent", 13, runtime_directory=str(tmp_path), board=elsewhere)
+    publish(server, own["host"], "default", "beside", 13, runtime_directory=str(tmp_path), board=elsewhere)
+    publish(server, own["host"], "default", "elsewhere", 13, runtime_directory="/srv/run", board=elsewhere)
     chore.run(time.monotonic())
     first = ids(stores)
-    publish(server, own["host"], "default", "beside", -5, runtime_directory=str(tmp_path), board=elsewhere)
+    publish(server, own["host"], "default", "beside", 0, runtime_directory=str(tmp_path), board=elsewhere)
     for _ in range(4):
         chore.run(time.monotonic())
 
     instance = board.name.instance
     assert sorted([instance, "beside", "silent", "elsewhere"]) == first
     assert sorted([instance, "beside", "elsewhere"]) == ids(stores)
+
+
+@pytest.mark.bad_input("B168")
+def test_a_notice_in_its_place_with_an_endless_number_ends_no_steward(stores, server, board, tmp_path):
+    chore = publisher(stores, board, tmp_path)
+    wild = f"board.{'9' * 5000}-1-0a1b2c3d-4"
+    publish(server, chore._notice.host, "default", "wild", 3, runtime_directory=str(tmp_path), board=wild)
+    chore.run(time.monotonic())
+
+    assert sorted([board.name.instance, "wild"]) == ids(stores)
 
 
 def test_a_later_steward_takes_no_silent_pool_for_a_predecessor(stores, server, board, tmp_path):

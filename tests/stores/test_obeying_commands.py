@@ -13,14 +13,16 @@ import pytest
 from queuepool.board.board import Board, BoardName, State
 from queuepool.board.pauses import pool_pause
 from queuepool.config.settings import PoolSettings
-from queuepool.errors import StoreDown
+from queuepool.errors import StoreDenied, StoreDown
 from queuepool.events import CommandRefused, Event, OperatorActed
 from queuepool.payload.signing import Signer
 from queuepool.steward.obey import Obey
 from queuepool.steward.tell_actions import TellActions
 from queuepool.stores.commands import LASTS, CommandOutcome, CommandPost, RemoteCommand
 from queuepool.stores.factory import Stores
+from queuepool.stores.journal import Journal
 from tests.support.each import each
+from tests.support.eventually import eventually
 
 BATCH = "0123456789abcdef"
 NO_ORDER = "is not a whole number, nor +4, -2, auto, or bounds as 2..16"
@@ -39,11 +41,12 @@ class Steward:
         self.post = post or stores.commands
         self.events: list[Event] = []
         self.clock = stores.queue.now
+        self.journal = stores.journal
         self.start()
 
     def start(self) -> None:
         """As a new steward does."""
-        about = self.pool, "web1", self.board, self.post, self.stores.journal
+        about = self.pool, "web1", self.board, self.post, self.journal
         self.obey = Obey(*about, lambda: self.clock(), self.news, self)
         self.told = TellActions(self.stores.journal, self.news, self)
         self.obey.run(time.monotonic())
@@ -123,13 +126,68 @@ def test_every_pool_on_the_store_tells_its_listeners_what_was_done_once(steward,
     assert [[("clear", 7), ("pause", None)], [("pause", None)]] == acted
 
 
-def test_a_master_that_does_nothing_is_told(steward):
+def lines(steward: Steward) -> list[str]:
+    """What the journal has."""
+    return [f"{line.verb} {line.subject}" for line in steward.stores.journal.last(10)]
+
+
+def test_of_a_master_that_does_nothing_it_is_said_that_it_may_do_it_yet(steward):
     steward.send("scale", order="3", seconds=0)
     steward.run()
+    steward.obey.run(time.monotonic() + 4.0)
+    assert [] == steward.answers()
     steward.obey.run(time.monotonic() + 6.0)
 
-    assert [(CommandOutcome.FAILED, "the master does not answer")] == steward.answers()
-    assert [] == steward.stores.journal.last(10)
+    words = "its master was told 5 s ago and has not done it: it may do so yet"
+    assert [(CommandOutcome.UNKNOWN, words)] == steward.answers()
+    line = "scale pool default on web1"
+    assert [line, f"{line}: not known whether it was done"] == lines(steward)
+
+
+def test_a_steward_that_dies_once_it_has_told_the_master_leaves_a_line(steward, board):
+    steward.send("scale", order="3", seconds=0)
+    steward.run()
+    steward.start()  # the next one
+    obeys(steward)
+    steward.run()
+
+    assert (3, []) == (board.header.target, steward.answers())
+    assert ["scale pool default on web1"] == lines(steward)
+
+
+def test_what_the_journal_cannot_take_is_not_done(steward, board):
+    def denied(*_: Any) -> None:
+        raise StoreDenied("no permission")
+
+    steward.journal = Journal(steward.stores.values, denied, denied)
+    steward.start()
+    steward.send("scale", order="3", seconds=0)
+    steward.run()
+
+    said = "the journal cannot be written, so nothing was done: no permission"
+    assert [(CommandOutcome.REFUSED, said)] == steward.answers()
+    assert 0 == board.header.scale
+
+
+def test_a_command_whose_time_ends_while_its_line_is_written_is_not_carried_out(steward, board, stores):
+    """Its operator has been told by then that nobody knows."""
+    at = stores.queue.now() - LASTS + 0.5
+
+    def slow() -> float:
+        eventually(lambda: stores.queue.now() > at + LASTS)
+        return stores.queue.now()
+
+    steward.journal = Journal(stores.values, slow, stores.control.announce)
+    steward.clock = lambda: at - 1.0
+    steward.start()
+    steward.clock = stores.queue.now
+    steward.send("scale", at, order="3", seconds=0)
+    steward.run()
+
+    assert [(CommandOutcome.REFUSED, "its time is over")] == steward.answers()
+    assert 0 == board.header.scale
+    line = "scale pool default on web1"
+    assert [line, f"{line}: nothing was done: its time is over"] == lines(steward)
 
 
 def test_a_pause_says_by_whom_until_it_is_over(steward, board):

@@ -57,6 +57,12 @@ def asks() -> None:
     current().release(60)
 
 
+@job("wraps", tries=5, backoff=0)
+def wraps() -> object:
+    """A plain function whose result is awaited."""
+    return awaits()
+
+
 @job("quick", tries=1)
 def quick(n: int, seconds: float = 0.0) -> None:
     note(event="ran", n=n, attempt=current().attempts)

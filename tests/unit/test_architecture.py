@@ -81,7 +81,7 @@ DOORS = {
         "worker/lane_loop.py",
         "search/pace.py",
     ],
-    "queuepool.unix.originals.start_thread": ["steward/side_stores.py", "worker/lane_loop.py"],
+    "queuepool.unix.originals.start_thread": ["steward/acts.py", "steward/side_stores.py", "worker/lane_loop.py"],
     # Of the modules that user code may have changed.
     "select.poll": ["unix/originals.py"],
     "select.select": ["unix/originals.py"],

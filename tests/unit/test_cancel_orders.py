@@ -11,8 +11,9 @@ import pytest
 
 from queuepool.board import cancel_orders
 from queuepool.board.board import Board, Killed, Role, Slot, State, next_deadline, overdue
-from queuepool.board.cancelling import Came, cancel_here, order, running_on
+from queuepool.board.cancelling import Came, Contrary, Ordered, cancel_here, order, running_on
 from queuepool.board.held_jobs import Stage
+from queuepool.board.lane_writer import LaneJobs, LaneWriter
 from queuepool.payload.lease import Lease
 from tests.support.samples import payload
 
@@ -61,6 +62,15 @@ def test_a_worker_that_does_not_answer_is_killed_at_once_and_one_that_obeys_afte
     slot.cancel_obeyed = -slot.cancel_at
     assert Killed.CANCELLED == killed(slot, 0.0)
     slot.cancel_obeyed = slot.cancel_at
+    assert (None, Killed.CANCELLED) == (killed(slot, 9.9), killed(slot, 10.1))
+
+
+def test_a_plain_function_is_not_waited_for_unless_it_obeys(board, slot):
+    slot.is_plain = 1
+    ordered = given(board)
+    assert Killed.CANCELLED == killed(slot, 0.0)
+    cancel_orders.answer(slot, ordered.order, can_end=True)
+
     assert (None, Killed.CANCELLED) == (killed(slot, 9.9), killed(slot, 10.1))
 
 
@@ -138,9 +148,87 @@ def test_what_came_of_it(board, slot):
     assert Came.OF_IT == ordered.came
 
 
-def test_a_second_order_takes_the_place_of_the_first(board, slot):
-    given(board)
-    slot.cancel_obeyed = slot.cancel_at
-    given(board, grace=0.0)
+def test_what_came_of_it_is_known_when_the_next_worker_has_the_slot(board, slot):
+    """As soon as a dead worker is settled: whoever cancels looks now and then."""
+    ordered = given(board)
+    slot.dead = 1
+    cancel_orders.carried_out(slot, ordered.order)
+    slot.begin(Role.WORKER, 1, 1)
+    assert Came.OF_IT == ordered.came
+    slot.hold([Lease("default", payload("a"), 7)])
+    begin(slot, 0, "a")
+    late = given(board)
+    slot.begin(Role.WORKER, 1, 1)
 
-    assert Killed.CANCELLED == killed(slot, 0.0)
+    assert Came.TOO_LATE == late.came
+
+
+def test_a_second_order_hastens_the_first_and_both_are_carried_out(board, slot):
+    first = given(board)
+    slot.cancel_obeyed = slot.cancel_at
+    second, third = given(board, grace=0.0), given(board, grace=60.0)
+
+    assert Killed.CANCELLED == overdue(slot, time.monotonic(), 1.0)
+    cancel_orders.carried_out(slot, cancel_orders.order_on(slot))
+    assert [Came.OF_IT] * 3 == [first.came, second.came, third.came]
+
+
+def test_a_second_order_that_wants_something_else_is_refused_and_the_first_stands(board, slot):
+    first = given(board)
+    stands = cancel_orders.order_on(slot)
+    second = cancel_here(board, "a", by="jo@web", grace=0.0, requeue=True)
+
+    assert isinstance(second, Contrary)
+    assert "ana@web has ordered to record it as failed, and that stands" == str(second)
+    assert (first.order, None) == (stands, overdue(slot, stands.at + 0.4, 1.0))
+    assert stands == cancel_orders.order_on(slot)
+
+
+def test_a_job_that_was_told_to_end_by_itself_stays_told(board, slot):
+    """As it ends there is nothing left to tell, and the worker looks once more."""
+    ordered = given(board)
+    for can_end in (True, False):
+        cancel_orders.answer(slot, ordered.order, can_end=can_end)
+
+    assert (None, Killed.CANCELLED) == (killed(slot, 9.9), killed(slot, 10.1))
+
+
+def test_side_by_side_each_lane_has_one_order_that_stands_and_is_hastened(tmp_path):
+    board = Board.create(tmp_path / "board.1", capacity=2, lanes=2).mapped()
+    slot = board.slots[0]
+    board.allocate(slot)
+    slot.begin(Role.WORKER, 1, 1)
+    slot.state = State.BUSY
+    writer = LaneWriter(slot.lanes)
+    for lane, job_id in enumerate("ab"):
+        writer.take(lane, Lease("default", payload(job_id), 7), time.monotonic() + 90)
+        kind = LaneJobs("", "app.ok", is_plain=lane == 0)
+        writer.begins(lane, kind, job_id=job_id, attempt=1, since=1e9, deadline=0.0)
+    first, other = given(board), given(board, "b")
+    assert Killed.CANCELLED == overdue(slot, first.order.at, 1.0)  # of a plain function no answer is needed
+    writer.may_end(0)
+    assert None is overdue(slot, first.order.at + 0.4, 1.0)
+    for lane in (0, 1):
+        for can_end in (True, False):
+            cancel_orders.answer(slot, slot.lanes.cancelled(lane), can_end=can_end)
+    contrary = cancel_here(board, "a", by="jo@web", grace=0.0, requeue=True)
+    assert isinstance(contrary, Contrary)
+    assert None is overdue(slot, first.order.at + 9.9, 1.0)
+    second = given(board, grace=0.0)
+
+    assert Killed.CANCELLED == overdue(slot, time.monotonic(), 1.0)
+    cancel_orders.carried_out(slot, slot.lanes.cancelled(0))
+    assert [Came.OF_IT, Came.OF_IT, None] == [first.came, second.came, other.came]
+    slot.begin(Role.WORKER, 1, 1)
+    assert [Came.OF_IT, Came.OF_IT, Came.TOO_LATE] == [first.came, second.came, other.came]
+
+
+def test_an_order_to_the_next_attempt_takes_the_place_of_the_last_ones(board, slot):
+    first = given(board)
+    slot.hand.mark(0, Stage.DONE)
+    begin(slot, 1, "b")
+    second = cancel_here(board, "b", by="jo@web", grace=10.0, requeue=True)
+
+    assert isinstance(second, Ordered)
+    assert second.order == cancel_orders.order_for(slot, 1)
+    assert Came.TOO_LATE == first.came

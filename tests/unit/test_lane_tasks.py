@@ -15,8 +15,11 @@ from typing import Any
 import pytest
 
 from queuepool.board.lane_layout import ON_CPU
-from queuepool.worker.lane_tasks import LaneTasks, make_task
+from queuepool.jobs.current_job import Current
+from queuepool.payload.envelope import decode
+from queuepool.worker.lane_tasks import JobTask, LaneTasks, can_end, make_task
 from tests.support.loops import LOOPS
+from tests.support.samples import payload
 
 WORDS, REALS = array("q", bytes(64)), array("d", bytes(64))
 #: as much of a slot's lanes as a step writes to
@@ -61,6 +64,22 @@ def test_a_job_that_leaves_nothing_has_nothing_left(run: Run):
         return result, one.left
 
     assert (7, set()) == run(test())
+
+
+def test_a_job_that_has_just_ended_counts_as_one_that_ends_by_itself(run: Run):
+    """As nothing is left of it, nobody need be killed for it."""
+    job = Current(decode(payload("a")), "default")
+
+    async def test() -> list[bool]:
+        one = lane()
+        one.job, one.is_plain = job, True
+        task = begun(one, asyncio.sleep(0))
+        assert isinstance(task, JobTask)
+        before = can_end(task)
+        await task
+        return [before, can_end(task), can_end(None)]
+
+    assert [False, True, True] == run(test())
 
 
 def test_what_a_job_leaves_is_cancelled_and_its_neighbours_tasks_are_not(run: Run):

@@ -228,8 +228,10 @@ class RedisClient:
     def _ask(self, *words: Any) -> Any:
         return self._connections.ask(*words) if self._shared else self._connection.ask(*words)
 
-    def wait_for_message(self, channels: tuple[str, ...], timeout: float) -> bool:
-        """Block until a message is published on these channels (``True``) or ``timeout`` seconds are over.
+    def wait_for_message(self, channels: tuple[str, ...], timeout: float) -> str | None:
+        """Block until a message is published on these channels, or ``timeout`` seconds are over; returns its channel.
+
+        The empty name after a subscription: a message before it would have been missed.
 
         Precise to the millisecond, whereas the server ends a blocked command at its next tick, up to 100 ms late. Uses
         a separate connection; a signal handler may raise out of it.
@@ -237,8 +239,9 @@ class RedisClient:
         try:
             if self._subscribed != channels:
                 self._subscribe(channels)
-                return True  # a message before the subscription would have been missed
-            return self._has_message() or (self._is_readable(timeout) and self._has_message())
+                return ""
+            heard = self._heard()
+            return self._heard() if heard is None and self._is_readable(timeout) else heard
         except redis.RedisError as error:
             self._close_pubsub()
             found = translated(error, "subscribe", channels)
@@ -250,8 +253,9 @@ class RedisClient:
             self._pubsub.get_message(timeout=_CONFIRMS)  # the server confirms each
         self._subscribed = channels
 
-    def _has_message(self) -> bool:
-        return self._pubsub.get_message(timeout=0.0) is not None
+    def _heard(self) -> str | None:
+        message = self._pubsub.get_message(timeout=0.0)
+        return None if message is None else message["channel"].decode("utf-8", "replace")
 
     def _is_readable(self, timeout: float) -> bool:
         return is_readable(self._pubsub.connection._sock.fileno(), timeout)  # see ``Connection.await_reply``

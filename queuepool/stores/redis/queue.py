@@ -24,6 +24,7 @@ from queuepool.stores.contract import (
     ShelfJob,
     Sizes,
     Staged,
+    Wake,
 )
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 from queuepool.stores.redis.client import RedisClient
@@ -151,8 +152,12 @@ class RedisQueue:
     def wait(self, queues: Sequence[str], timeout: float) -> None:
         self.client.blocking(*self._blpop(queues, timeout))
 
-    def wait_for_change(self, queues: Sequence[str], timeout: float) -> bool:
-        return self.client.wait_for_message(tuple(map(self.keys.channel, queues)), timeout)
+    def wait_for_change(self, queues: Sequence[str], timeout: float) -> Wake | None:
+        channels = tuple(map(self.keys.channel, queues))
+        heard = self.client.wait_for_message((*channels, self.keys.news), timeout)
+        if heard is None:
+            return None
+        return Wake.DUE if heard in channels else Wake.NEWS  # also if it may have missed any
 
     def delete(self, leases: Sequence[Lease]) -> list[bool]:
         queues = sorted({lease.queue for lease in leases})

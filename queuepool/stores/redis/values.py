@@ -12,7 +12,7 @@ from queuepool.errors import StoreError
 from queuepool.payload.lease import Lock, Unlock
 from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores.contract import NOTICE_KEPT
-from queuepool.stores.control import notice_in
+from queuepool.stores.control import notice_by
 from queuepool.stores.locks import MAX_OWNER, HeldLock
 from queuepool.stores.redis.client import RedisClient
 from queuepool.stores.redis.wire import Keys
@@ -63,6 +63,10 @@ class RedisValues:
     def stamp(self, name: str) -> int:
         return int(self._client.script("restart", [name], []))
 
+    def wake_stewards(self) -> None:
+        with suppress(StoreError):  # a user who may not do so leaves them their second
+            self._client.command("PUBLISH", self._keys.news, 1)
+
     # Notices
 
     def publish(self, pool: str, notice: Mapping[str, Any]) -> None:
@@ -75,7 +79,7 @@ class RedisValues:
         now, found = self._now(), []
         words = self._client.script("read_texts", [self._keys.pools], [MAX_NOTICE, MAX_OF_NOTICES])
         for pool, text in zip(words[::2], words[1::2], strict=True):
-            notice = notice_in(text)
+            notice = notice_by(text, now)
             if notice and now - notice["at"] <= within:
                 found.append(notice)
             elif notice is None or now - notice["at"] > NOTICE_KEPT:

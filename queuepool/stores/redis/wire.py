@@ -79,6 +79,11 @@ class Keys:
         """The channel on which stewards learn of jobs that are due earlier than they know."""
         return f"{self._own_prefix}due:{queue}"
 
+    @property
+    def news(self) -> str:
+        """The channel on which stewards learn that operators have sent or done something. No queue has its name."""
+        return f"{self._own_prefix}due:"
+
     def lock(self, name: str) -> str:
         """A lock in Laravel's cache. Source: RedisLock.php (13.x)."""
         return f"{self._cache}{name}"

@@ -20,6 +20,7 @@ from queuepool.stores.contract import (
     ShelfJob,
     Sizes,
     Staged,
+    Wake,
 )
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 from queuepool.stores.sql.client import SqlClient
@@ -148,10 +149,10 @@ class SqlQueue:
 
         self.client.interruptible(lambda connection: self._waiting.wait(connection, is_ready, min(timeout, until_due)))
 
-    def wait_for_change(self, queues: Sequence[str], timeout: float) -> bool:
+    def wait_for_change(self, queues: Sequence[str], timeout: float) -> Wake | None:
         """Only sleep: nothing needs staging here, as a row becomes due by itself and a worker knows when."""
         sleep(timeout)
-        return False
+        return None
 
     def stage(self, queues: Sequence[str]) -> Staged:
         # A steward renews and settles others' jobs: it needs the former file while any lease in it may live.

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from itertools import accumulate
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, bindparam, case, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Table, bindparam, case, delete, func, insert, or_, select, update
 
 from queuepool.errors import StoreDenied, StoreError
 from queuepool.payload.lease import StateRecord, Tallies
 from queuepool.stores.contract import NOTICE_KEPT
-from queuepool.stores.control import notice_in
+from queuepool.stores.control import notice_by
 from queuepool.stores.locks import NO_LOCKS, Finder
+from queuepool.stores.sql.books import SqlBooks
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of
@@ -29,11 +29,9 @@ from queuepool.stores.sql.locks import LAST_SECOND, SqlLocks
 from queuepool.stores.sql.texts import Charsets, exactly, is_name
 from queuepool.stores.values import (
     MAX_KEPT,
-    MAX_NOTE,
     MAX_NOTICE,
     MAX_OF_NOTICES,
     MAX_STATE,
-    MAX_TAKEN,
     MAX_VALUE,
     MOST_KEPT,
     History,
@@ -46,10 +44,8 @@ _FOREVER, _DAY = 315_360_000, 86_400
 _NAMES_PER_QUERY = 10_000
 #: most notices that are read
 _MOST_NOTICES = 1000
-#: most states that one transaction removes, and most texts of books that one statement names
+#: most states and texts of books that one transaction removes
 _PRUNED = 1000
-#: how the key of a text in a book ends
-_PLACE = re.compile(r":\d{16}:[0-9a-f]{8}$")
 _TALLIES = frozenset(field.name for field in fields(Tallies))
 
 
@@ -67,6 +63,7 @@ class SqlValues(SqlLocks):
         self._history_start = f"{self._ours}history:"
         self._states_start = f"{self._ours}job:"
         self._books_start = f"{self._ours}notes:"
+        self._books = SqlBooks(self._cache, self._books_start, self._is_living, self.put_within)
         self._charsets = Charsets(self._cache)
         self._keeps_states = False
 
@@ -110,6 +107,9 @@ class SqlValues(SqlLocks):
 
         return self._client.transaction(work)
 
+    def wake_stewards(self) -> None:
+        """Nothing to do: they look each second."""
+
     # Notices
 
     def publish(self, pool: str, notice: Mapping[str, Any]) -> None:
@@ -128,9 +128,9 @@ class SqlValues(SqlLocks):
             living = self._is_living(connection)
             connection.execute(delete(self._cache).where(notices, ~living))
             values = self._texts(connection, notices)
-            first = _now(connection) - within
-            found = filter(None, (notice_in(bytes_of(value)) for value in values))
-            return [notice for notice in found if notice["at"] >= first]
+            now = _now(connection)
+            found = filter(None, (notice_by(bytes_of(value), now) for value in values))
+            return [notice for notice in found if notice["at"] >= now - within]
 
         return self._client.ask(read)
 
@@ -187,77 +187,19 @@ class SqlValues(SqlLocks):
         writer = name.removeprefix(f"{self._history_start}{grain}:").partition(":")[2]
         return Kept(self._bucket(grain, name), writer, text)
 
-    # Books: a row for each text, whose key ends in its place, so that their order is that of the keys
+    # Books
 
     def note(self, book: str, text: str, most: int, lifetime: float) -> None:
-        def work(connection: Connection) -> None:
-            names = self._note_names(connection, book)
-            last = int(names[-1].rsplit(":", 2)[1]) if names else 0
-            place = max(_microsecond(connection), last + 1)
-            too_many = names[: max(len(names) + 1 - most, 0)]
-            self._drop_notes(connection, [*self._old_notes(connection), *too_many])
-            name = f"{self._books_start}{book}:{place:016}:{secrets.token_hex(4)}"
-            self.put_within(connection, name, text, lifetime)
-
-        self._client.transaction(work)
+        self._client.transaction(lambda connection: self._books.note(connection, book, text, most, lifetime))
 
     def notes(self, book: str, count: int) -> list[bytes]:
-        return self._client.ask(lambda connection: self._noted(connection, self._note_names(connection, book)[-count:]))
+        return self._client.ask(lambda connection: self._books.notes(connection, book, count))
 
     def take_notes(self, book: str, count: int) -> list[bytes]:
-        def work(connection: Connection) -> list[bytes]:
-            names = self._note_names(connection, book, lock=True)
-            found = self._noted(connection, self._taken(connection, names[-count:]))
-            self._drop_notes(connection, names)
-            return found
-
-        return self._client.transaction(work)
+        return self._client.transaction(lambda connection: self._books.take(connection, book, count))
 
     def drop_note(self, book: str, text: str) -> bool:
-        def work(connection: Connection) -> bool:
-            names = self._note_names(connection, book, lock=True)
-            same = [name for name in names if self._noted(connection, [name]) == [text.encode()]]
-            self._drop_notes(connection, same[:1])
-            return bool(same)
-
-        return self._client.transaction(work)
-
-    def _note_names(self, connection: Connection, book: str, *, lock: bool = False) -> list[str]:
-        """The keys of a book's texts, in their order."""
-        key = self._cache.c.key
-        is_of_book = key.startswith(f"{self._books_start}{book}:", autoescape=True)
-        rows = select(key).where(is_of_book, self._is_living(connection))
-        found = connection.execute(rows.with_for_update() if lock else rows).scalars()
-        return sorted(name for name in found if _PLACE.search(name))
-
-    def _old_notes(self, connection: Connection) -> list[str]:
-        """The keys of what has expired in any book."""
-        is_note, over = self._cache.c.key.startswith(self._books_start, autoescape=True), ~self._is_living(connection)
-        return list(connection.execute(select(self._cache.c.key).where(is_note, over).limit(_PRUNED)).scalars())
-
-    def _taken(self, connection: Connection, names: Sequence[str]) -> list[str]:
-        """The last of these keys, as far as their texts have no more than ``MAX_TAKEN`` bytes."""
-        key, size = self._cache.c.key, func.length(self._cache.c.value)
-        sizes: dict[str, int] = {}
-        for first in range(0, len(names), _PRUNED):
-            named = key.in_(names[first : first + _PRUNED])
-            sizes |= {name: int(length) for name, length in connection.execute(select(key, size).where(named))}
-        sound = [name for name in reversed(names) if sizes.get(name, 0) <= MAX_NOTE]
-        sums = accumulate(sizes.get(name, 0) for name in sound)
-        return [name for name, total in zip(sound, sums, strict=True) if total <= MAX_TAKEN][::-1]
-
-    def _noted(self, connection: Connection, names: Sequence[str]) -> list[bytes]:
-        key, value = self._cache.c.key, self._cache.c.value
-        found: dict[str, bytes] = {}
-        for first in range(0, len(names), _PRUNED):
-            named = key.in_(names[first : first + _PRUNED])
-            rows = connection.execute(select(key, value).where(named, func.length(value) <= MAX_NOTE))
-            found |= {name: bytes_of(text) for name, text in rows}
-        return [found[name] for name in names if name in found]
-
-    def _drop_notes(self, connection: Connection, names: Sequence[str]) -> None:
-        for first in range(0, len(names), _PRUNED):
-            connection.execute(delete(self._cache).where(self._cache.c.key.in_(names[first : first + _PRUNED])))
+        return self._client.transaction(lambda connection: self._books.drop(connection, book, text))
 
     # States of tracked jobs
 
@@ -301,7 +243,8 @@ class SqlValues(SqlLocks):
     def prune_states(self) -> int:
         def remove(connection: Connection) -> int:
             over, key = ~self._is_living(connection), self._cache.c.key
-            ours = key.startswith(self._states_start, autoescape=True)
+            starts = (self._states_start, self._books_start)
+            ours = or_(*(key.startswith(start, autoescape=True) for start in starts))
             names = connection.execute(select(key).where(ours, over).limit(_PRUNED)).scalars().all()
             if names:
                 connection.execute(delete(self._cache).where(key.in_(names), over))
@@ -400,11 +343,6 @@ def _number(value: str) -> int:
 
 def _now(connection: Connection) -> int:
     return int(connection.execute(select(Clock(connection.dialect).down())).scalar_one())
-
-
-def _microsecond(connection: Connection) -> int:
-    """The database's clock in microseconds; SQLite's has milliseconds."""
-    return int(float(connection.execute(select(Clock(connection.dialect).now())).scalar_one()) * 1e6)
 
 
 def ends(connection: Connection, lifetime: float) -> dict[str, ColumnElement[Any]]:

@@ -20,7 +20,6 @@ from tests.support.each import each
 from tests.support.samples import fresh, new_jobs, payload
 
 NOW = 1_764_000_000
-TOO_LARGE = json.dumps({"host": "b", "pool": "default", "at": 2**36, "workers": "x" * 2**20})
 #: whoever reads each of its quotes as the beginning of a text reads for minutes
 HOSTILE = "[" * 1100 + '"' + '\\"' * 30_000
 #: no object, or not in JSON
@@ -54,12 +53,25 @@ def test_a_damaged_notice_is_left_out(built, text):
 
 
 @pytest.mark.bad_input("B168")
+def test_a_notice_from_the_future_is_left_out_or_counts_as_of_now(built):
+    """Those who compare notices take the latest for the present time."""
+    for host in "abc":
+        built.control.publish(f"{host}:default:1", {"host": host, "pool": "default"})
+    now = int(built.control.pools()[0]["at"])
+    overwrite(built, "pools", "b:default:1", json.dumps({"host": "b", "pool": "default", "at": now + 3600}))
+    overwrite(built, "pools", "c:default:1", json.dumps({"host": "c", "pool": "default", "at": now + 50}))
+    found = {notice["host"]: notice["at"] for notice in built.control.pools(NOTICE_KEPT)}
+
+    assert ["a", "c"] == list(found)
+    assert now <= found["c"] < now + 50
+
+
+@pytest.mark.bad_input("B168")
 def test_a_notice_that_is_too_large_is_not_read(built):
     for host in "abc":
         built.control.publish(f"{host}:default:1", {"host": host, "pool": "default"})
-    overwrite(
-        built, "pools", "b:default:1", json.dumps({"host": "b", "pool": "default", "at": 2**36, "x": "x" * 2**20})
-    )
+    now = int(built.control.pools()[0]["at"])
+    overwrite(built, "pools", "b:default:1", json.dumps({"host": "b", "pool": "default", "at": now, "x": "x" * 2**20}))
 
     assert ["a", "c"] == [notice["host"] for notice in built.control.pools(NOTICE_KEPT)]
 

@@ -10,6 +10,7 @@ import pytest
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreError
 from queuepool.payload.lease import Lease, Tallies
+from queuepool.stores.contract import Wake
 from queuepool.stores.factory import Stores
 from queuepool.stores.records import PendingFailure
 from queuepool.stores.redis.walk import Scored, following
@@ -241,7 +242,14 @@ def test_an_earlier_due_time_ends_the_wait_for_a_change(listening):
     first = listening.wait_for_change(QUEUES, timeout=5.0)
     listening.push("high", new_jobs(payload("b")), delay=30.0)
 
-    assert (True, True) == (first, listening.wait_for_change(QUEUES, timeout=5.0))
+    assert [Wake.DUE] * 2 == [first, listening.wait_for_change(QUEUES, timeout=5.0)]
+
+
+def test_news_of_operators_end_the_wait_for_a_change(built, listening):
+    built.journal.write("jo@web1", "pause", "queue default")
+
+    assert Wake.NEWS is listening.wait_for_change(QUEUES, timeout=5.0)
+    assert None is listening.wait_for_change(QUEUES, timeout=0.1)
 
 
 def test_a_later_due_time_does_not_end_the_wait_for_a_change(listening):
@@ -383,3 +391,17 @@ def test_a_waiting_job_is_not_removed_if_it_cannot_be_recorded(built):
     with pytest.raises(StoreError):
         built.queue.cancel(Lease("default", raw), "a", record(Lease("default", raw)))
     assert 1 == built.queue.sizes("default").ready
+
+
+@pytest.mark.bad_input("B173")
+def test_what_is_no_book_is_told_once_and_hides_no_later_text(built):
+    """A key may be of any type."""
+    values, key = built.values, built.queue.keys.book("journal")
+    built.client.command("SET", key, "5")
+    with pytest.raises(StoreError, match="WRONGTYPE"):
+        values.take_notes("journal", 10)
+    assert [] == values.take_notes("journal", 10)
+    built.client.command("SET", key, "5")
+    values.note("journal", "one", 10, 60.0)
+
+    assert [b"one"] == values.take_notes("journal", 10)

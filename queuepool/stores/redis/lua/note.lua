@@ -3,8 +3,14 @@
 -- KEYS     1 the book, list
 -- ARGV     1 the text   2 how many texts it keeps   3 seconds that it is kept from now on
 -- Returns  nothing
+-- Differs  what is no list was put there by somebody else, and gives way: it would keep out every later text.
 -- include: full
 write_nothing(KEYS[1])
-redis.call('rpush', KEYS[1], ARGV[1])
+local answer = redis.pcall('rpush', KEYS[1], ARGV[1])
+if type(answer) == 'table' and answer.err then
+  if not string.find(answer.err, 'WRONGTYPE', 1, true) then return answer end
+  redis.call('del', KEYS[1])
+  redis.call('rpush', KEYS[1], ARGV[1])
+end
 redis.call('ltrim', KEYS[1], -tonumber(ARGV[2]), -1)
 redis.call('expire', KEYS[1], ARGV[3])

@@ -2,9 +2,13 @@
 -- Source:  none.
 -- KEYS     1 the book, list
 -- ARGV     1 how many   2 most bytes of a text   3 most bytes of all   4 'take' = remove the book
--- Returns  the texts, the latest first, without those that are too large
+-- Returns  the texts, the latest first, without those that are too large; the error of what is no list, which is removed
 local found, left = {}, tonumber(ARGV[3])
-local texts = redis.call('lrange', KEYS[1], -tonumber(ARGV[1]), -1)
+local texts = redis.pcall('lrange', KEYS[1], -tonumber(ARGV[1]), -1)
+if texts.err then
+  if ARGV[4] == 'take' and string.find(texts.err, 'WRONGTYPE', 1, true) then redis.call('del', KEYS[1]) end
+  return texts
+end
 for i = #texts, 1, -1 do
   if #texts[i] <= tonumber(ARGV[2]) then
     left = left - #texts[i]

@@ -1,0 +1,44 @@
+"""What ends a steward's wait decides which of its chores run at once."""
+
+from __future__ import annotations
+
+from itertools import chain, repeat
+
+from queuepool.board.blame import Blame
+from queuepool.board.board import Board
+from queuepool.events.listeners import Listeners
+from queuepool.settlement.outage import Outage
+from queuepool.steward.loop import Steward
+from queuepool.stores.contract import Wake
+from queuepool.unix.signals import WorkerSignals
+from tests.support.each import each
+
+
+class Counted:
+    """A chore that is due once an hour."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+
+    def run(self, now: float) -> float:
+        self.runs += 1
+        return 3600.0
+
+
+@each(
+    ("change", "runs"),
+    [(None, [1, 1, 1]), (Wake.DUE, [2, 1, 1]), (Wake.NEWS, [2, 2, 1])],
+)
+def test_a_push_wakes_the_urgent_ones_and_operators_those_that_look_for_news(change, runs):
+    urgent, prompt, other = chores = [Counted() for _ in range(3)]
+    board, signals, waits = Board.private(), WorkerSignals(), chain([change], repeat(None))
+    outage = Outage(signals, Listeners(), announces=False, retries=False)
+    rounds = iter([False, False, True])
+    steward = Steward(
+        "p", board.slots[0], board.header, [urgent], [prompt, other], lambda _: next(waits), signals, outage,
+        Blame(board.header), prompt=[prompt],
+    )  # fmt: skip
+    steward.run(until=lambda: next(rounds))
+
+    last = 1  # the urgent ones run once more at the end
+    assert [runs[0] + last, *runs[1:]] == [chore.runs for chore in chores]
