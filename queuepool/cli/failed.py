@@ -29,7 +29,7 @@ from queuepool.search.bulk import Act, OfFailedJobs
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob
 from queuepool.search.look import Look
-from queuepool.search.pace import StorePace
+from queuepool.stores.pace import StorePace
 from queuepool.stores.records import FailedJob, RecordKey, Returned
 from queuepool.unix.exit_codes import FAILED
 

@@ -13,11 +13,11 @@ from queuepool.payload.lease import Lock
 from queuepool.payload.signing import signer_of
 from queuepool.search.found import FoundJob
 from queuepool.search.look import Look, QueueLook
-from queuepool.search.pace import StorePace
 from queuepool.settlement.held_locks import HeldLocks
 from queuepool.settlement.states import moved, retried
 from queuepool.stores.contract import MovedJob, ShelfJob
 from queuepool.stores.factory import Stores
+from queuepool.stores.pace import StorePace
 from queuepool.stores.records import FailedJob, Retrying, Returned
 from queuepool.stores.steps import in_steps
 from queuepool.unix.signals import interrupts_held_back

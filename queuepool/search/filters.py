@@ -20,6 +20,8 @@ _LONGEST = 200
 _PLAIN = re.compile(r"[A-Za-z0-9_]+")
 #: how a number with a fraction or an exponent is written in JSON need not be how Python writes it
 _IN_OTHER_WORDS = re.compile(r"-?(true|false|null|nan|inf|\d+[.eE].*)", re.IGNORECASE)
+#: PHP writes none of them so; a text that ends in ``*`` may be the beginning of one
+_WORDS = "true", "false", "null", "nan", "inf"
 #: the id of a payload that has none
 _DIGEST = re.compile(r"[0-9a-f]{32}")
 #: an encrypted payload has one of these: our own mark, and how Laravel's begins, in base64: {"iv"
@@ -88,7 +90,7 @@ class Condition:
         name, text = self.path.rpartition(".")[2], self.word.text
         value, is_start = text.removesuffix("*"), text.endswith("*")
         are_plain = _PLAIN.fullmatch(name) and _PLAIN.fullmatch(value) and not name.isdecimal()
-        if not are_plain or _IN_OTHER_WORDS.fullmatch(value) or (is_start and value[0].isdecimal()):
+        if not are_plain or _may_be_in_other_words(text) or (is_start and value[0].isdecimal()):
             return None
         end = "" if is_start else r"(?!\w)"
         return re.compile(rf"{name}\W{{1,16}}(?:(?:i:|s:\d+:\W{{1,4}})?{value}{end}|\[|[^\Wis][:;])".encode())
@@ -138,7 +140,7 @@ class Filter:
     @cached_property
     def _needles(self) -> tuple[bytes, ...]:
         """The longest plain part of each text that every payload which fits must have in its bytes."""
-        values = [one.word.text for one in self.where if not _IN_OTHER_WORDS.fullmatch(one.word.text)]
+        values = [one.word.text for one in self.where if not _may_be_in_other_words(one.word.text)]
         job_id = "" if _DIGEST.fullmatch(self.id) else self.id  # which is not in the bytes
         parts = (_PLAIN.findall(text.removesuffix("*")) for text in (job_id, self.name, self.tag, *values))
         return tuple(max(found, key=len).encode() for found in parts if found)
@@ -158,6 +160,13 @@ class Filter:
             return True
         at = job.since
         return at is not None and (self.since is None or at >= self.since) and (self.until is None or at <= self.until)
+
+
+def _may_be_in_other_words(text: str) -> bool:
+    """Whether JSON or PHP may write a value that fits this text in other words."""
+    start = text.removesuffix("*")
+    is_start_of_one = start != text and any(word.startswith(start.lower().removeprefix("-")) for word in _WORDS)
+    return is_start_of_one or _IN_OTHER_WORDS.fullmatch(start) is not None
 
 
 def may_be_encrypted(raw: bytes) -> bool:
@@ -183,7 +192,7 @@ def _values_in_list(items: list[Any], path: str) -> Iterator[Any]:
         for item in items:
             if not isinstance(item, list):  # they may be nested a thousand times
                 yield from values_at(item, path)
-    elif int(key) < len(items):
+    elif len(key) < 10 and int(key) < len(items):  # Python refuses to read a number of thousands of digits
         yield from values_at(items[int(key)], rest)
 
 

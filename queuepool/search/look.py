@@ -7,10 +7,10 @@ from itertools import islice
 
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob
-from queuepool.search.pace import StorePace
 from queuepool.settlement.endings import commands_of
 from queuepool.stores.contract import QueueWalk, Shelf, ShelfJob
 from queuepool.stores.factory import Stores
+from queuepool.stores.pace import StorePace
 from queuepool.stores.records import FailedJob
 from queuepool.stores.steps import PageSize
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from queuepool.errors import BadPayload, Cancelled, StoreDenied, StoreDown, StoreError
@@ -17,6 +18,7 @@ from queuepool.settlement.verdict import NOT_RUN
 from queuepool.stores.contract import ShelfJob
 from queuepool.stores.elsewhere import plainer
 from queuepool.stores.factory import Stores
+from queuepool.stores.pace import StorePace
 from queuepool.stores.steps import PageSize
 
 #: an id that JSON leaves as it is, so that a search of the bytes finds it
@@ -46,9 +48,9 @@ def find_waiting(stores: Stores, queue: str, job_id: str) -> WaitingJob | None:
 
     Reads the whole queue, page by page, but cannot find a job whose payload names no id.
     """
-    walk, size = stores.queue.walk(queue, ("ready", "delayed")), PageSize()
+    walk, size, paced = stores.queue.walk(queue, ("ready", "delayed")), PageSize(), StorePace()
     mark = job_id.encode() if _PLAIN.fullmatch(job_id) else b""
-    while page := walk.page(size.jobs):
+    while page := paced(partial(walk.page, size.jobs)):
         size.fit(len(job.payload) for job in page)
         for job in page:
             if mark in job.payload and job.shelf != "reserved" and (payload := _with_id(job, job_id)):

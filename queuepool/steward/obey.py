@@ -17,8 +17,10 @@ from queuepool.stores.commands import LASTS, CommandOutcome, CommandPost, NoComm
 from queuepool.stores.control import PERIOD
 from queuepool.stores.journal import Journal
 
-#: seconds in which the master should do it, and between looks whether it has
-_WITHIN, _TICK = 5.0, 0.05
+#: seconds in which the master should do it, and between looks whether it has: first, and later
+_WITHIN, _TICK, _LATER_TICK = 5.0, 0.05, 0.5
+#: errors of what a command says: its details come from another host, and may be anything
+_WRONG = (QueuepoolError, OSError, ValueError, OverflowError)
 #: why a command is refused that its operator no longer waits for
 _OVER = "its time is over"
 #: seconds by which a command may be ahead of the clock that is read after it: a store's second server
@@ -32,6 +34,7 @@ class _Open(NamedTuple):
     subject: str
     done: Done
     #: monotonic
+    told: float
     until: float
 
 
@@ -85,7 +88,9 @@ class Obey:
             self._look(now)
             self._known = news
         self._open = [one for one in self._open if not self._is_answered(one, now)]
-        return _TICK if self._open else PERIOD
+        if not self._open:
+            return PERIOD
+        return _TICK if any(now < one.told + _WITHIN for one in self._open) else _LATER_TICK
 
     def finish(self) -> None:
         """Answer what the master has done, at the end of the steward: a stop ends it, too."""
@@ -130,14 +135,14 @@ class Obey:
         act, errand = ACTS[command.verb], Errand(self._board, command.details, command.by, self._pool)
         try:
             act.check(errand)
-        except (QueuepoolError, OSError) as error:
+        except _WRONG as error:
             self._refuse(command, str(error))
             return
         about = act.about(command.details)
         subject = f"{about} of {self._subject}" if about else self._subject
         has_line = not act.is_noted or self._has_line(command, subject)
         if has_line and (done := self._told(command, errand, subject, clock)):
-            self._open.append(_Open(command, subject, done, now + _WITHIN + act.takes(command.details)))
+            self._open.append(_Open(command, subject, done, now, now + _WITHIN + act.takes(command.details)))
 
     def _has_line(self, command: RemoteCommand, subject: str) -> bool:
         """Write the line; ``False``: it is refused instead."""
@@ -156,7 +161,7 @@ class Obey:
             if _is_over(command, clock.now()):  # the store was slow, and its operator no longer waits for it
                 raise QueuepoolError(_OVER)
             return ACTS[command.verb].begin(errand)
-        except (QueuepoolError, OSError) as error:
+        except _WRONG as error:
             self._refuse(command, str(error))
             self._note(command, f"{subject}: nothing was done: {error}")
             return None
@@ -165,7 +170,7 @@ class Obey:
         if words := one.done():
             self._answer(one.command, CommandOutcome.DONE, words)
         elif now >= one.until:
-            words = f"its master was told {_WITHIN:g} s ago and has not done it: it may do so yet"
+            words = f"its master was told {now - one.told:.0f} s ago and has not done it: it may do so yet"
             self._answer(one.command, CommandOutcome.UNKNOWN, words)
             self._note(one.command, f"{one.subject}: not known whether it was done")
         else:

@@ -58,7 +58,7 @@ def asked_on(board: Board, pool: str, subject: str) -> Iterator[AskedWorker]:
         if slot.dead or not board.has_living(slot):
             continue
         jobs = slot.lanes_running() if slot.lanes else [(job, 0) for job in slot.running()]
-        is_meant = subject.isdecimal() and slot.pid == int(subject)
+        is_meant = subject == str(slot.pid)
         if is_meant and not jobs:
             yield AskedWorker(pool, board, slot, None)
         meant = ((job, turn) for job, turn in jobs if is_meant or subject in (job.id, pool))

@@ -108,9 +108,13 @@ class ControlKeys:
         return self._own.remove(self._schedule(name))
 
     def announce(self) -> None:
-        """Have the steward of every pool look for commands and for what operators have done."""
-        self._own.stamp(self._news)
+        """Have the steward of every pool look for commands, at once where the store can wake it."""
+        self.note_news()
         self._own.wake_stewards()
+
+    def note_news(self) -> None:
+        """Have the steward of every pool look for what operators have done, when it reads the control keys next."""
+        self._own.stamp(self._news)
 
     def publish(self, pool: str, facts: Mapping[str, Any]) -> None:
         """Publish this pool to all hosts; ``facts`` must be JSON-ready."""

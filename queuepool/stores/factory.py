@@ -90,7 +90,7 @@ class Stores:
     @cached_property
     def journal(self) -> Journal:
         """Who has done what."""
-        return Journal(self.values, self.queue.now, self.control.announce)
+        return Journal(self.values, self.queue.now, self.control.note_news)
 
     @cached_property
     def commands(self) -> CommandPost:

@@ -52,18 +52,18 @@ class Action:
 
 
 class Journal:
-    """The journal of one store; ``clock`` is the store's, ``announce`` has the pools look at the journal."""
+    """The journal of one store; ``clock`` is the store's, ``note_news`` has the pools look at the journal."""
 
-    def __init__(self, values: Values, clock: Callable[[], float], announce: Callable[[], None]) -> None:
+    def __init__(self, values: Values, clock: Callable[[], float], note_news: Callable[[], None]) -> None:
         self._values = values
         self._clock = clock
-        self._announce = announce
+        self._note_news = note_news
 
     def write(self, by: str, verb: str, subject: str, count: int | None = None) -> None:
         """Add a line. Raises ``StoreError``."""
         action = Action(self._clock(), by[:_MOST], verb[:_MOST], subject[:_MOST_OF_SUBJECT], count)
         self._values.note(_BOOK, json.dumps(asdict(action)), KEPT_LINES, _KEPT)
-        self._announce()
+        self._note_news()
 
     def last(self, count: int) -> list[Action]:
         """The last lines, the latest last; damaged ones are left out."""

@@ -103,11 +103,13 @@ def test_nothing_that_a_job_was_given_is_shown(site):
 
 
 def test_what_runs_nowhere(site):
+    names = ["nonesuch", "9" * 5000]  # Python reads no number of so many digits
     with running(site):
-        found = shown(site, "nonesuch", check=False)
+        found = [shown(site, name, check=False) for name in names]
 
-    assert 1 == found.returncode
-    assert "nothing runs here under the id, pid or pool nonesuch" in found.stderr
+    assert [1, 1] == [each.returncode for each in found]
+    for name, each in zip(names, found, strict=True):
+        assert f"nothing runs here under the id, pid or pool {name}" in each.stderr
 
 
 def test_what_a_coroutine_awaits_is_shown(site):

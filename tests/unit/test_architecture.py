@@ -79,7 +79,7 @@ DOORS = {
         "worker/template.py",
         "worker/loop.py",
         "worker/lane_loop.py",
-        "search/pace.py",
+        "stores/pace.py",
     ],
     "queuepool.unix.originals.start_thread": ["steward/acts.py", "steward/side_stores.py", "worker/lane_loop.py"],
     # Of the modules that user code may have changed.

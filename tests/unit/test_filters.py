@@ -53,6 +53,7 @@ def fits(job: FoundJob, *where: str, **other: Any) -> bool:
         ("order.lines.1.sku=B2", True),
         ("order.lines.0.sku=B2", False),
         ("order.paid=true", True),
+        ("order.paid=tru*", True),
         ("order.paid=1", False),
         ("order.note=null", True),
         ("order.total=10.5", True),
@@ -103,7 +104,7 @@ def test_the_quick_look_at_the_bytes_leaves_out_nothing_that_fits(data, indent):
     spaced = found(json.dumps({"job": "x", "data": data}, indent=indent, ensure_ascii=False).encode())
     for job in (spaced, python_job(**data), php_job(**data, state=PhpEnum("App\\State", "Paid"))):
         for path in ("customer", "id", "a.b", "customer.id", "id.0", "a.b.customer_id", "state"):
-            for word in ("7", "7*", "x7", "Pai*", "null", "1", "-7", "é*"):
+            for word in ("7", "7*", "x7", "Pai*", "null", "nu*", "t*", "1", "-7", "é*"):
                 condition = Condition.parsed(f"{path}={word}")
                 assert condition.holds(job.arguments) <= Filter(where=(condition,)).matches(job)
 

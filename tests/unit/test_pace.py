@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from queuepool.search.pace import StorePace
+from queuepool.stores.pace import StorePace
 
 CALL = 0.03
 

@@ -23,7 +23,7 @@ from queuepool.stores.values import MAX_NOTE, MAX_TAKEN
 _AT_ONCE, _MOST = 1000, 10_000
 #: microseconds by which a book's numbers may be ahead of the clock with which they begin: it may have been set back
 _AHEAD = 86_400 * 10**6
-_SPAN = re.compile(r"([0-9]{1,16}) ([0-9]{1,16})")
+_SPAN, _LONGEST_SPAN = re.compile(r"([0-9]{1,16}) ([0-9]{1,16})"), 33
 _log = logging.getLogger("queuepool")
 #: a text's key, and the text
 _Row = tuple[str, bytes]
@@ -49,7 +49,7 @@ class _Span(NamedTuple):
 class SqlBooks:
     """The contract is that of books in ``stores.values.Values``; each verb works in its caller's transaction.
 
-    ``start``: how all keys of books begin; ``put`` sets a row for some seconds.
+    ``start``: how all keys of books begin; ``put`` sets a row for some seconds; ``add`` does so unless there is one.
     """
 
     def __init__(
@@ -58,15 +58,16 @@ class SqlBooks:
         start: str,
         is_living: Callable[[Connection], ColumnElement[bool]],
         put: Callable[[Connection, str, str, float], object],
+        add: Callable[[Connection, str, str, float], object],
     ) -> None:
         self._cache = cache
         self._start = start
         self._is_living = is_living
         self._put = put
+        self._add = add
 
     def note(self, connection: Connection, book: str, text: str, most: int, lifetime: float) -> None:
-        now = _microsecond(connection)
-        span = self._sound(connection, book, now) or _Span(now, now)
+        span = self._locked(connection, book, lifetime)
         first = max(span.first, span.after + 1 - most)
         self._put(connection, self._key(book, span.after), text, lifetime)
         self._put(connection, f"{self._start}{book}", f"{first} {span.after + 1}", lifetime)
@@ -97,16 +98,25 @@ class SqlBooks:
         self._drop(connection, same)
         return bool(same)
 
-    def _sound(self, connection: Connection, book: str, now: int) -> _Span | None:
-        """The span, locked; ``None`` if there is none, or one that this store's clock cannot have begun."""
-        said = self._said(connection, book, lock=True)
-        if said is None:
-            return None
-        span = _Span.of(said)
+    def _locked(self, connection: Connection, book: str, lifetime: float) -> _Span:
+        """The book's span; an empty one if it has none, or one that this store's clock cannot have begun.
+
+        Its row is there first, since nothing locks a row that is not: a second writer would take its number too.
+        """
+        now = _microsecond(connection)
+        key, value, is_living = f"{self._start}{book}", self._cache.c.value, self._is_living(connection)
+        row = select(func.substr(value, 1, _LONGEST_SPAN + 1), is_living).where(self._cache.c.key == key)
+        found = None
+        while found is None:  # a pool that takes the book removes its row
+            self._add(connection, key, f"{now} {now}", lifetime)
+            found = connection.execute(row.with_for_update()).one_or_none()
+        said, is_in_force = found
+        span = _Span.of(bytes_of(said)) if is_in_force else None
         if span and span.after <= now + _AHEAD:
             return span
-        self._tell_of(book)
-        return None
+        if is_in_force:
+            self._tell_of(book)
+        return _Span(now, now)
 
     def _tell_of(self, book: str) -> None:
         """Once: it is removed, or begins anew."""

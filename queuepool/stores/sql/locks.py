@@ -159,7 +159,7 @@ class SqlLocks:
         state = case((self._owned.c.owner == owner, _OURS), (self._owned.c.expiration > clock.down(), _HELD))
         # Twice: after an expired lock was taken over, or one was released in between.
         for _ in range(2):
-            connection.execute(_unless_there(self._owned, connection.dialect.name, {"key": key, **row}))
+            connection.execute(unless_there(self._owned, connection.dialect.name, {"key": key, **row}))
             # The row as it is now, even where others show what was committed before the transaction began.
             found = connection.execute(select(state).where(there).with_for_update()).scalar()
             if found is not None:
@@ -294,7 +294,7 @@ def _may_be_held(connection: Connection, lock: Unlock) -> bool:
     return connection.dialect.name != "postgresql" or "\0" not in f"{lock.name}{lock.owner}"
 
 
-def _unless_there(table: Table, database: str, row: dict[str, Any]) -> Insert:
+def unless_there(table: Table, database: str, row: dict[str, Any]) -> Insert:
     """Adds the row, unless there is one with its key, which stays unchanged."""
     # Imported here: a process with one database would spend 0.1 s on the others' dialects.
     if database == "postgresql":
@@ -308,7 +308,7 @@ def _unless_there(table: Table, database: str, row: dict[str, Any]) -> Insert:
     from sqlalchemy.dialects import mysql
 
     # Not IGNORE, which would also cut a name that is too long.
-    return mysql.insert(table).values(row).on_duplicate_key_update(owner=table.c.owner)
+    return mysql.insert(table).values(row).on_duplicate_key_update(key=table.c.key)
 
 
 def _digest(name: str, most: int) -> str:

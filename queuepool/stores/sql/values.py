@@ -25,7 +25,7 @@ from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
-from queuepool.stores.sql.locks import LAST_SECOND, SqlLocks
+from queuepool.stores.sql.locks import LAST_SECOND, SqlLocks, unless_there
 from queuepool.stores.sql.texts import Charsets, exactly, is_name
 from queuepool.stores.values import (
     MAX_KEPT,
@@ -63,7 +63,7 @@ class SqlValues(SqlLocks):
         self._history_start = f"{self._ours}history:"
         self._states_start = f"{self._ours}job:"
         self._books_start = f"{self._ours}notes:"
-        self._books = SqlBooks(self._cache, self._books_start, self._is_living, self.put_within)
+        self._books = SqlBooks(self._cache, self._books_start, self._is_living, self.put_within, self._add_within)
         self._charsets = Charsets(self._cache)
         self._keeps_states = False
 
@@ -310,6 +310,11 @@ class SqlValues(SqlLocks):
         row = {"value": value, **ends(connection, lifetime)}
         if not connection.execute(update(self._cache).where(self._cache.c.key == name).values(**row)).rowcount:
             connection.execute(insert(self._cache).values(key=name, **row))
+
+    def _add_within(self, connection: Connection, name: str, value: str, lifetime: float) -> None:
+        """As ``put_within``, unless there is a row of this name, even an expired one."""
+        row = {"key": name, "value": value, **ends(connection, lifetime)}
+        connection.execute(unless_there(self._cache, connection.dialect.name, row))
 
     def _value(self, connection: Connection, name: str) -> str:
         same, living = self._cache.c.key == name, self._is_living(connection)

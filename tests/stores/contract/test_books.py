@@ -71,6 +71,23 @@ def test_of_many_who_take_each_text_goes_to_one(built, values):
     assert sorted(b"%d" % number for number in range(40)) == sorted(found)
 
 
+def test_of_many_who_write_into_a_book_that_is_taken_meanwhile_no_text_is_lost(built, values):
+    def wrote(writer: int) -> None:
+        with closing(Stores(built.settings)) as own:
+            for number in range(10):
+                asked_again(lambda text=f"{writer}.{number}": own.values.note(BOOK, text, 100, 60.0))
+
+    found: list[bytes] = []
+    with ThreadPoolExecutor(4) as several:
+        writers = [several.submit(wrote, writer) for writer in range(4)]
+        while not all(one.done() for one in writers):
+            found += asked_again(lambda: values.take_notes(BOOK, 100))
+        found += values.take_notes(BOOK, 100)
+
+    assert [None] * 4 == [one.result() for one in writers]
+    assert sorted(f"{writer}.{number}".encode() for writer in range(4) for number in range(10)) == sorted(found)
+
+
 def test_a_text_is_dropped_once(values):
     write(values, "one", "two", "one")
 

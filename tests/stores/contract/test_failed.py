@@ -12,8 +12,8 @@ from queuepool.payload.command import Commands
 from queuepool.payload.lease import StateRecord
 from queuepool.search.bulk import Bulk, OfFailedJobs
 from queuepool.search.found import FoundJob
-from queuepool.search.pace import StorePace
 from queuepool.settlement.held_locks import HeldLocks
+from queuepool.stores.pace import StorePace
 from queuepool.stores.records import FailedJob, Retrying, Returned
 from tests.support.samples import attempted, new_jobs, payload
 from tests.support.store_contract import EMPTY, drained, failed_job, record, reserved
