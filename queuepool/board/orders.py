@@ -1,4 +1,4 @@
-"""What others tell a worker of a job that it runs."""
+"""Orders to a worker about a job that it runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class LaneOrder(IntEnum):
-    """What the steward tells a worker about the job in one lane."""
+    """The steward's order to a worker about the job in one lane."""
 
     CANCEL = 1
     #: another worker may have the job
@@ -35,7 +35,7 @@ class CancelOrder(NamedTuple):
     by: str
 
 
-#: seconds that a worker has to say whether a cancelled job ends by itself: it says so at once, unless C code keeps it
+#: seconds that a worker has to say whether a cancelled job ends by itself: it answers at once, unless C code blocks it
 _ANSWER = 0.5
 
 

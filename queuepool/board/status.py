@@ -44,7 +44,7 @@ def board_of(runtime: RuntimeDir) -> Board:
 
 
 def local_pool(name: str, runtime: RuntimeDir, board: Board) -> LocalPool:
-    """What the board and the pool's directory say: works while the store is away or the master is stopped."""
+    """The pool as its board and its directory show it: works while the store is away or the master is stopped."""
     return LocalPool(overview(name, board), str(runtime.path), runtime.about())
 
 
@@ -175,7 +175,7 @@ def _scaling(header: Header) -> ScalingRow | None:
 
 
 def _queues_beside(board: Board) -> list[str]:
-    """The pool's queues, as its directory says."""
+    """The pool's queues, as recorded in its directory."""
     found = About.read(board.path.parent)
     return found.queues if found else []
 
