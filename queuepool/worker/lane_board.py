@@ -1,6 +1,6 @@
 """What a worker that runs jobs side by side shows of them: its lanes on the board.
 
-The main thread takes and frees lanes; the loop's thread marks the begin and the end of what runs in them.
+The main thread takes and frees lanes; the loop's thread marks the beginning and the end of what runs in them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from queuepool.worker.deadlines import Deadline
 from queuepool.worker.plan import Plan
 from queuepool.worker.slot_writer import SlotWriter
 
-#: seconds between two looks at what jobs may have changed, at memory too, and between two titles
+#: seconds between two checks of what jobs may have changed and of memory, and between two titles
 _PERIOD = 1.0
-#: seconds until an alarm that is due by now
+#: seconds to an alarm that is already due
 _AT_ONCE = 0.001
 #: most kinds of jobs whose texts are kept
 _MOST = 256
@@ -52,7 +52,7 @@ class LaneBatch:
         self._held: dict[int, Lease] = {}
         #: jobs of which only the receipt is left to delete, each with its lane
         self.done: list[tuple[int, Lease]] = []
-        #: jobs that wait until no other one runs that may have ended its worker; they take no place from others
+        #: suspects that wait until no other suspect runs; they take no place from other jobs
         self.suspects: deque[JobAttempt] = deque()
         self._succeeded = 0
         #: the kind of the last job that has begun
@@ -76,11 +76,11 @@ class LaneBatch:
         return min(self._most - self.running, len(self._free))
 
     def next_suspect(self) -> JobAttempt | None:
-        """The next suspect, whose turn it is now; ``None`` = none waits, or as many jobs run as may."""
+        """The next suspect, whose turn it is now; ``None`` = none waits, or no more jobs may run."""
         if not self.suspects or self.running >= self._most:
             return None
         suspect = self.suspects.popleft()
-        if suspect.now:  # it was asked for before the wait, in which the job may have expired
+        if suspect.now:  # the clock was read before the wait, during which the job may have expired
             suspect.now += time.monotonic() - suspect.suspect_since
         return suspect
 
@@ -151,7 +151,7 @@ class LaneBatch:
         self._slot.done = self._succeeded
 
     def key(self, lane: int) -> int:
-        """What tells this job's attempt from all others, for the meters."""
+        """The key of this job's attempt, for the meters."""
         return self._writer.key(lane)
 
     def counted(self, lane: int) -> None:
@@ -171,7 +171,7 @@ class LaneBatch:
         self._writer.ends(OwnEnd.BROKEN)
 
     def suspect(self, lane: int) -> None:
-        """This job may have ended other workers."""
+        """This job may have killed other workers."""
         self._writer.suspect(lane)
 
     def told(self, lane: int) -> None:
@@ -198,7 +198,7 @@ class LaneBatch:
         """Called while a worker is alive; what runs here has its own lane."""
 
     def settled(self, lane: int) -> None:
-        """As of ``HeldBatch``; the meters have counted its attempt: of a lane that is settled they no longer ask."""
+        """As in ``HeldBatch``. The meters have counted its attempt by now: they do not ask about a settled lane."""
         self._lanes.mark(lane, Stage.SETTLED)
 
     def progress(self, lane: int, fraction: float, note: str) -> None:
@@ -210,7 +210,7 @@ class LaneBatch:
         return [lane for lane, order in self._lanes.orders() if order is LaneOrder.LOST]
 
     def cancelled(self) -> list[CancelOrder]:
-        """The orders to end jobs that somebody has cancelled."""
+        """The orders to end jobs that an operator has cancelled."""
         lanes = [lane for lane, order in self._lanes.orders() if order is not LaneOrder.LOST]
         return [order for lane in lanes if (order := self._lanes.cancelled(lane))]
 
@@ -226,7 +226,7 @@ class LaneBatch:
 
 
 class LaneSlotWriter(SlotWriter):
-    """As of a worker that runs one job at a time; jobs have their deadlines in their lanes."""
+    """As for a worker that runs one job at a time; the deadlines of jobs are in their lanes."""
 
     batch: LaneBatch  # type: ignore[assignment]
 
@@ -239,13 +239,13 @@ class LaneSlotWriter(SlotWriter):
         self._ends = False
 
     def boots(self, problem: str, within: float) -> None:
-        """The boot goes on: after so many seconds, 0.0 = never, the alarm ends it, for this reason."""
+        """A step of the boot begins: the alarm ends it after so many seconds (0.0 = never), for this reason."""
         self.slot.note = problem
         self.slot.deadline = time.monotonic() + within if within else 0.0
         self._alarm.arm(within)
 
     def has_booted(self) -> None:
-        """Nothing of the boot is left to do."""
+        """The boot is over."""
         self._alarm.disarm()
         self.slot.note = ""
         self.alive()
@@ -257,17 +257,17 @@ class LaneSlotWriter(SlotWriter):
     def arm_at(self, at: float) -> None:
         """On the loop: set the kernel's alarm (monotonic), 0.0 = none."""
         self._alarm.arm(max(at - time.monotonic(), _AT_ONCE) if at else 0.0)
-        if self._ends:  # looked at only now: what is set above may have replaced that alarm
+        if self._ends:  # read only now: the call above may have replaced that alarm
             self._alarm.arm(_AT_ONCE)
 
     def end_at_once(self) -> None:
-        """In the main thread: have the alarm end the process, though the loop may go on meanwhile and set it anew."""
+        """In the main thread: have the alarm end the process, even if the loop sets another one meanwhile."""
         self._ends = True
         self._alarm.arm(_AT_ONCE)
 
     def show(self, state: State) -> None:
-        """Nothing runs, as far as the caller knows; ``show_jobs`` knows better, once it has been called."""
-        if self.slot.state == State.STARTING:  # a first job that ends the worker is no failed boot
+        """Nothing runs, as far as the caller knows; once ``show_jobs`` has been called, the state comes from there."""
+        if self.slot.state == State.STARTING:  # if the first job kills the worker, the boot has not failed
             self.show_jobs(0, state)
 
     def show_jobs(self, running: int, state: State) -> None:
@@ -289,6 +289,6 @@ class LaneSlotWriter(SlotWriter):
     def rss(self) -> float:
         """Resident MB, at most a second old."""
         if time.monotonic() - self._rss_at >= _PERIOD:
-            self._has_run = True  # if no job then what it has left, or a lifespan
+            self._has_run = True  # a job, what one has left behind, or a lifespan
             self.tidy()
         return self._rss

@@ -56,7 +56,7 @@ class SlotWriter:
         self.batch = HeldBatch(slot)
         self.meter = Meter(SlotMeters(meters, slot))
         self.growth = Growth()
-        #: the file for who asks where the worker is in its code; none of a lone worker
+        #: the file for stacks on request; a lone worker has none
         self.stacks: IO[bytes] | None = None
         self._pool = pool
         self._alarm = alarm
@@ -327,7 +327,7 @@ class HeldBatch:
         self._held.mark(number, Stage.SETTLED)
 
     def breaks(self) -> None:
-        """The worker ends itself, as a job has closed its files; only of several that run this has to be said."""
+        """The worker ends itself because a job has closed its files. Only a worker with lanes has to record this."""
 
     def gave_back(self) -> None:
         """Other workers may hold the waiting jobs now."""
