@@ -1,7 +1,7 @@
 """How a setting is declared, once, by its field: its default, its parser, and its flag with unit and help.
 
 The keys of the file, the variables of the environment, the flags, ``conf/pool.ini`` and the reference derive from it.
-The comment ``#:`` above the field is what the last two say of it.
+The comment ``#:`` above the field is its text in the last two.
 """
 
 from __future__ import annotations
