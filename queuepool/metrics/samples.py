@@ -1,6 +1,6 @@
-"""Every metric: its row, and its sample of what a pool's board says; and all of them in Prometheus' text format 0.0.4.
+"""Every metric: its row, and its sample from a pool's board; and all of them in Prometheus' text format 0.0.4.
 
-The samples, the reference and the tests follow the rows. The facts also say whether the pool is live, started and
+The samples, the reference and the tests follow the rows. The facts also show whether the pool is live, started and
 ready. No store is read. ``prometheus_client`` is not used: it takes twice as long for the text, and 90 ms to be
 imported; our tests check the text with it.
 """
@@ -125,7 +125,7 @@ def of_program() -> Iterator[Sample]:
 
 
 def of_stopped(name: str) -> Iterator[Sample]:
-    """What there is to say about a pool that does not run."""
+    """The samples of a pool that does not run."""
     yield Sample("queuepool_up", (name,), 0.0)
     yield Sample("queuepool_ready", (name,), 0.0)
 
@@ -245,7 +245,7 @@ class PoolFacts:
     store_lost_at: float = 0.0
     #: when all this was read
     read_at: float = 0.0
-    #: since when the store refuses what is new; 0.0 = it has room
+    #: since when the store has refused new jobs; 0.0 = it has room
     store_full_at: float = 0.0
     #: why no job begins; empty = a worker may begin one
     hindrance: str = ""
@@ -293,7 +293,7 @@ def facts_of(name: str, connection: str, board: Board) -> PoolFacts:
 
 
 def _age(beat: float) -> float:
-    """Seconds since the beat; infinity if there is none, or a job has written one that cannot be."""
+    """Seconds since the beat; infinity if there is none, or if a job has overwritten it with an impossible one."""
     now = time.monotonic()
     return now - beat if 0.0 < beat <= now else float("inf")
 
@@ -312,7 +312,7 @@ def _state_of(slot: Slot) -> str:
 
 
 def not_live(facts: PoolFacts) -> str:
-    """Why the pool is dead. Nothing but the master's loop counts: a restart would mend nothing else."""
+    """Why the pool is dead. Only the master's loop counts: a restart would repair nothing else."""
     if facts.beat_age == float("inf"):
         return "the master's loop has never come round"
     return "" if facts.beat_age < DEAD_AFTER else f"the master's loop last came round {facts.beat_age:.0f} s ago"
