@@ -21,7 +21,7 @@ class Attempt:
     #: which attempt of the job this was, from 1
     attempt: int
     outcome: Outcome
-    #: why the job failed or is tried again; of a job that is done, what its handler or hook raised all the same
+    #: why the job failed or is tried again; for a job that is done, what its handler or hook raised all the same
     error: BaseException | None = None
     #: seconds until the next attempt of a released job
     delay: float | None = None
@@ -57,7 +57,7 @@ class Ran:
 
     @property
     def done(self) -> list[Attempt]:
-        """Those that ended a job well."""
+        """Those that completed a job."""
         return self._of("done")
 
     @property

@@ -1,7 +1,7 @@
 """Temporary stores: SQLite files of this process, in memory where the system allows; and ``make_tables``.
 
-Time there is skipped, not waited for: a store's clock is set forward in this process. ``next_times`` shows what a
-schedule makes of time.
+Time there is skipped, not waited for: a store's clock is set forward in this process. ``next_times`` lists the due
+times of a schedule.
 """
 
 from __future__ import annotations

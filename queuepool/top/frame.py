@@ -121,7 +121,7 @@ def report(reading: PoolReading, place: Display, now: float) -> list[str]:
         found = table_of(reading, View(), place.encoding, page)
         if found.rows:
             lines += [line(""), *table(found.columns, found.rows, place.columns)]
-    return [plain_text(each) for each in lines]  # a pipe has no edge: what is wrong is said in full
+    return [plain_text(each) for each in lines]  # a pipe has no edge: troubles are shown in full
 
 
 def head(reading: PoolReading, now: float, place: Display) -> Iterator[Line]:

@@ -41,7 +41,7 @@ class QueuepoolBackend(BaseTaskBackend):  # type: ignore[misc]
     """Enqueues tasks for the pools of ``QUEUEPOOL``. Inside of ``atomic()`` they are part of the transaction.
 
     Priorities are refused, as Django's contract asks of a backend without them: a pool serves its queues in their
-    order, so that the queue is what says what comes first.
+    order, so it is the queue that decides what comes first.
     """
 
     supports_defer = True
