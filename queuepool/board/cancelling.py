@@ -80,7 +80,7 @@ def _is_whole(found: RunningHere) -> bool:
 def cancel_here(board: Board, job_id: str, *, by: str, grace: float, requeue: bool) -> Ordered | None:
     """Order the end of the attempt at this job, if a worker of this board is at it. Does not wait.
 
-    ``None`` also if somebody else is just giving an order: look again. The board must be open to write.
+    ``None`` also if another process is just giving an order: look again. The board must be open to write.
     """
     found = next(running_here(board, job_id), None)
     return order(found, by=by, grace=grace, requeue=requeue) if found else None
@@ -120,7 +120,7 @@ class Ordered:
     def came(self) -> Came | None:
         """What has become of it; ``None`` = nothing yet."""
         slot, found = self.found.slot, self.found
-        if slot.incarnation == found.life:  # else the next worker's slot says no longer whether it was settled
+        if slot.incarnation == found.life:  # else the next worker's slot no longer shows whether it was settled
             is_settled = slot.settled_incarnation == found.life if slot.dead else self._has_ended
             if not (is_settled or cancel_orders.is_carried_out(slot, self.order)):
                 return None

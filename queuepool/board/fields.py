@@ -68,7 +68,7 @@ class Header(Record):
     # What the steward is doing, and what crashed those before it; see board/blame.py.
     doing = Text(100)
     died_of = Text(440)
-    # Written by `queuepool scale`, taken by the master: an order as of ``requests.word_of``.
+    # Written by `queuepool scale`, taken by the master: an order as in ``requests.word_of``.
     scale = Whole()
     # Written by the first worker of a generation, or its template: the generation whose jobs the log lists.
     announced = Whole()
@@ -171,7 +171,7 @@ class Slot(Record):
     attempt = Whole()
     #: seconds for which the running job's state is kept after its end; 0.0 = it is not tracked
     track = Seconds()
-    #: the running job's progress; see ``progress.py``
+    #: the running job's progress; see ``held_jobs.fraction_of``
     progress = Seconds()
     job = Text(190)
     job_id = Text(130)

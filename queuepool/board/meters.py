@@ -280,10 +280,10 @@ class SlotMeters:
         return int(self.words[COUNTED])
 
     def count(self, key: int, names: tuple[str, str], way: int, reason: str, duration: float) -> None:
-        """Count an attempt of a worker that ran several; ``names`` of its queue and job, the rest as of ``intend``."""
+        """Count an attempt of a worker that ran several; ``names`` of its queue and job, the rest as in ``intend``."""
         self.words[ROW] = self.job_row(*names)
         self.words[BEGUN] = self._ended() + 1
-        self.words[COUNTED] = key  # only now: while it is open, nobody takes this for counted
+        self.words[COUNTED] = key  # only now: before that, the attempt must not look counted
         self.intend(way, reason)
         self.end(duration)
 

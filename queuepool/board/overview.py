@@ -129,7 +129,7 @@ class ScalingRow:
 class PoolOverview:
     """A pool at one moment; times are in ISO 8601 in UTC, durations in seconds.
 
-    Its JSON has the same names; docs/reference/json.md says what each of them is.
+    Its JSON has the same names; docs/reference/json.md explains them.
     """
 
     pool: str = ""

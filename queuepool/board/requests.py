@@ -27,7 +27,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Unpin:
-    """As many as the jobs need or, where the pool does not scale, as many as the configuration says."""
+    """As many as the jobs need or, where the pool does not scale, as many as are configured."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from queuepool.unix import proc
 
 @dataclass(frozen=True, slots=True)
 class LocalPool:
-    """A pool that runs on this host, and what its directory says of it, if that can be read."""
+    """A pool that runs on this host, and what its directory records about it, if that can be read."""
 
     overview: PoolOverview
     directory: str

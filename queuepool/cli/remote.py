@@ -68,7 +68,7 @@ def _drop_repeated(posts: Sequence[_Post]) -> None:
 
 
 def _are_there(posts: Sequence[_Post], elsewhere: Elsewhere) -> bool:
-    """Whether each target means a pool; tells of those that do not, and then nothing is sent."""
+    """Whether each target names a pool; reports those that do not, and then nothing is sent."""
     known = [pool for post in posts for pool in post.known]
     missing = [target for target in elsewhere.targets if not any(target.means(pool) for pool in known)]
     for target in missing:
@@ -148,11 +148,11 @@ class _Post:
             )
 
     def give_up(self) -> None:
-        """Tell of those that have not answered."""
+        """Report the pools that have not answered."""
         self._fail_all("it has taken the command and not answered: queuepool status --all shows what it does")
 
     def have_ended(self) -> bool:
-        """Whether the pools that were told to end have; prints those that have."""
+        """Whether the pools that were told to end have ended; prints those that have."""
         try:
             gone = {instance_in(one) for one in self._stores.control.left()}
         except StoreError as error:
@@ -166,7 +166,7 @@ class _Post:
         return not self._ending
 
     def tell_running(self, waited: float) -> None:
-        """Tell of those that have not ended."""
+        """Report the pools that have not ended."""
         for one in self._ending:
             self._fail(one, f"still runs after {waited:g} s")
 

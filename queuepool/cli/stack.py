@@ -35,7 +35,7 @@ class _Asked(NamedTuple):
 
     @property
     def place(self) -> tuple[int, ...]:
-        """What tells this attempt from all others."""
+        """The key that identifies this attempt."""
         slot = self.slot
         if slot.lanes and self.job:
             return slot.incarnation, int(slot.lanes.runs(self.job.number, self.turn))

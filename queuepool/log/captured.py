@@ -138,7 +138,7 @@ def capture(running: Callable[[], object] = _nothing) -> None:
 
 @contextmanager
 def captured(running: Callable[[], object]) -> Iterator[None]:
-    """Capture within the context; ``running`` as of ``capture``."""
+    """Capture within the context; ``running`` as in ``capture``."""
     streams, numbers = (sys.stdout, sys.stderr), [os.dup(1), os.dup(2)]
     capture(running)
     try:

@@ -33,7 +33,7 @@ def cancelled_before(payload: Payload, by: str) -> Cancelled:
 
 @dataclass(frozen=True, slots=True)
 class WaitingJob:
-    """A job that waits in a queue. ``lease``: its queue and bytes, and its row in a database; nobody holds it."""
+    """A job that waits in a queue. ``lease``: its queue and bytes, and its row in a database; no worker holds it."""
 
     lease: Lease
     payload: Payload
@@ -43,7 +43,6 @@ def find_waiting(stores: Stores, queue: str, job_id: str) -> WaitingJob | None:
     """The job with this id, ready or delayed; ``None`` if none waits there. Raises ``StoreError``.
 
     Reads the whole queue, but cannot find a job whose payload names no id.
-
     """
     for found in stores.queue.waiting(queue, job_id if _PLAIN.fullmatch(job_id) else ""):
         try:
@@ -73,7 +72,7 @@ def cancel_waiting(stores: Stores, found: WaitingJob, error: Cancelled) -> bool:
 
 
 def _states_for(stores: Stores, payload: Payload) -> States:
-    """Those of whoever tracks the job: its pool or its schedule may, and only a state that is kept tells."""
+    """The states for this job: its pool or its schedule may track it, which only a stored state shows."""
     with suppress(StoreDenied):
         if payload.options.track is None and stores.values.tracked([payload.id]):
             return States(UNFINISHED_LASTS)

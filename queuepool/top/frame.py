@@ -125,7 +125,7 @@ def report(reading: PoolReading, place: Display, now: float) -> list[str]:
 
 
 def head(reading: PoolReading, now: float, place: Display) -> Iterator[Line]:
-    """What stands above the tables; ``now`` is Unix time."""
+    """The lines above the tables; ``now`` is Unix time."""
     yield _title(reading, now, place)
     if reading.problem:
         yield line(plain(reading.problem, place.encoding), Style.BAD)

@@ -57,7 +57,7 @@ class LaneBatch:
         self._succeeded = 0
         #: the kind of the last job that has begun
         self.began_last: LaneJobs | None = None
-        #: what the pages of the lanes say of each kind of job
+        #: the texts of the lanes' pages, by kind of job
         self._kinds: dict[str, tuple[Plan, LaneJobs]] = {}
 
     @property
@@ -86,11 +86,11 @@ class LaneBatch:
 
     @property
     def awaits_reply(self) -> bool:
-        """As of ``HeldBatch``."""
+        """As in ``HeldBatch``."""
         return bool(self._slot.reserve_sent_at)
 
     def requesting(self) -> float:
-        """As of ``HeldBatch``."""
+        """As in ``HeldBatch``."""
         now = time.monotonic()
         self._slot.reserve_sent_at = now
         return now
@@ -129,11 +129,11 @@ class LaneBatch:
         self._free.append(lane)
 
     def reads(self, lane: int) -> None:
-        """As of ``HeldBatch``."""
+        """As in ``HeldBatch``."""
         self._lanes.mark(lane, Stage.READING)
 
     def has_read(self, lane: int) -> None:
-        """As of ``HeldBatch``."""
+        """As in ``HeldBatch``."""
         self._lanes.mark(lane, Stage.RESERVED)
 
     def begins(self, attempt: JobAttempt, deadline: Deadline) -> float:
@@ -145,7 +145,7 @@ class LaneBatch:
         return now
 
     def succeeded(self, lane: int) -> None:
-        """On the loop: as of ``HeldBatch``."""
+        """on the loop: as in ``HeldBatch``."""
         self._lanes.mark(lane, Stage.DONE)
         self._succeeded += 1
         self._slot.done = self._succeeded
@@ -167,7 +167,7 @@ class LaneBatch:
         self._writer.ends(OwnEnd.FAILED)
 
     def breaks(self) -> None:
-        """As of ``HeldBatch``."""
+        """As in ``HeldBatch``."""
         self._writer.ends(OwnEnd.BROKEN)
 
     def suspect(self, lane: int) -> None:
@@ -231,7 +231,7 @@ class LaneSlotWriter(SlotWriter):
     batch: LaneBatch  # type: ignore[assignment]
 
     def __init__(self, *args: Any, most: int, **facts: Any) -> None:
-        """``most``: jobs that may run at once; the rest as of ``SlotWriter``."""
+        """``most``: jobs that may run at once; the rest as in ``SlotWriter``."""
         super().__init__(*args, **facts)
         self.batch = LaneBatch(self.slot, most)
         self._most = most
@@ -283,7 +283,7 @@ class LaneSlotWriter(SlotWriter):
 
     @property
     def ran_last(self) -> str:
-        """As of ``SlotWriter``."""
+        """As in ``SlotWriter``."""
         return self.batch.began_last.job if self.batch.began_last else ""
 
     def rss(self) -> float:

@@ -201,7 +201,7 @@ class LaneRunner(Runner):
                 task.end()
 
     def tasks(self, lane: int | None = None) -> Collection[object]:
-        """As of ``Runner``. From any thread."""
+        """As in ``Runner``. From any thread."""
         task = self._tasks.get(-1 if lane is None else lane)
         return [task, *(task.owner.left if task.owner else ())] if task else []
 
@@ -212,7 +212,7 @@ class LaneRunner(Runner):
         return bool(owner and owner.job and (owner.job.asks or not owner.is_plain))
 
     def cancel(self, orders: Iterable[CancelOrder]) -> None:
-        """On the loop: somebody has cancelled these jobs: tell them to end, once each."""
+        """On the loop: these jobs have been cancelled: tell them to end, once each."""
         for order in orders:
             task = self._tasks.get(order.number)
             job = task.owner.job if task and task.owner else None

@@ -85,7 +85,7 @@ class LaneTasks:
         return task
 
     def make(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **options: Any) -> _Task:
-        """A task that the job makes. ``options`` as of ``asyncio.Task``."""
+        """A task that the job makes. ``options`` as in ``asyncio.Task``."""
         context = options.get("context")
         if context is not None:
             with suppress(RuntimeError):  # it is the one that this runs in
@@ -274,7 +274,7 @@ class LaneThreads(ThreadPoolExecutor):
         self._pid = os.getpid()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """As of every executor; the call sees the caller's ``contextvars``."""
+        """As in every executor; the call sees the caller's ``contextvars``."""
         if owner := owner_here():
             owner.has_threads = True
         refused: list[bool] = []

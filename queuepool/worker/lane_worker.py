@@ -290,7 +290,7 @@ class LaneWorker(Rounds):
         """Wait until a job ends, until one may be ready, or for ``timeout`` seconds."""
         self._job_lines.rest()
         if INCOMPLETE and not self._open:
-            log_incomplete()  # of listeners, and of threads that are no job's
+            log_incomplete()  # of listeners, and of threads of no job
         self._signals.wait(lambda: self._bell.wait(timeout, self._is_due))
 
     def _is_due(self) -> bool:

@@ -82,7 +82,7 @@ class SqlClient:
         return self._insist(partial(self._carry_out, work))
 
     def ask_once(self, work: Callable[[Connection], T]) -> T:
-        """As ``ask``, on a connection that is closed at once, so that none stays open to a database to be dropped."""
+        """As ``ask``, on a connection that is closed at once: none may stay open to a database to be dropped."""
         about: dict[str, Any] = {"store": self._store, "tables": self.tables, "migrate": self.database.migrate}
         with closing(SqlClient(self.url, timeout=self._timeout, **about)) as own:
             return own.ask(work)

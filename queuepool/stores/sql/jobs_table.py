@@ -166,7 +166,7 @@ class JobsTable:
             connection.execute(self._statements.rewrite, rows)
 
     def waiting(self, connection: Connection, queue: str, text: str, after: int) -> list[Any]:
-        """(id, payload, attempts) of free rows with a higher id in whose payload this text stands; none = no more."""
+        """(id, payload, attempts) of free rows with a higher id whose payload contains this text; none = no more."""
         wanted = {"name": queue, "text": f"%{_escaped(text)}%", "after": after}
         return list(connection.execute(self._statements.waiting, wanted))
 

@@ -1,4 +1,4 @@
--- find.lua: the waiting jobs in whose bytes a text stands, some at a time, from the tail to the head.
+-- find.lua: the waiting jobs whose bytes contain a text, some at a time, from the tail to the head.
 -- Source:  none.
 -- KEYS     1 ready list   2 delayed zset
 -- ARGV     1 the number of the key   2 where the last step has ended: the jobs before it are left; -1 = all
@@ -17,6 +17,6 @@ while last > 0 and most > 0 and room > 0 do
   end
   last, most = first, most - PAGE
 end
--- Those that come to the head until the next step move the others away from it: some are read twice.
+-- Jobs that come to the head before the next step move the others away from it: some are read twice.
 if last > 0 then last = last + OVERLAP end
 return {last, unpack(found)}

@@ -2,8 +2,8 @@
 -- for each job would compare it with every job before it.
 -- `places`: where each was when it was read, ascending. Others have taken from the head meanwhile, or given back to it, so
 -- all places have moved alike. A job that is not where it should be is looked for nearby, first towards the head. The last
--- job comes first: it is taken last by others, and where it is tells which of those before it are gone.
--- Returns for each 1 if it was taken, 0 if it is gone, 2 if so much was looked for that there was no look for it; never for
+-- job comes first: it is taken last by others, and its place shows which of those before it are gone.
+-- Returns for each 1 if it was taken, 0 if it is gone, 2 if the search became too long before it was reached; never for
 -- all of them.
 local MARK = '\0queuepool:taken'
 local PICK_PAGE, TOWARDS_HEAD, TOWARDS_TAIL, MOST_LOOKS = 50, 10000, 1000, 20000
