@@ -51,7 +51,7 @@ class Board:
         self.name = BoardName.parsed(path)
         self.memory = memory
         self.header = Header(memory, 0)
-        #: in memory that only the processes of its pool share; ``None`` in all others
+        #: the counters, in memory that only its pool's processes share; ``None`` in all others
         self.meters: MeterMemory | None = None
         self.used = 0
         self.slots = [self._slot(index) for index in range((len(memory) - _PAGE) // self._step)]
@@ -288,7 +288,7 @@ class BoardName(NamedTuple):
 
     @classmethod
     def own(cls) -> BoardName:
-        """Of this process."""
+        """The name of this process's own board."""
         return cls.of(os.getpid())
 
     @classmethod

@@ -72,12 +72,12 @@ def health_of(pool: PoolOverview) -> Health:
 
 
 def health_of_none() -> Health:
-    """That of a pool without a live master."""
+    """The health of a pool without a live master."""
     return _gone(NOT_RUNNING, Trouble("not_running", "no master of it runs"))
 
 
 def health_of_lost(silent: float, ran: str) -> Health:
-    """That of a pool that has published nothing for ``silent`` seconds; ``ran``: what it was running, if known."""
+    """The health of a pool that has published nothing for ``silent`` seconds; ``ran``: what it ran then, if known."""
     words = (
         f"lost: it has published nothing for {silent:.0f} s and was not stopped"
         f"{f'; {ran}' if ran else ''}. What it ran begins again when the leases end"

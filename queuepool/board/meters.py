@@ -98,7 +98,7 @@ class Rows(NamedTuple):
 JOBS = Rows(JOB_ROWS, FIRST_JOB, JOB_ROW, JOB_STRUCT, 3, (QUEUE_TEXT, JOB_TEXT))
 ERRORS = Rows(ERROR_ROWS, FIRST_ERROR, ERROR_ROW, ERROR_STRUCT, 1, (JOB_TEXT, ERROR_TEXT))
 
-#: of the pool
+#: the first of the pool's words
 MAGIC = 0x71756575_4D000002
 #: ``QUEUES``: those whose names are written; ``ROOM``: those that there is room for
 POOL_MAGIC, CAPACITY, PUBLISHED, OUTAGES, FAILED_JOBS, QUEUES, ROOM = range(7)
@@ -182,7 +182,7 @@ def cells_of(row: int) -> slice:
 
 
 def lost_cells_of(row: int) -> slice:
-    """The same of attempts that were lost."""
+    """The same for attempts that were lost."""
     cells = cells_of(row)
     return slice(cells.start + LOST * RUN_BUCKETS, cells.stop)
 

@@ -199,7 +199,7 @@ class PoolOverview:
 
     @property
     def maintenance_words(self) -> str:
-        """The same of maintenance mode."""
+        """The same for maintenance mode."""
         return pause_words(self.maintenance_since, self.maintenance_by) if self.maintenance_since else ""
 
     @property

@@ -55,7 +55,7 @@ def overview(name: str, board: Board) -> PoolOverview:
 
 
 def _overview(name: str, board: Board) -> PoolOverview:
-    """The same with the master's word for its state."""
+    """The same, with the state that the master has written."""
     header = board.header
     done, failed, released = board.totals()
     paused = paused_in(header.paused, lambda: _queues_beside(board))

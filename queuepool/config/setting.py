@@ -24,7 +24,7 @@ class Setting(NamedTuple):
     parse: Parser
     #: what stands for a value in the help of its flag; empty for a switch
     unit: str = ""
-    #: of its flag; empty: it has none
+    #: the help of its flag; empty: it has no flag
     help: str = ""
     key: str = ""
     name: str = ""

@@ -42,7 +42,7 @@ except ModuleNotFoundError as error:
 
 #: most characters of a key's value: W3C asks for as much of ``tracestate``; ``@on_push`` has 8 KiB in all
 _MOST = {"traceparent": 55, "tracestate": 512, "baggage": 3072}
-#: of a value that is read
+#: most characters of a value that is read
 _MOST_READ = 8192
 #: seconds that the end of a process waits for the SDK to send what it has
 _FLUSH_TIMEOUT = 2.0

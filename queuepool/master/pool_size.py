@@ -61,7 +61,7 @@ class PoolSize:
         self.obey(Pin(self.target + change), now)
 
     def follow(self, now: float) -> None:
-        """In each pass: end an order whose time is over; else go where the steward wishes, as far as is allowed."""
+        """In each pass: end an order whose time is over; else follow the steward's wish, as far as is allowed."""
         if self._pinned_until:
             if now >= self._pinned_until:
                 self._unpin("the time of the order is over")

@@ -216,7 +216,7 @@ def _lines(metric: Metric, samples: Iterable[Sample]) -> Iterator[str]:
 
 
 def _of_histogram(name: str, labels: str, histogram: Histogram) -> Iterator[str]:
-    """With cumulative buckets, as Prometheus has them."""
+    """The lines of a histogram, with cumulative buckets, as Prometheus has them."""
     start, count = f"{name}_bucket{{{labels},", 0
     for bucket, count in zip(_BUCKETS[name], accumulate(histogram.counts), strict=True):
         yield f"{start}{bucket}{count}"
@@ -241,7 +241,7 @@ class PoolFacts:
     #: when a worker or a template had first imported the modules
     ready_at: float = 0.0
     started_at: float = 0.0
-    #: since when the store has been away; 0.0 = it is there
+    #: since when the store has been away; 0.0 = it is not
     store_lost_at: float = 0.0
     #: when all this was read
     read_at: float = 0.0
@@ -299,7 +299,7 @@ def _age(beat: float) -> float:
 
 
 def _sound(text: str) -> str:
-    """Without lone surrogates, which JSON can hold and UTF-8 cannot."""
+    """The text without lone surrogates, which JSON can hold and UTF-8 cannot."""
     return text.encode("utf-8", "replace").decode()
 
 

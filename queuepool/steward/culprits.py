@@ -131,7 +131,7 @@ class Culprits(NamedTuple):
 
     @property
     def numbers(self) -> dict[int, int]:
-        """The same by lane, as the board has it."""
+        """The same by lane, in the numbers of the board."""
         return {
             **dict.fromkeys(self.innocent, _INNOCENT),
             **dict.fromkeys(self.suspects, _SUSPECT),

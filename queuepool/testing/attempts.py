@@ -57,17 +57,17 @@ class Ran:
 
     @property
     def done(self) -> list[Attempt]:
-        """Those that completed a job."""
+        """The attempts that completed a job."""
         return self._of("done")
 
     @property
     def released(self) -> list[Attempt]:
-        """Those after which the job is to be tried again."""
+        """The attempts after which the job is to be tried again."""
         return self._of("released")
 
     @property
     def failed(self) -> list[Attempt]:
-        """Those with which a job failed for good, and payloads that are not jobs."""
+        """The attempts with which a job failed for good, and payloads that are not jobs."""
         return self._of("failed") + self._of("quarantined")
 
     def _of(self, outcome: Outcome) -> list[Attempt]:

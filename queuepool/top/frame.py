@@ -141,7 +141,7 @@ def head(reading: PoolReading, now: float, place: Display) -> Iterator[Line]:
 
 
 def _troubles(health: Health, place: Display) -> Iterator[Line]:
-    """On at most a quarter of the lines: the tables must be seen, too."""
+    """The troubles, on at most a quarter of the lines: the tables must be seen, too."""
     found = [plain(f"! {trouble.text}", place.encoding) for trouble in health.troubles]
     most = max(place.lines // 4, 1) if place.lines else len(found)
     for each in found[:most]:

@@ -233,7 +233,7 @@ class Memory(NamedTuple):
 
 
 def memory() -> Memory | None:
-    """That of the host, or less where a control group (version 2) of this process has a limit; ``None``: unknown."""
+    """The host's memory, or less where a control group (version 2) of this process has a limit; ``None``: unknown."""
     try:
         whole = library().virtual_memory()
     except (library().Error, OSError):  # no free descriptor, say

@@ -332,6 +332,6 @@ def _give_up() -> None:
     if _WANTS_DUMPS:
         faulthandler.enable(2)
     _let_go()
-    # Last: what an interrupt raises here, Python ignores. One that has come already kills.
+    # Last: Python ignores what an interrupt raises here. One that came before this kills.
     if signal.SIGINT in given_up:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -202,7 +202,7 @@ class LaneBatch:
         self._lanes.mark(lane, Stage.SETTLED)
 
     def progress(self, lane: int, fraction: float, note: str) -> None:
-        """On the loop: how far this job is."""
+        """On the loop: show how far this job is."""
         self._writer.progress(lane, fraction, note)
 
     def lost(self) -> list[int]:

@@ -142,7 +142,7 @@ class LaneRunner(Runner):
         self._batch.settled(attempt.number)
 
     def abandon(self, attempt: JobAttempt) -> None:
-        """The store refuses any verdict on it."""
+        """Give it up: the store refuses any verdict on it."""
         self._meter.abandons(attempt.began)
 
     def _counts(self, attempt: JobAttempt) -> None:

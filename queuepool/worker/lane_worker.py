@@ -109,7 +109,7 @@ class LaneWorker(Rounds):
             self._signals.listen()
 
     def _progress(self, fraction: float, note: str) -> None:
-        """On the loop, or in a thread of a job."""
+        """Show the progress of the job whose code runs here, on the loop or in a thread."""
         if (lane := lane_of()) is not None:
             self._batch.progress(lane, fraction, note)
 

@@ -154,10 +154,10 @@ class Rounds:
         raise NotImplementedError
 
     def _abandon(self) -> None:
-        """The store refuses any verdict on the job that has ended."""
+        """Give up the job that has ended: the store refuses any verdict on it."""
 
     def _make_way(self) -> None:
-        """For a deferred hook, which may take long."""
+        """Make room for a deferred hook, which may take long."""
 
     def _await_hooks(self) -> None:
         """Let hooks that have been called end."""

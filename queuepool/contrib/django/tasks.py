@@ -31,7 +31,7 @@ from queuepool.jobs.door import terms_of
 from queuepool.jobs.job_options import Delay, Options, options_of
 from queuepool.jobs.registry import REGISTRY
 
-#: those of a job that a payload carries
+#: the options of a job that a payload carries
 _JOBS = ("tries", "timeout", "backoff", "max_exceptions", "fail_on_timeout")
 _OWN = ("connection", "keep")
 _APP = "queuepool.contrib.django"
