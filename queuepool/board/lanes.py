@@ -161,7 +161,7 @@ class Lanes:
 
     @property
     def watched(self) -> float:
-        """For how many seconds of that step the main thread was seen to go on: the step did not hold the GIL."""
+        """For how many seconds of that step the main thread was seen to go on, so no thread held the GIL."""
         return max(finite(self.reals[WATCHED]) - self.on_cpu_since, 0.0)
 
     @property

@@ -51,7 +51,7 @@ class JobTask(_Task):
         return asyncio.shield(self).__await__()
 
     def end(self) -> None:
-        """Cancel it, and so what it awaits, in its own context: a timer runs in that of the job that set it."""
+        """Cancel it, and so what it awaits, as its own code would: the caller may be a timer of another job."""
         token = _owner.set(self.owner)
         try:
             super().cancel()
