@@ -12,7 +12,7 @@ QueuepoolError
 │           └── StoreUnfit  the server is unsuitable: a cluster's node, a Sentinel
 ├── BadPayload           bytes that cannot be a job: refused at the push, quarantined by a worker
 │   └── NotSendable      an argument that cannot be written as JSON: refused at the push
-├── NotTracked           the store knows nothing of the job to follow
+├── NotTracked           the store knows nothing about the job to follow
 ├── JobError             a job that must not be retried
 │   ├── UnknownJob       nothing is registered under its name
 │   ├── BadArguments     its data does not fit its handler
@@ -23,11 +23,11 @@ QueuepoolError
 │   └── JobFailedByHand  its handler called ``current().fail()``
 ├── AttemptLost          an attempt that ended with its process
 │   ├── JobTimedOut      the deadline passed
-│   ├── Cancelled        somebody has cancelled the job, while it ran or before
+│   ├── Cancelled        the job was cancelled, while it ran or before
 │   └── WorkerDied       a signal, or an unexpected exit
 ├── BootFailure          the user's modules did not import
 ├── NoRoom               the disk (or tmpfs) has no room for the pool's files
-├── NoStack              the stack of a running job cannot be had
+├── NoStack              the stack of a running job cannot be read
 ├── PoolRunning          another master holds the pidfile
 └── NotRunning           no pool of that name runs on this host
 
@@ -104,7 +104,7 @@ class NotSendable(BadPayload, TypeError):
 
 
 class NotTracked(QueuepoolError):
-    """Nothing is known of a job: it is not tracked, its state has expired, or it never existed."""
+    """Nothing is known about a job: it is not tracked, its state has expired, or it never existed."""
 
     def __init__(self, job_id: str) -> None:
         why = "it is not tracked, its state has expired, or it never existed"
@@ -225,7 +225,7 @@ class BootFailure(QueuepoolError):
 
 
 class NoStack(QueuepoolError):
-    """The stack of a running job cannot be had, or not in time."""
+    """The stack of a running job cannot be read, or not in time."""
 
 
 class NoRoom(QueuepoolError):

@@ -1,4 +1,4 @@
-"""The process that sends one notice of an alert: apart, as a program may do anything and a server may never answer.
+"""The process that sends one notice of an alert: separate, as a program may do anything and a server may never answer.
 
 It reads a request (JSON) from standard input, and writes a ``Delivery`` (a JSON list) to standard output.
 It imports nothing of a pool. If all else fails, the kernel's alarm ends it.

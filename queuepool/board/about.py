@@ -48,7 +48,7 @@ class About:
 
     @classmethod
     def read(cls, folder: Path) -> About | None:
-        """About the pool in this directory; ``None`` when nothing readable is there."""
+        """About the pool in this directory; ``None`` if it cannot be read."""
         try:
             fd = os.open(folder / FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             with open(fd, "rb") as file:
@@ -65,7 +65,7 @@ class About:
 
     def write(self, folder: Path) -> None:
         """Write it completely or not at all. Raises ``OSError``."""
-        draft = folder / "draft.about"  # after a kill in between, a file of this name is removed
+        draft = folder / "draft.about"  # a later claim of the directory removes one that a kill left
         draft.unlink(missing_ok=True)
         fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with open(fd, "w") as file:
@@ -73,7 +73,7 @@ class About:
         draft.replace(folder / FILE)
 
     def is_meant_by(self, settings: PoolSettings) -> bool:
-        """Whether a command with these settings means this pool: it has the same file, or the same store."""
+        """Whether a command with these settings means this pool: they name the same file, or the same store."""
         is_of_file = bool(self.configuration) and self.configuration == absolute(settings.config)
         return is_of_file or self.identity == identity_of(settings.connection)
 
@@ -87,7 +87,7 @@ class About:
         return f"that of {self.configuration or f'{self.working_directory} on {self.store}'} (user {self.user})"
 
     def in_place_of(self, settings: PoolSettings, folder: Path) -> str:
-        """Says that this pool runs, not that of these settings, and which flags name it; ``folder`` is its own."""
+        """One line for a command whose settings mean another pool: which pool runs here, and which flags name it."""
         which = f"one {self._origin}, started in {self.working_directory} by {self.user}"
         return f"the one {About.of(settings)._origin} is not running; {which}, is: say {self._hint(folder)}"
 
@@ -115,7 +115,7 @@ class About:
 
     @property
     def _is_known_by_flags(self) -> bool:
-        """Whether flags lead to its store: they have no login, and name no tables."""
+        """Whether flags can name its store: flags hold no login and no names of tables."""
         with suppress(ValueError):  # a job may have written over the file
             return self.identity == identity_of(ConnectionSettings(url=self.store, prefix=self.prefix))
         return False
@@ -137,5 +137,5 @@ def user_name() -> str:
 
 
 def operator() -> str:
-    """Who gives a command in this process: ``user@host``."""
+    """The operator of this process: ``user@host``."""
     return f"{user_name()}@{socket.gethostname()}"

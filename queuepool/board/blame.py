@@ -1,9 +1,9 @@
 """What crashed the stewards of a pool, so that the next one skips it.
 
 A steward records what it is about to do, and erases the record when that is done. So a record that a new steward finds
-is what the last one died in: by an exception, a crash, or a hang that the master ended. Each of its threads has a
-record. After an exception, only the record of its thread is left. If several are found after a crash or a hang, each is
-blamed, but less: one thread may have crashed while another only waited for a silent store.
+names what the last one was doing when it ended: by an exception, a crash, or a hang that the master ended. Each thread
+has its own record; an exception clears those of the other threads. If a crash or a hang leaves several, each gets a
+smaller blame: one thread may have crashed while another only waited for a silent store.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from enum import StrEnum
 from queuepool.board.fields import Header
 from queuepool.errors import StoreError
 
-#: the weight of a death: by its own fault; while another thread was busy too, which may be to blame; or killed from
-#: outside, which may mean nothing, or that memory ran out
+#: what a steward's death adds to the blame of what it was doing: if only this thread was busy; if others were busy too,
+#: and may be to blame; if it was killed from outside, which may mean nothing, or that memory ran out
 _OWN, _SHARED, _DOUBTFUL = 3, 2, 1
-#: the weight from which something is skipped: two deaths by its own fault, or three that may be
+#: the blame from which something is skipped: two deaths that it caused for certain, or three that it may have caused
 _DEADLY = 2 * _OWN
-#: seconds in which a suspect that ends well proves nothing: it may go on in a thread, or wait
+#: seconds for which a suspect stays one even if it ends well: it may go on in a thread, or have only begun a wait
 _PROOF = 10.0
 #: how many things are remembered, the newest first
 _MAX_ITEMS = 4
@@ -83,7 +83,7 @@ class Blame:
         return self._counts.get(what, 0) >= _DEADLY
 
     def _name(self, thread: Thread) -> None:
-        """This thread has raised what ends the steward: clear the records of the others."""
+        """An exception in this thread is about to end the steward: clear the records of the other threads."""
         others = [] if self._is_named else [other for other in Thread if other is not thread]
         self._is_named = True
         for other in others:
@@ -94,7 +94,7 @@ class Blame:
 
 
 def _weight(threads: int, *, was_killed: bool) -> int:
-    """How much each thread's work is to blame, when so many threads were busy."""
+    """How much the work of each thread is to blame, when so many threads were busy."""
     if was_killed:
         return _DOUBTFUL
     return _SHARED if threads > 1 else _OWN

@@ -53,7 +53,7 @@ class Board:
         self.name = BoardName.parsed(path)
         self.memory = memory
         self.header = Header(memory, 0)
-        #: in memory that only the processes of its pool share; ``None`` in all others
+        #: the counters, in memory that only its pool's processes share; ``None`` in all others
         self.meters: MeterMemory | None = None
         self.used = 0
         self.slots = [self._slot(index) for index in range((len(memory) - _PAGE) // self._step)]
@@ -134,7 +134,7 @@ class Board:
         return isinstance(self.memory, SharedFile) and self.memory.restore_length()
 
     def hold(self, byte: int = 0) -> None:
-        """By its master, or its steward (``byte`` 1): lock it, so that all namespaces of pids see that it is used."""
+        """By its master, or its steward (``byte`` 1): lock the file, so that other pid namespaces see it in use."""
         if isinstance(self.memory, SharedFile):
             with suppress(OSError):  # a steward that is about to end has it, or the file system has no locks
                 file_lock.lock(self.memory.fd, byte)
@@ -146,7 +146,7 @@ class Board:
 
     @property
     def has_steward(self) -> bool:
-        """Whether its steward runs; of another system's, as ``has_master``."""
+        """Whether its steward runs; for another system's board, as ``has_master``."""
         return any(map(self.has_living, self.of(Role.STEWARD))) if self.name.is_of_this_system else self._is_held
 
     def has_living(self, slot: Slot) -> bool:
@@ -186,11 +186,11 @@ class Board:
         return FileIO(self.trace(slot), "x")
 
     def stacks(self, slot: Slot) -> Path:
-        """The file to which the process in this slot writes where it stands, when it is asked."""
+        """The file to which the process in this slot writes its stacks when asked."""
         return self.path.with_name(f"{self.path.name}.stacks{slot.index}")
 
     def new_stacks(self, slot: Slot) -> FileIO:
-        """That file, new and empty, as ``new_trace``; what is written goes to its end. Raises ``OSError``."""
+        """That file, new and empty, as in ``new_trace``; opened to append. Raises ``OSError``."""
         path = self.stacks(slot)
         path.unlink(missing_ok=True)
         return FileIO(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "ab")
@@ -221,10 +221,10 @@ class Board:
 
 
 def _lanes_of(header: Header, size: int) -> int | None:
-    """How many lanes the slots of a file of this size have; ``None`` if it is none of ours.
+    """How many lanes the slots of a file of this size have; ``None`` if no board has this size.
 
-    No field says it: a job that wrote over that would take the pool's board from everybody.
-    (A file that was cut by a page for each slot has a lane less; whoever cuts so may as well write.)
+    No field holds the number: a job that overwrote such a field would make the board unreadable for all processes.
+    (A file truncated by one page a slot looks as if it had a lane less; a job that does this could also write to it.)
     """
     step, rest = divmod(size - _PAGE, capacity) if (capacity := header.capacity) > 0 else (0, 1)
     return None if rest else lanes_in(step - _SLOT)
@@ -274,7 +274,7 @@ def next_deadline(slot: Slot, grace: float) -> float:
 class BoardName(NamedTuple):
     """A board's file name: which master made it, and on which system.
 
-    It is believed rather than the board's content, which a job may have overwritten. ``start_time`` is the master's
+    It is trusted more than the board's content, which a job may have overwritten. ``start_time`` is the master's
     ``proc.start_time``; an empty ``boot`` or ``namespace`` is unknown.
     """
 
@@ -285,12 +285,12 @@ class BoardName(NamedTuple):
 
     @classmethod
     def of(cls, pid: int) -> BoardName:
-        """The name of the board that this process of our own system makes or has made."""
+        """The name of the board that this process, on this system, makes or has made."""
         return cls(pid, proc.start_time(pid), proc.boot(), proc.namespace())
 
     @classmethod
     def own(cls) -> BoardName:
-        """Of this process."""
+        """The name of this process's own board."""
         return cls.of(os.getpid())
 
     @classmethod
@@ -306,7 +306,7 @@ class BoardName(NamedTuple):
 
     @property
     def instance(self) -> str:
-        """An id of this pool from its master's start to its end, unlike that of any other on any host."""
+        """The id of this instance of the pool, from its master's start to its end; unique among all hosts."""
         return hashlib.blake2b(str(self).encode(), digest_size=6).hexdigest()
 
     @property

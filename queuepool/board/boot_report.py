@@ -1,7 +1,7 @@
 """Why a process failed to boot, and why a pool is down: reports beside the board, where the others read them.
 
-Of a pool that is down while its parent retries it there is also the signal that a command has for it: there is no
-master to signal, and the parent has others to look after.
+While a pool is down and its parent retries it, a file here also holds the last signal that a command had for it: there
+is no master to signal, and the parent, which serves other pools too, must not be signalled in its place.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from queuepool.unix.signals import STOPS
 
 _MAX_BYTES = 64 * 1024
 _NOTE, _SIGNAL = "retried", "signal"
-#: what commands send: a job may have written the file
+#: the signals that commands leave; any other is ignored, since a job may have written the file
 _KNOWN = {signum.name: signum for signum in (*STOPS, signal.SIGHUP, signal.SIGUSR2, signal.SIGCONT)}
 
 
@@ -39,7 +39,7 @@ def leave(failure: BootFailure, file: FileIO) -> None:
 
 
 def too_late(what: str, limit: float, step: str = "import") -> str:
-    """The problem of a process that the alarm kills in this step of its boot after ``limit`` seconds."""
+    """The problem to report if the alarm kills the process in this step of its boot, after ``limit`` seconds."""
     return f"the {step} of {what} took longer than boot_timeout ({limit:g} s)"
 
 
@@ -49,7 +49,7 @@ def read(path: Path, status: int) -> BootReport:
 
 
 def of_text(text: str, status: int, noted: str = "") -> BootReport:
-    """As ``read``, from the file's text. ``noted``: the process's own ``too_late``, from before its end."""
+    """As ``read``, from the file's text. ``noted``: what ``too_late`` gave the process before it ended."""
     code = os.waitstatus_to_exitcode(status)
     if code == BOOT and text:
         problem, _, trace = text.partition("\n")
@@ -60,7 +60,7 @@ def of_text(text: str, status: int, noted: str = "") -> BootReport:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Replace what the file holds, completely or not at all; what a kill leaves is removed. Raises ``OSError``."""
+    """Replace the file's content, completely or not at all; a draft left by a kill is removed. Raises ``OSError``."""
     draft = path.with_name(f"draft.{os.urandom(8).hex()}")
     draft.write_text(text, "utf-8", "replace")
     draft.replace(path)
@@ -69,7 +69,7 @@ def replace_text(path: Path, text: str) -> None:
 def text_in(path: Path, most: int = _MAX_BYTES) -> str:
     """The text that a process left, or empty; never blocks, whatever a job has put in the file's place.
 
-    Of a longer one than ``most`` bytes only the start.
+    At most its first ``most`` bytes.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -84,14 +84,14 @@ def text_in(path: Path, most: int = _MAX_BYTES) -> str:
 
 
 def note_retried(place: Path, cause: str) -> None:
-    """By the parent, which is this process: the pool in this directory is down, and is retried."""
-    with suppress(OSError):  # no room, or a directory that is not ours: then it is in the log alone
+    """By the parent: record that the pool in this directory is down, and that this process retries it."""
+    with suppress(OSError):  # no room, or a directory that is not ours: then only the log has it
         place.mkdir(mode=0o700, exist_ok=True)
         replace_text(place / _NOTE, f"{BoardName.own()}\n{cause}")
 
 
 def forget_retried(place: Path) -> None:
-    """By the parent: it is no longer down, or no longer retried."""
+    """By the parent: remove that record. The pool is no longer down, or no longer retried."""
     for name in (_NOTE, _SIGNAL):
         with suppress(OSError):
             (place / name).unlink()
@@ -104,12 +104,12 @@ def cause_of_retry(place: Path) -> str | None:
 
 
 def leave_signal(place: Path, signum: signal.Signals) -> None:
-    """Leave a signal for the parent of a pool that is down, as it has no master to get it. Raises ``OSError``."""
+    """Leave a signal for the parent of a pool that is down, as there is no master to receive it. Raises ``OSError``."""
     replace_text(place / _SIGNAL, signum.name)
 
 
 def taken_signal(place: Path) -> signal.Signals | None:
-    """By the parent: the last signal that was left since the last call."""
+    """By the parent: the last signal left since the last call."""
     if not (name := text_in(place / _SIGNAL)):
         return None
     with suppress(OSError):

@@ -16,7 +16,7 @@ from queuepool.board.orders import due
 
 
 def order_on(slot: Slot) -> CancelOrder | None:
-    """The order that stands there, of whatever attempt; ``None`` if there is none, or if it is just being written."""
+    """The order on the slot, for whichever attempt; ``None`` if there is none, or if it is just being written."""
     at = slot.cancel_at
     if not at:
         return None

@@ -81,7 +81,7 @@ def _is_whole(found: RunningHere) -> bool:
 def cancel_here(board: Board, job_id: str, *, by: str, grace: float, requeue: bool) -> Ordered | Contrary | None:
     """Order the end of the attempt at this job, if a worker of this board is at it. Does not wait.
 
-    ``None`` also if somebody else is just giving an order: look again. The board must be open to write.
+    ``None`` also if another process is just giving an order: look again. The board must be open to write.
     """
     found = next(running_here(board, job_id), None)
     return order(found, by=by, grace=grace, requeue=requeue) if found else None

@@ -31,15 +31,15 @@ class Histogram(NamedTuple):
 
     @property
     def observations(self) -> int:
-        """How many durations it has."""
+        """The number of observations."""
         return sum(self.counts)
 
     def plus(self, other: Histogram) -> Histogram:
-        """Both together; they have the same bounds."""
+        """The sum of both, which have the same bounds."""
         return Histogram(tuple(map(add, self.counts, other.counts)), self.total + other.total)
 
     def minus(self, earlier: Histogram) -> Histogram:
-        """What has come since ``earlier``."""
+        """The observations made since ``earlier``."""
         return Histogram(tuple(map(sub, self.counts, earlier.counts)), self.total - earlier.total)
 
     def quantile(self, share: float, bounds: Sequence[float]) -> float:
@@ -60,14 +60,14 @@ NO_WAITS = Histogram((0,) * (len(WAIT_BOUNDS) + 1), 0.0)
 
 
 class JobCounts(NamedTuple):
-    """The attempts at the jobs of one name from one queue that have ended: each counts once in the first four."""
+    """The attempts at the jobs of one name from one queue that have ended: each is in exactly one of the first four."""
 
     done: int = 0
     released: int = 0
     failed: int = 0
     #: ended without a verdict: interrupted by a stop or the death of its worker, and back in its queue
     given_back: int = 0
-    #: of all these, the attempts that their worker could not end itself, by reason
+    #: those of all these that their worker could not end itself, by reason
     timeout: int = 0
     crash: int = 0
     memory: int = 0
@@ -126,7 +126,7 @@ def file_of(board: Path) -> Path:
 def counts_of(board: Board) -> PoolCounts:
     """What this board's pool has counted and measured; what cannot be read is empty. Never raises.
 
-    In a process of the pool this is the present state, elsewhere that of about a second ago.
+    In a process of the pool these are the current values, elsewhere those of about a second ago.
     """
     if board.meters:
         return _counts(board, board.meters, board.meters.shape) if board.meters.is_published else PoolCounts()
@@ -145,7 +145,7 @@ def counts_of(board: Board) -> PoolCounts:
 
 
 def shape_of(file: SharedFile) -> Shape | None:
-    """The shape of these meters, if it is a whole file of them, of this version. Raises ``OSError``."""
+    """The shape of these meters, if the file is complete, and of this version. Raises ``OSError``."""
     raw = file[0 : layout.FIRST_QUEUE * layout.WORD].ljust(layout.FIRST_QUEUE * layout.WORD, b"\0")
     head = memoryview(raw).cast("q")
     shape = Shape(head[layout.CAPACITY], head[layout.ROOM])
@@ -216,7 +216,7 @@ class _Table:
 
 
 class _Sums:
-    """Adds slot after slot."""
+    """Adds up the slots, one after another."""
 
     def __init__(self, shape: layout.Shape) -> None:
         self._shape = shape
@@ -231,7 +231,7 @@ class _Sums:
         _add_rows(self._errors, errors, layout.ERRORS)
 
     def counts(self, pool: bytes, paused: str) -> PoolCounts:
-        """All of it, with what the steward has written of the ``pool``; ``paused`` is as on the board."""
+        """The sums, with what the steward has written of the ``pool``; ``paused`` is as on the board."""
         numbers, shape = memoryview(pool).cast("q"), self._shape
         queues = dict(map(_queue, _rows(pool, min(as_count(numbers[layout.QUEUES]), shape.queues))))
         names = frozenset(paused_in(paused, lambda: [*queues]))

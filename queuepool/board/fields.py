@@ -68,7 +68,7 @@ class Header(Record):
     # What the steward is doing, and what crashed those before it; see board/blame.py.
     doing = Text(100)
     died_of = Text(440)
-    # Written by `queuepool scale`, taken by the master: an order as of ``requests.word_of``.
+    # Written by `queuepool scale`, taken by the master: an order as in ``requests.word_of``.
     scale = Whole()
     # Written by the first worker of a generation, or its template: the generation whose jobs the log lists.
     announced = Whole()
@@ -82,16 +82,16 @@ class Header(Record):
     # Written by the steward: the living workers of killed masters, for which a stop of this pool waits.
     orphans = Whole()
     # Written by the master.
-    #: monotonic: when its stop ends them; infinity = it waits for them, 0.0 = the pool is not being stopped
+    #: monotonic: when the pool's stop kills them; infinity = it waits for them, 0.0 = the pool is not being stopped
     end_orphans_at = Seconds()
     # What the steward's other threads are doing, for separate stores and for alerts; as `doing`.
     doing_aside = Text(40)
     doing_alerts = Text(40)
     # Written by the steward.
-    #: since when the store refuses what is new, in Unix seconds; 0.0 = it has room
+    #: since when the store has refused new jobs, in Unix seconds; 0.0 = it has room
     store_full = Seconds()
     # Written by the master.
-    #: 1 = a signal has asked it to stop. One that gives up drains as well, without this
+    #: 1 = a signal has asked it to stop. A pool that gives up drains as well, without this
     stop_asked = Whole()
     #: whether the last signal paused it, whatever its state: `State.PAUSED` or `State.RUNNING`; 0 = no signal yet
     signalled = Whole()
@@ -100,7 +100,7 @@ class Header(Record):
     wish = Whole()
     wish_at = Seconds()
     wish_why = Text(62)
-    # Written by the master. Without bounds, of a pool that does not scale, both are 0.
+    # Written by the master. Without bounds, in a pool that does not scale, both are 0.
     fewest = Whole()
     most = Whole()
     #: whether an operator has ordered the number of workers, until when (monotonic; 0.0 = until another order)
@@ -158,11 +158,11 @@ class Slot(Record):
     reserve_sent_at = Seconds()
     #: raised with each new hand; see ``hand``
     hand_number = Whole()
-    #: of the running job in the hand
+    #: which of the jobs in the hand is running
     current_index = Whole()
     deadline = Seconds()
     lease_end = Seconds()
-    #: of this worker's attempts, for readers outside the pool: its meters are the pool's own memory, and of the slot
+    #: for readers outside the pool: this worker's attempts. The meters are in the pool's own memory, and count by slot
     done = Whole()
     failed = Whole()
     released = Whole()
@@ -179,7 +179,7 @@ class Slot(Record):
     job_id = Text(130)
     queue = Text(200)
     policy = Text(2000)
-    #: of the running job about its progress; while the modules are imported, the problem if that takes too long
+    #: the running job's note on its progress; during the import of the modules, what to report if that takes too long
     note = Text(200)
     # Written by the steward.
     #: the number of the hand whose leases end at ``renewed_end``
@@ -201,13 +201,13 @@ class Slot(Record):
     cancel_at = Seconds()
     cancel_by = Text(120)
     # Written by whoever asks where the coroutines of a job are; see ``live_stack.py``.
-    #: any number but the last one; and of which lane, plus one; 0 = of the one job
+    #: any number but the last one; and the lane whose job is meant, plus one; 0 = the only job
     stack_wanted = Whole()
     stack_lane = Whole()
-    # Written by the process, and the second one by the steward once that is dead: as ``cancel_at``, of the order …
-    #: … that the running job obeys by itself; negative: that it cannot
+    # Written by the process, the second one by the steward once the process is dead: the ``cancel_at`` of the order
+    #: that the running job obeys by itself; negative: that it cannot obey
     cancel_obeyed = Seconds()
-    #: … that was carried out, and is settled
+    #: that was carried out, and is settled
     cancel_done = Seconds()
 
     hands: tuple[HeldJobs, HeldJobs]
@@ -239,11 +239,11 @@ class Slot(Record):
 
     @property
     def may_be_tracked(self) -> bool:
-        """Whether a job that its process began last is tracked; of one that runs jobs side by side: one of the last."""
+        """Whether the job that its process began last is tracked; for jobs side by side, whether one of the last is."""
         return bool(self.track or (self.lanes and self.lanes.are_tracked))
 
     def lanes_running(self) -> list[tuple[Running, int]]:
-        """As ``running``, of jobs side by side: each with the turn of its lane."""
+        """As ``running``, for jobs side by side: each with the turn of its lane."""
         held = self.lanes.held() if self.lanes and not self.dead else []
         return [(_in_lane(one), one.turn) for one in held if one.stage == Stage.RUNNING]
 
@@ -254,7 +254,7 @@ class Slot(Record):
         return _shown_by(self.copy())
 
     def is_plausible(self, now: float, retry_after: float) -> bool:
-        """Whether its process can have written these values; in seconds, ``now`` is monotonic."""
+        """Whether its process can have written these values; ``now`` is in monotonic seconds."""
         found = self.numbers()
         times = [found[name] for name in ("reserve_sent_at", "deadline", "lease_end", "since")]
         counts = [found[name] for name in ("tag", "hand_number", "current_index", *Totals._fields, "rss")]
@@ -264,7 +264,7 @@ class Slot(Record):
         return is_sound and is_in_time and are_times and counts == list(map(as_count, counts))
 
     def held(self) -> list[HeldJob]:
-        """All jobs that its process holds. Raises as of ``HeldJobs.held``."""
+        """All jobs that its process holds. Raises as ``HeldJobs.held``."""
         if self.lanes:
             return [HeldJob(one.lane, one.lease, one.stage) for one in self.lanes.held()]
         return self.hand.held()
@@ -278,7 +278,7 @@ class Slot(Record):
 
     @property
     def hand(self) -> HeldJobs:
-        """The held jobs: of two hands, the number of the present one says which is valid."""
+        """The held jobs: the number of the present hand tells which of the two hands is valid."""
         return self.hands[self.hand_number % 2]
 
     def hold(self, leases: Sequence[Lease], done: Sequence[Lease] = ()) -> None:
@@ -304,11 +304,11 @@ class Slot(Record):
     def lease_deadline(self) -> float:
         """Monotonic end of the running job's lease, as last renewed; 0.0 = no job runs, or it ended during the read.
 
-        Of jobs that run side by side, the first end.
+        With jobs side by side, the earliest end.
         """
         if not self.lease_end:
             return self.lanes.lease_deadline if self.lanes else 0.0
-        # The worker writes while we read: the values count only if all are of the same hand.
+        # The worker writes while we read: the values count only if all are from the same hand.
         hand_number, end = self.hand_number, self.lease_end
         if self.renewed_hand == hand_number:
             end = self.renewed_end or end
@@ -337,7 +337,7 @@ def _in_lane(one: HeldLane) -> Running:
 
 
 def _shown_by(slot: Slot) -> list[Running]:
-    """One, as a worker runs one job at a time."""
+    """The only one, in a worker that runs one job at a time."""
     about = slot.job, slot.job_id, slot.queue, slot.attempt, slot.since, slot.deadline, slot.track
     return [Running(slot.current_index, *about, fraction_of(slot.progress), slot.note, slot.policy)]
 

@@ -57,8 +57,8 @@ def _schedules_of(board: Board, generation: int) -> Path:
 
 
 def publish_files(board: Board, slot: Slot, began: Mapping[str, float]) -> None:
-    """Write which files this process has imported, each with the Unix time from which it has it. Raises ``OSError``."""
-    # One per line: where the text is too long for its reader, the cut costs one file, not all.
+    """Write which files this process has imported, each with the Unix time of its import. Raises ``OSError``."""
+    # One per line: if the reader truncates a long text, that costs one file, not all.
     text = "\n".join(f"{since} {file}" for file, since in began.items())
     replace_text(_files_of(board, str(slot.index)), text)
 

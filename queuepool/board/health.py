@@ -1,6 +1,6 @@
 """Whether a pool is well, and if not, why: from the processes on its board, not from its settings.
 
-``status``, ``top``, probes, metrics, alerts, the service manager and the exit codes all say what this says.
+``status``, ``top``, probes, metrics, alerts, the service manager and the exit codes all report this.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from queuepool.board.states import State
 NOT_RUNNING, STUCK, LOST = "not running", "stopped by a signal", "lost"
 #: seconds after which a master that goes round every quarter of a second is late, and those after which it hangs
 LATE_AFTER, DEAD_AFTER = 5.0, 15.0
-#: seconds without its store after which a pool takes no jobs: a shorter outage is over before anybody looks
+#: seconds without its store after which a pool takes no jobs: a shorter outage is over before anyone looks
 MAX_OUTAGE = 60.0
 
-#: troubles that an operator asked for: there is nothing to mend
+#: troubles that an operator asked for: there is nothing to fix
 _WANTED = frozenset(("paused", "maintenance", "paused_queues", "restart"))
 _WAITS_FOR_KEYS = (
     "workers wait: the steward has not read the control keys yet (restart, pause, maintenance); if this lasts, the "
@@ -48,7 +48,7 @@ class Health:
     takes_jobs: bool
     #: whether no job begins only because an operator wants that
     rests: bool
-    #: whether there is nothing to mend
+    #: whether there is nothing to fix
     is_well: bool
     troubles: tuple[Trouble, ...]
 
@@ -72,12 +72,12 @@ def health_of(pool: PoolOverview) -> Health:
 
 
 def health_of_none() -> Health:
-    """That of a pool without a live master."""
+    """The health of a pool without a live master."""
     return _gone(NOT_RUNNING, Trouble("not_running", "no master of it runs"))
 
 
 def health_of_lost(silent: float, ran: str) -> Health:
-    """That of a pool that has published nothing for ``silent`` seconds; ``ran``: what it ran then, if that is known."""
+    """The health of a pool that has published nothing for ``silent`` seconds; ``ran``: what it ran then, if known."""
     words = (
         f"lost: it has published nothing for {silent:.0f} s and was not stopped"
         f"{f'; {ran}' if ran else ''}. What it ran begins again when the leases end"
@@ -88,7 +88,7 @@ def health_of_lost(silent: float, ran: str) -> Health:
 def lived_state(state: State, wanted: int, workers: Collection[State], *, cannot_boot: bool) -> State:
     """The state of a pool that would be ``state`` if its workers had become ready; ``workers`` are the living ones.
 
-    While none has, it starts, and it fails as soon as one could not.
+    While no worker has become ready it is starting, and as soon as one could not, it is failing.
     """
     if state not in (State.RUNNING, State.PAUSED) or wanted <= 0 or any(one != State.STARTING for one in workers):
         return state
@@ -98,12 +98,14 @@ def lived_state(state: State, wanted: int, workers: Collection[State], *, cannot
 
 
 def _gone(state: str, trouble: Trouble) -> Health:
-    """Of a pool of which no process is known to live."""
+    """The health of a pool of which no process is known to be alive."""
     return Health(state, takes_jobs=False, rests=False, is_well=False, troubles=(trouble,))
 
 
 def _state_of(pool: PoolOverview, workers: Collection[str]) -> str:
-    """Its own word, unless it should have workers and none is ready: an older version says "running" then."""
+    """The state that the pool reports, unless it should have workers and none is ready: an older version still reports
+    "running" then.
+    """
     known = _STATES.get(pool.state)
     if known is None:
         return pool.state
@@ -177,7 +179,7 @@ def _closed(pool: PoolOverview, workers: Collection[str]) -> Trouble:
 
 
 def _others(pool: PoolOverview, hindering: Collection[str]) -> Iterator[Trouble]:
-    """What else there is to know; ``hindering``: the kinds that were said."""
+    """The other troubles; ``hindering``: the kinds already reported."""
     if "boot" not in hindering and (problem := pool.boot_problem):
         yield Trouble("boot", f"the new code does not become ready: {problem}")
     if pool.store_lost and "store" not in hindering:

@@ -1,6 +1,6 @@
 """The held jobs: a worker's leases, on the board, so that the steward can settle them when the worker is dead.
 
-The one that it runs is one value (``Running``), wherever on the board its facts stand.
+A running job is a ``Running`` wherever on the board its facts are.
 
 Each slot has two areas. One holds the present hand (``Slot.hand``); the next hand is written to the other before it
 counts.
@@ -200,17 +200,17 @@ class Running(NamedTuple):
     deadline: float
     #: seconds for which its state is kept after its end; 0.0 = it is not tracked
     track: float
-    #: how far it says that it is, from 0 to 1; ``None`` if it does not say
+    #: its progress as it reports it, from 0 to 1; ``None`` if it reports none
     progress: float | None
     note: str
     #: JSON of its ``Policy``; empty if its worker has begun no job
     policy: str
 
 
-#: what a slot shows of which no job has begun
+#: for a slot in which no job has begun
 NOTHING = Running(-1, "", "", "", 0, 0.0, 0.0, 0.0, None, "", "")
 
 
 def fraction_of(progress: float) -> float | None:
-    """How far a job says that it is, from its field on the board; ``None`` if it says nothing."""
+    """A job's progress, from its field on the board; ``None`` if it reports none."""
     return 0.0 if progress == SAYS_0 else progress if 0.0 < progress <= 1.0 else None

@@ -1,4 +1,4 @@
-"""Where each fact of a slot's lanes stands: a few words, columns of one word for each lane, and a page for each.
+"""The layout of a slot's lanes: a few words, columns of one word for each lane, and a page for each lane.
 
 A reader copies the columns of a worker's lanes at once.
 """
@@ -14,19 +14,19 @@ from queuepool.board.held_jobs import Stage
 from queuepool.board.orders import LaneOrder, due
 from queuepool.board.record import Record, Text
 
-#: most lanes of a slot: of 1,000 jobs that run, and of some that are done and wait to be deleted, or are suspects and
+#: most lanes of a slot: for 1,000 running jobs, and for some that are done and wait to be deleted, or are suspects that
 #: wait for their turn
 MOST_LANES = 2048
 WORD, PAGE = 8, 4096
 #: words before the columns
 HEAD = 16
-#: which lane has the processor, plus one; since when (monotonic); for how many seconds the loop has been free, counted
-#: while a job is told to end; the identity of the loop's thread, and its number in the kernel; which lane's job the
+#: the lane that has the processor, plus one; since when (monotonic); for how many seconds the loop has been free while
+#: a job is told to end; the identity of the loop's thread, and its number in the kernel; the lane whose job the
 #: main thread settles, plus one; by the steward: the incarnation on whose death it has ruled; why the worker ends
-#: itself (``OwnEnd``); and since when, plus for how long the main thread was seen to go on within that step
+#: itself (``OwnEnd``); and the step's start plus the time for which the main thread was seen to go on within the step
 ON_CPU, ON_CPU_SINCE, FREE, THREAD, NATIVE, SETTLING, RULED, OWN_END, WATCHED = range(9)
-#: the columns; from ``RENEWED_TURN`` on they are the steward's, which also notes what it has counted, and of whoever
-#: cancels a job (as in ``fields.py``). ``Lanes.clear`` leaves the turns
+#: the columns. Those from ``RENEWED_TURN`` on are written by the steward, or as in ``fields.py`` by whoever cancels a
+#: job; the steward also writes ``COUNTED`` after a death. ``Lanes.clear`` leaves the turns as they are
 (
     TURN, STAGE, LEASE_END, DEADLINE, SINCE, ATTEMPT, COUNTED, TRACK, PROGRESS, TOLD, THREADS, SUSPECT, PLAIN,
     RENEWED_TURN, RENEWED_END, ORDER, RULING, CANCEL_AT, CANCEL_GRACE, CANCEL_OBEYED, CANCEL_DONE, COLUMNS,
@@ -35,9 +35,9 @@ ON_CPU, ON_CPU_SINCE, FREE, THREAD, NATIVE, SETTLING, RULED, OWN_END, WATCHED = 
 EMPTY = 0
 #: the stages of a lane that holds a job
 HELD = frozenset(map(int, (Stage.RESERVED, Stage.READING, Stage.RUNNING, Stage.DONE)))
-#: of a lease: the size of its receipt, its tag, whether it has a row, and that row
+#: a lease: the size of its receipt, its tag, whether it has a row, and that row
 LEASE = Struct("=5q")
-#: a word with an order is a number in this base, of the turn that it is for and the order
+#: the base of a word that holds an order: the turn that the order is for, then the order
 ORDERS = 8
 
 
@@ -67,12 +67,12 @@ def first_page(count: int) -> int:
 
 
 def lanes_in(size: int) -> int | None:
-    """How many lanes have this size; ``None`` if no number has."""
+    """The number of lanes that take this many bytes; ``None`` if no number does."""
     return next((count for count in range(MOST_LANES + 1) if lanes_size(count) == size), None)
 
 
 def key_of(lane: int, turn: int) -> int:
-    """What tells this use of the lane from all others."""
+    """The key that identifies this use of the lane."""
     return turn * MOST_LANES + lane
 
 

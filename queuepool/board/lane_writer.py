@@ -58,7 +58,7 @@ class LaneWriter:
         # What the pages say: most jobs are like the one before.
         self._jobs: list[LaneJobs | None] = [None] * lanes.count
         self._queues = [""] * lanes.count
-        self._has_progress = [True] * lanes.count  # perhaps of the slot's last worker
+        self._has_progress = [True] * lanes.count  # perhaps left by the slot's last worker
 
     def take(self, lane: int, lease: Lease, lease_end: float) -> None:
         """Hold this job in a free lane until ``lease_end`` (monotonic). If ``OSError`` is raised, it stays free."""
@@ -102,11 +102,11 @@ class LaneWriter:
         self._wholes[self._stage + lane] = stage
 
     def key(self, lane: int) -> int:
-        """As of ``key_of``, for the job that it holds."""
+        """The ``key_of`` the job that it holds."""
         return key_of(lane, self._wholes[self._turn + lane])
 
     def told(self, lane: int) -> None:
-        """The loop tells the job to end, and is free to do so."""
+        """The loop is free, and tells the job to end."""
         self._reals[self._told + lane] = self._reals[FREE] = max(self._reals[FREE], 1e-9)
 
     def free_for(self, seconds: float) -> None:
@@ -122,11 +122,11 @@ class LaneWriter:
         self._wholes[SETTLING] = 0 if lane is None else lane + 1
 
     def ends(self, why: OwnEnd) -> None:
-        """The worker ends itself, and no step of a job's code does."""
+        """The worker ends itself; no step of a job's code is the cause."""
         self._wholes[OWN_END] = why
 
     def suspect(self, lane: int) -> None:
-        """The job may have ended another worker."""
+        """The job may have killed another worker."""
         self._wholes[self._suspect + lane] = 1
 
     def may_end(self, lane: int) -> None:

@@ -1,13 +1,13 @@
 """A slot's lanes: the jobs that one worker runs side by side, each with its lease, its stage and its facts.
 
 A board has the same number of lanes in each slot, none unless its pool asks for them. Each lane is a unit of its own:
-what one worker holds are the lanes that are not free, in no order. The layout, behind the rest of the slot: a head with
+the lanes that are not free are what a worker holds, in no order. The layout, behind the rest of the slot: a head with
 words about the worker, such as which lane has the processor; columns of one word for each lane, so that one read has a
 fact of all; then a page for each lane with its texts and its receipt.
 
-A worker fills a lane while the lane is free, and sets its stage last. It raises the lane's turn first, so that nothing
-that another process has for the lane's last job is taken for the next one's. Any bits may be found here: what no worker
-can have written is not read as a job, and its lease ends by itself.
+A worker fills a lane while the lane is free, and sets its stage last. It raises the lane's turn first, so that what
+another process writes about the lane's last job is not applied to the next one. Any bits may be found here: a lane with
+values that no worker can have written is not read as a job, and its lease expires.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ from queuepool.payload.lease import Lease, LeaseRow
 
 
 class OwnEnd(IntEnum):
-    """Why a worker ends itself, while the loop's thread runs its jobs on."""
+    """Why a worker ends itself while its loop's thread still runs jobs."""
 
     #: an exception in the main thread
     FAILED = 1
@@ -98,21 +98,21 @@ class HeldLane(NamedTuple):
     lease_end: float = 0.0
     #: whether the meters have counted its attempt
     counted: bool = False
-    #: how long the loop had been free when it told the job to end (``FREE``); 0.0: it has not told it
+    #: how long the loop had been free when it told the job to end (``FREE``); 0.0: it has not
     told: float = 0.0
     #: how many threads are at work for it
     threads: int = 0
-    #: whether it may have ended another worker
+    #: whether it may have killed another worker
     is_suspect: bool = False
 
 
 def finite(value: float) -> float:
-    """The seconds, or 0.0 for what are none."""
+    """The seconds; 0.0 if the value cannot be a time."""
     return value if isfinite(value) else 0.0
 
 
 class Lanes:
-    """The lanes of one slot; any process may read them. ``spill``: the first part of the names of files beside it."""
+    """The lanes of one slot; any process may read them. ``spill``: how the names of the files beside it begin."""
 
     def __init__(self, memory: Any, base: int, count: int, spill: Path) -> None:
         self.memory = memory
@@ -134,19 +134,19 @@ class Lanes:
     def on_cpu(self) -> int | None:
         """The lane whose code runs at this moment, or ran when the process died, or ``hook``.
 
-        ``None`` = none: the loop waits, or runs what is no job's.
+        ``None``: the loop waits, or runs code that belongs to no job.
         """
         lane = self.wholes[ON_CPU] - 1
         return lane if 0 <= lane <= self.hook else None
 
     @property
     def hook(self) -> int:
-        """Stands for the hook of a job that is over: the number of no lane."""
+        """Stands for the hook of a job that is over; not the number of a lane."""
         return self.count
 
     @property
     def common(self) -> int:
-        """Stands for a task that is no job's, such as that of a client which a lifespan has made for all of them."""
+        """Stands for a task of no job, such as that of a client which a lifespan has opened for all of them."""
         return self.count + 1
 
     @property
@@ -161,7 +161,7 @@ class Lanes:
 
     @property
     def watched(self) -> float:
-        """For how many seconds of that step the main thread was seen to go on: no thread had the interpreter's lock."""
+        """For how many seconds of that step the main thread was seen to go on, so no thread held the GIL."""
         return max(finite(self.reals[WATCHED]) - self.on_cpu_since, 0.0)
 
     @property
@@ -203,7 +203,7 @@ class Lanes:
 
     @property
     def lease_deadline(self) -> float:
-        """The monotonic time at which the first lease ends, as last renewed; 0.0 = no job runs that it could be of."""
+        """The monotonic time at which the first lease ends, as last renewed; 0.0 = no job runs."""
         found = self._columns()
         lanes = zip(*map(found.column, (TURN, RENEWED_TURN, STAGE)), strict=True)
         times = zip(*map(found.times, (LEASE_END, RENEWED_END)), strict=True)
@@ -239,9 +239,9 @@ class Lanes:
         self.wholes[self._at(STAGE, lane)] = int(stage)
 
     def rule(self, life: int, ruling: Mapping[int, int]) -> None:
-        """By the steward, before it settles anything: what becomes of each job of this dead incarnation.
+        """By the steward, before it settles anything: record what becomes of each job of this dead incarnation.
 
-        A steward that comes after it carries that out: by then settled lanes show nothing on which it could rule.
+        If the steward dies, the next one carries that out: a settled lane no longer shows what a ruling needs.
         """
         for lane in range(self.count):
             self.wholes[self._at(RULING, lane)] = ruling.get(lane, 0)
@@ -288,7 +288,7 @@ class Lanes:
         return CancelOrder(0, found.turn(lane), lane, kind is LaneOrder.REQUEUE, grace, at, by)
 
     def answer(self, lane: int, answered: float) -> None:
-        """By the worker: as of ``due``."""
+        """By the worker: its answer to an order, as ``due`` reads it."""
         self.reals[self._at(CANCEL_OBEYED, lane)] = answered
 
     def answered(self, lane: int) -> float:
@@ -296,7 +296,7 @@ class Lanes:
         return finite(self.reals[self._at(CANCEL_OBEYED, lane)])
 
     def carried_out(self, order: CancelOrder) -> None:
-        """By the worker, or once that is dead by the steward: it is settled as ordered."""
+        """By the worker, or by the steward once the worker is dead: the job is settled as ordered."""
         self.reals[self._at(CANCEL_DONE, order.number)] = order.at
 
     def is_carried_out(self, order: CancelOrder) -> bool:
@@ -313,7 +313,7 @@ class Lanes:
         return found.turn(lane) != turn or found.stage(lane) != Stage.RUNNING
 
     def kill_at(self) -> float:
-        """The monotonic time at which a cancelled job demands the kill of the worker; 0.0 = none does."""
+        """The monotonic time at which the worker must be killed for a cancelled job; 0.0 = never."""
         found = self._columns()
         lanes = [lane for lane in found.held() if found.order(lane) in CANCELS and found.runs(lane)]
         return min((found.kill_at(lane) for lane in lanes), default=0.0)

@@ -1,9 +1,9 @@
-"""Where a worker is in its code while its job goes on, also in C code with the interpreter's lock held.
+"""Where a worker is in its code while its job goes on, even in C code that holds the interpreter's lock.
 
-A signal has C code in the worker write it to a file beside the board (``unix.signals.write_stack_on_request``). A
-stack has no end mark, so it is asked for twice: the handler does not interrupt itself, so once the second stack begins
-the first is whole. What coroutines await is on no stack: of these Python code in the worker answers, unless C code
-keeps it from running (``worker/live_stacks.py``).
+On a signal, C code in the worker writes its stack to a file beside the board
+(``unix.signals.write_stack_on_request``). A stack has no end mark, so it is requested twice: the handler does not
+interrupt itself, so once the second stack begins the first is complete. What coroutines await is on no stack: Python
+code in the worker answers for these, unless C code keeps it from running (``worker/live_stacks.py``).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def frames_in(text: str) -> list[Frame]:
 
 
 def _refuse(slot: Slot, path: Path) -> None:
-    """Raise ``NoStack`` where the signal would reach no handler of ours, or its text not this file."""
+    """Raise ``NoStack`` if the process has no handler of ours for the signal, or would not write to this file."""
     if not proc.is_alive(slot.pid, slot.start_time):
         raise NoStack(f"pid {slot.pid} has ended")
     if proc.catches(slot.pid, LIVE_STACK) is False:
@@ -80,7 +80,7 @@ def _refuse(slot: Slot, path: Path) -> None:
 
 
 def tasks_of(board: Board, slot: Slot, lane: int | None, timeout: float = 0.5) -> list[list[Frame]] | None:
-    """The stacks of the tasks of the job in this lane, or of the only job; ``None`` if C code keeps it from answering.
+    """The stacks of the tasks of the job in this lane, or of the only job; ``None`` if C code prevents an answer.
 
     The board must be open to write. Raises ``NoStack``.
     """

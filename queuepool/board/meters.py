@@ -41,7 +41,7 @@ WORD = 8
 #: rows of errors, with the one for the others; and of jobs, without those for the queues
 ROWS = 64
 
-#: of the head: attempts begun; workers that have entered; how the attempt is about to end; the row of the
+#: words of the head: attempts begun; workers that have entered; how the attempt is about to end; the row of the
 #: attempt begun last; Unix time minus monotonic time, as the worker saw them; when it was found dead (monotonic); rows
 #: of jobs and of errors in use
 BEGUN, ENTERED, ENDING, ROW, CLOCKS, DIED, JOB_ROWS, ERROR_ROWS = range(8)
@@ -51,7 +51,7 @@ FIRST_EXIT = 8
 COUNTED = 32
 HEAD = 256
 
-#: of a row of a job: when it was first used (monotonic), the totals of run times and waits, all in seconds
+#: of a job's row: when it was first used (monotonic), the totals of run times and waits, all in seconds
 FIRST_USED, RUN_TOTAL, WAIT_TOTAL = range(3)
 FIRST_LOSS = 3
 FIRST_WAIT = FIRST_LOSS + len(LOSSES)
@@ -71,7 +71,7 @@ JOB_STRUCT = Struct(f"=3d{JOB_NUMBERS - 3}q")
 #: texts: two bytes of length, then UTF-8
 QUEUE_TEXT, JOB_TEXT, ERROR_TEXT = 208, 192, 208
 JOB_ROW = JOB_NUMBERS + (QUEUE_TEXT + JOB_TEXT) // WORD
-#: of a row of an error: when it was first used, how many
+#: of an error's row: when it was first used, how many
 ERROR_NUMBERS = 2
 ERROR_STRUCT = Struct("=dq")
 ERROR_ROW = ERROR_NUMBERS + (JOB_TEXT + ERROR_TEXT) // WORD
@@ -98,7 +98,7 @@ class Rows(NamedTuple):
 JOBS = Rows(JOB_ROWS, FIRST_JOB, JOB_ROW, JOB_STRUCT, 3, (QUEUE_TEXT, JOB_TEXT))
 ERRORS = Rows(ERROR_ROWS, FIRST_ERROR, ERROR_ROW, ERROR_STRUCT, 1, (JOB_TEXT, ERROR_TEXT))
 
-#: of the pool
+#: the first of the pool's words
 MAGIC = 0x71756575_4D000002
 #: ``QUEUES``: those whose names are written; ``ROOM``: those that there is room for
 POOL_MAGIC, CAPACITY, PUBLISHED, OUTAGES, FAILED_JOBS, QUEUES, ROOM = range(7)
@@ -182,7 +182,7 @@ def cells_of(row: int) -> slice:
 
 
 def lost_cells_of(row: int) -> slice:
-    """The same of attempts that were lost."""
+    """The same for attempts that were lost."""
     cells = cells_of(row)
     return slice(cells.start + LOST * RUN_BUCKETS, cells.stop)
 
@@ -214,14 +214,14 @@ class MeterMemory(mmap.mmap):
 
 
 class SlotMeters:
-    """The meters of one slot, written by its worker and, after that one's death, by the steward.
+    """The meters of one slot, written by its worker and, after the worker's death, by the steward.
 
     They belong to the slot, not to its process: the next worker goes on with the same numbers.
 
-    Each attempt that has begun counts exactly once, whichever process is killed between whichever two writes, since
-    every count is one store of eight bytes and the number of attempts that have *ended* is not a field: it is
-    the sum of all cells, one for each way to end and bucket of run times. So an attempt ends by one store, which says
-    all of it. The worker raises ``begun`` before an attempt; ``begun - ended`` is 1 until it has been counted, then 0.
+    Each attempt that has begun counts exactly once, whichever process is killed between any two writes, since every
+    count is one store of eight bytes and the number of attempts that have *ended* is not a field: it is the sum of all
+    cells, one for each way to end and bucket of run times. So one store ends an attempt, and records all of that. The
+    worker raises ``begun`` before an attempt; ``begun - ended`` is 1 until it has been counted, then 0.
 
     The steward counts the last attempt of a dead worker if that difference is 1. Losses by reason are counted likewise:
     the sum of their reasons is raised first, and is then one more than the sum of the cells of lost attempts. Exits
@@ -280,10 +280,10 @@ class SlotMeters:
         return int(self.words[COUNTED])
 
     def count(self, key: int, names: tuple[str, str], way: int, reason: str, duration: float) -> None:
-        """Count an attempt of a worker that ran several; ``names`` of its queue and job, the rest as of ``intend``."""
+        """Count an attempt of a worker that ran several; ``names`` of its queue and job, the rest as in ``intend``."""
         self.words[ROW] = self.job_row(*names)
         self.words[BEGUN] = self._ended() + 1
-        self.words[COUNTED] = key  # only now: while it is open, nobody takes this for counted
+        self.words[COUNTED] = key  # only now: before that, the attempt must not look counted
         self.intend(way, reason)
         self.end(duration)
 

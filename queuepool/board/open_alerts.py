@@ -47,10 +47,10 @@ class OpenAlert(NamedTuple):
     limit: float
     #: when the limit was first reached, in Unix seconds by this host's clock
     since: float
-    #: whether this pool sends its notices; and whether it has decided so without the store, as others may have
+    #: whether this pool sends its notices; and whether it took that right without the store, as other pools may have
     is_ours: bool = False
     is_alone: bool = False
-    #: when it asks for that next, in Unix seconds
+    #: when it asks for that right next, in Unix seconds
     ask_at: float = 0.0
     #: what else is known, in words
     detail: str = ""

@@ -1,4 +1,4 @@
-"""What others tell a worker of a job that it runs."""
+"""Orders to a worker about a job that it runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class LaneOrder(IntEnum):
-    """What the steward tells a worker about the job in one lane."""
+    """The steward's order to a worker about the job in one lane."""
 
     CANCEL = 1
     #: another worker may have the job

@@ -32,19 +32,19 @@ class JobRow:
     running: float = 0.0
     #: until its timeout, negative when that is past; ``None`` without one
     time_left: float | None = None
-    #: how far the job says that it is, from 0 to 1, and in words; ``None`` if it does not say
+    #: its progress as it reports it, from 0 to 1, and in words; ``None`` if it reports none
     progress: float | None = None
     note: str | None = None
 
     @property
     def far(self) -> str:
-        """How far it says that it is; empty if it does not say."""
+        """Its progress in words; empty if it reports none."""
         return "" if self.progress is None else f"{self.progress:.0%} {self.note or ''}".rstrip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessRow:
-    """A process of a pool. What only workers have is ``None`` for others; ``memory`` is in MB."""
+    """A process of a pool. What only workers have is ``None`` for other processes; ``memory`` is in MB."""
 
     role: str
     number: int = 0
@@ -55,7 +55,7 @@ class ProcessRow:
     failed: int | None = None
     released: int | None = None
     memory: int | None = None
-    #: of a worker that is busy: what it runs, the oldest first
+    #: what a busy worker runs, the oldest first
     jobs: tuple[JobRow, ...] = ()
 
     @classmethod
@@ -129,7 +129,7 @@ class ScalingRow:
 class PoolOverview:
     """A pool at one moment; times are in ISO 8601 in UTC, durations in seconds.
 
-    Its JSON has the same names; docs/reference/json.md says what each of them is.
+    Its JSON has the same names; docs/reference/json.md explains them.
     """
 
     pool: str = ""
@@ -151,7 +151,7 @@ class PoolOverview:
     control_known: bool = False
     maintenance: bool = False
     paused: Sequence[str] = ()
-    #: of the paused queues of which that is known
+    #: the paused queues of which it is known since when and by whom
     pauses: Sequence[PauseRow] = ()
     #: since when and by whom the pool itself is paused, if that is known
     paused_since: str | None = None
@@ -165,7 +165,7 @@ class PoolOverview:
     control_store_lost: str | None = None
     unrecorded: int = 0
     alerts: Sequence[AlertRow] = ()
-    #: ``None`` of a pool with the number of workers of its configuration, or of the last order
+    #: ``None`` if the number of workers is the configuration's, or that of the last order
     scaling: ScalingRow | None = None
     processes: Sequence[ProcessRow]
 
@@ -199,7 +199,7 @@ class PoolOverview:
 
     @property
     def maintenance_words(self) -> str:
-        """The same of maintenance mode."""
+        """The same for maintenance mode."""
         return pause_words(self.maintenance_since, self.maintenance_by) if self.maintenance_since else ""
 
     @property

@@ -18,9 +18,9 @@ from queuepool.board.record import DAMAGED, as_time
 
 #: bytes of the file, for thousands of queues
 _MAX_BYTES = 4 * 1024 * 1024
-#: maintenance mode among the paused queues, none of which has this name
+#: stands for maintenance mode among the paused queues: no queue has this name
 MAINTENANCE = ""
-#: seconds in which a master has certainly obeyed
+#: seconds within which a master has certainly obeyed
 _SOON = 10.0
 
 
@@ -57,15 +57,15 @@ def read(board: Board) -> dict[str, Pause]:
 
 
 def note_pool_pause(board: Board, pause: Pause) -> None:
-    """By whoever pauses the whole pool, before its master is told; a pause that lasts keeps what it says."""
+    """By whoever pauses the whole pool, before its master is told; the record of a pause that lasts is kept."""
     if board.header.signalled == State.PAUSED and _pool_file(board).exists():
         return
-    with suppress(OSError):  # no room, or another user's directory: it is not known then
+    with suppress(OSError):  # no room, or another user's directory: then it is unknown
         replace_text(_pool_file(board), json.dumps(pause))
 
 
 def forget_pool_pause(board: Board) -> None:
-    """By whoever has the pool continue."""
+    """By whoever lets the pool continue."""
     with suppress(OSError):
         _pool_file(board).unlink(missing_ok=True)
 

@@ -39,7 +39,7 @@ def as_count(value: int) -> int:
 
 
 def as_time(value: float) -> float:
-    """Unix seconds that another program may have written. Raises ``ValueError`` or ``TypeError`` for no time."""
+    """Unix seconds that another program may have written. Raises ``ValueError`` or ``TypeError`` for anything else."""
     if not 0 <= float(value) < _MAX_COUNT:
         raise ValueError("not a time")
     return float(value)

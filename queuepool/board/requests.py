@@ -9,10 +9,10 @@ from queuepool.board.board import Board
 from queuepool.board.fields import Header
 from queuepool.config.values import shown
 
-#: seconds after which the steward's wish no longer counts: it is gone, or does not reach the store
+#: seconds after which the steward's wish no longer counts: the steward is gone, or cannot reach the store
 WISH_LASTS = 30.0
-#: an order in one word, which is written at once: bits of each number, and the kinds from here on. A plain number of
-#: workers is what older versions write and read
+#: an order in one word, written by one store: bits of each number, and the kinds from here on. Older versions write and
+#: read a plain number of workers
 _NUMBER, _KIND = 12, 56
 _MOST, _LONGEST = (1 << _NUMBER) - 1, (1 << 32) - 1
 
@@ -27,7 +27,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Unpin:
-    """As many as the jobs need or, where the pool does not scale, as many as the configuration says."""
+    """As many as the jobs need or, where the pool does not scale, as many as are configured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def order_of(raw: str) -> ScaleOrder | Change:
     if bounds := re.fullmatch(r"([0-9]{1,9})\.\.([0-9]{1,9})", raw):
         fewest, most = map(int, bounds.groups())
         if not 1 <= fewest <= most:
-            raise ValueError(f"{shown(raw)} are no bounds: write the fewest workers, at least 1, and the most: 2..16")
+            raise ValueError(f"{shown(raw)} is not a pair of bounds: write fewest..most, at least 1, as in 2..16")
         return Between(fewest, most)
     if re.fullmatch(r"[+-][0-9]{1,9}", raw):
         return Change(int(raw))
@@ -107,7 +107,7 @@ def word_of(order: ScaleOrder) -> int:
 
 
 def order_in(word: int) -> ScaleOrder | None:
-    """The order that a number on the board means; ``None`` if it means none."""
+    """The order that a number on the board means; ``None`` if it stands for none."""
     kind, first, second = word >> _KIND, word & _MOST, word >> _NUMBER & _MOST
     if word <= 0 or kind > 2:
         return None
@@ -125,7 +125,7 @@ class Requests:
         self._news = (0, 0)
 
     def order(self) -> ScaleOrder | None:
-        """The number of workers that is ordered; ``None`` without an order."""
+        """The number of workers ordered; ``None`` without an order."""
         word = self._header.scale
         if not word:
             return None

@@ -102,7 +102,7 @@ class RuntimeDir:
         return About.read(self.path)
 
     def new_board(self, capacity: int, room_for: int = 0, lanes: int = 0) -> Board:
-        """A new board of this process, as of ``Board.create``. Raises ``NoRoom`` and ``ConfigError``."""
+        """A new board of this process, as in ``Board.create``. Raises ``NoRoom`` and ``ConfigError``."""
         path = self.path / str(BoardName.own())
         with refusing("runtime_dir", path):
             return Board.create(path, capacity, self.store, room_for=room_for, lanes=lanes)
@@ -320,7 +320,7 @@ def _is_on(folder: Path, store: str) -> bool:
 def boards_in(folders: Iterable[Path]) -> Iterator[list[Board]]:
     """The boards in these directories, also those of killed masters, until the block ends.
 
-    A directory that is not private, or another user's, counts as empty: its boards may lead to any process.
+    A directory that is not private, or another user's, counts as empty: its boards could name any process.
     """
     with ExitStack() as stack:
         found = [board for folder in dict.fromkeys(folders) for board in _opened(folder)]

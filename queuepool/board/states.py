@@ -57,7 +57,7 @@ class Killed(IntEnum):
     OVERWRITTEN = 5
     #: its deadline passed while no job of it ran
     STALLED = 6
-    #: somebody has cancelled the job that it ran; see ``cancelling.py``
+    #: the job that it ran was cancelled; see ``cancelling.py``
     CANCELLED = 7
 
     @property

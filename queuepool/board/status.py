@@ -26,7 +26,7 @@ from queuepool.unix import proc
 
 @dataclass(frozen=True, slots=True)
 class LocalPool:
-    """A pool that runs on this host, and what its directory says of it, if that can be read."""
+    """A pool that runs on this host, and what its directory records about it, if that can be read."""
 
     overview: PoolOverview
     directory: str
@@ -44,7 +44,7 @@ def board_of(runtime: RuntimeDir) -> Board:
 
 
 def local_pool(name: str, runtime: RuntimeDir, board: Board) -> LocalPool:
-    """What the board and the pool's directory say: works while the store is away or the master is stopped."""
+    """The pool as its board and its directory show it: works while the store is away or the master is stopped."""
     return LocalPool(overview(name, board), str(runtime.path), runtime.about())
 
 
@@ -55,7 +55,7 @@ def overview(name: str, board: Board) -> PoolOverview:
 
 
 def _overview(name: str, board: Board) -> PoolOverview:
-    """The same with the master's word for its state."""
+    """The same, with the state that the master has written."""
     header = board.header
     done, failed, released = board.totals()
     paused = paused_in(header.paused, lambda: _queues_beside(board))
@@ -175,7 +175,7 @@ def _scaling(header: Header) -> ScalingRow | None:
 
 
 def _queues_beside(board: Board) -> list[str]:
-    """The pool's queues, as its directory says."""
+    """The pool's queues, as recorded in its directory."""
     found = About.read(board.path.parent)
     return found.queues if found else []
 

@@ -1,4 +1,4 @@
-"""What a verb has changed becomes a line of the journal in its store, with who has done it."""
+"""What a command has changed becomes a line of the journal in its store, with who has done it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _PATIENCE = 2.0
 def note(stores: Stores, verb: str, subject: str, count: int | None = None) -> None:
     """Add a line that the verb was done to ``subject``, to ``count`` jobs or other things.
 
-    Call it once for all that one command has done, when it is done. If there can be no line, a note says so: what was
-    done stays done.
+    Call it once for all that one command has done, when it is done. If no line can be added, a note explains why: what
+    was done stays done.
     """
     try:
         stores.journal.write(operator(), verb, subject, count)
@@ -34,7 +34,7 @@ def note(stores: Stores, verb: str, subject: str, count: int | None = None) -> N
 
 
 class ActedOn(NamedTuple):
-    """A local pool to which something is done; made before that, since its directory may be gone afterwards."""
+    """A local pool that a command acts on; made before that, since its directory may be gone afterwards."""
 
     name: str
     #: whether its store is that of this command's configuration, which alone has a journal for it
@@ -47,7 +47,7 @@ class ActedOn(NamedTuple):
 
 
 def note_local(where: Where, verb: str, pools: Iterable[ActedOn]) -> None:
-    """Add a line for each of these pools of this host, also while its store is away."""
+    """Add a line for each of these pools of this host, even while its store is away."""
     connections = {pool.name: pool.connection for pool in where.pools()}
     host = socket.gethostname()
     for pool in pools:

@@ -189,7 +189,7 @@ def _for_each(where: Where, queues: Sequence[str], act: Callable[[Queue, str], o
 
 def _pause(connection: Queue, queue: str) -> None:
     stores = connection.stores
-    with suppress(StoreDenied):  # a Redis user who may not read what Laravel has there
+    with suppress(StoreDenied):  # a Redis user who may not read Laravel's keys
         if before := stores.control.read([queue]).pauses.get(queue):
             output.say(f"queue {queue}: already paused{pause_words(iso(before[0]), before[1])}")
             return

@@ -208,7 +208,7 @@ class _Many:
     def is_declined(self, verb: str, otherwise: str, *, must_ask: bool = False) -> bool:
         """Whether the person at the terminal says no, once told how many jobs of which queues are meant.
 
-        Without filters it asks nobody where there is no terminal, unless it ``must_ask``.
+        Without filters it does not ask where there is no terminal, unless it ``must_ask``.
         """
         if self._wanted.is_empty and not must_ask:
             return _is_declined(verb, [scope for scope, _ in self._began], otherwise)

@@ -112,7 +112,7 @@ def _read(connection: ConnectionSettings, seconds: float) -> tuple[HistorySpan, 
 
 
 def _chosen(past: Past, meant: Collection[str] | None, job: str | None) -> Past:
-    """The part about these queues and this job; of a job, nothing but its attempts is known."""
+    """The part about these queues and this job; for a single job, only its attempts are known."""
 
     def is_meant(queue: str) -> bool:
         return meant is None or queue in meant

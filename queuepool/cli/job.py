@@ -37,7 +37,7 @@ from queuepool.unix.exit_codes import FAILED, OK
 #: entries of a quarantine that are read, and names of queues that are listed
 _MOST, _MOST_NAMES = 1000, 10
 _SHELVES: Mapping[Shelf, str] = {"ready": "queued", "delayed": "delayed", "reserved": "reserved"}
-#: where a job runs, beyond what its state says
+#: where a job runs, beyond what its state holds
 _NOWHERE: Mapping[str, Any] = {"pool": "", "running": None, "time_left": None}
 #: what is known of a job, with ``found``: where
 Facts = dict[str, Any]
@@ -158,7 +158,7 @@ class JobSearch:
         return None
 
     def place_of(self, state: JobState) -> Facts:
-        """Of a tracked job that runs, what its state does not say of it; empty if its pool is not known."""
+        """What the state of a tracked, running job lacks; empty if the job's pool is unknown."""
         with suppress(StoreError):
             found = self._running(state.id) if state.state == "running" else None
             return {key: found[key] for key in _NOWHERE} if found else {}

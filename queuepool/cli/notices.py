@@ -25,7 +25,7 @@ class PublishedPool:
 
     facts: Mapping[str, Any]
     age: float
-    #: ``None``: what the notice says is damaged
+    #: ``None``: the notice is damaged
     overview: PoolOverview | None
     queues: tuple[str, ...] = ()
 
@@ -37,7 +37,7 @@ class PublishedPool:
         return cls(notice, age, None)
 
     def to_json(self) -> dict[str, Any]:
-        """As it was published, with its age as ``notice_age`` and, unless it is damaged, its health."""
+        """The facts as published, with their age as ``notice_age`` and, unless they are damaged, the pool's health."""
         health = self.health
         return {**self.facts, "notice_age": round(self.age, 1), **(health.to_json() if health else {})}
 
@@ -68,7 +68,7 @@ class PublishedPool:
 
     @property
     def rate_words(self) -> str:
-        """How many jobs are done and fail in a minute; empty if it does not say."""
+        """How many jobs are done and fail in a minute; empty if the notice has no rates."""
         done, failed = self.facts.get("done_per_minute"), self.facts.get("failed_per_minute")
         if not (isinstance(done, int | float) and isinstance(failed, int | float)) or self.is_lost:
             return ""
@@ -84,7 +84,7 @@ class PublishedPool:
 
 @dataclass(frozen=True, slots=True)
 class LeftPool:
-    """A pool that was stopped, ``age`` seconds ago; its numbers are those at its end."""
+    """A pool that was stopped ``age`` seconds ago; its numbers are those at its end."""
 
     host: str
     name: str
@@ -100,7 +100,7 @@ class LeftPool:
 
 
 def left_of(left: Iterable[Mapping[str, Any]], now: float, present: Iterable[PublishedPool]) -> list[LeftPool]:
-    """The pools that have left within an hour, the last one of each name, unless another one of it is there."""
+    """The pools that have left within an hour: the last one of each name, unless another pool has that name now."""
     there = {(pool.host, pool.name) for pool in present}
     found = {(one["host"], one["pool"]): one for one in left if (one["host"], one["pool"]) not in there}
     pools = (
@@ -117,7 +117,7 @@ def _count(value: object) -> int:
 
 
 def names_of_pools(pools: Iterable[PublishedPool]) -> dict[str, str]:
-    """How to call each of them, by its instance: ``HOST/POOL``, with ``#ID`` only where several have that name."""
+    """How to address each of them, by its instance: ``HOST/POOL``, with ``#ID`` only where several have that name."""
     names = names_of(((pool.host, pool.name, pool.instance) for pool in pools), between="/")
     return {instance: name for (_, _, instance), name in names.items() if instance}
 

@@ -38,7 +38,7 @@ WORKER = tuple(key for key in FLAGS if not FLAGS[key].is_masters)
 
 @dataclass(frozen=True)
 class Where:
-    """What the command line says of the configuration, which is read once. Every method raises ``ConfigError``."""
+    """What the command line sets, and the configuration, which is read once. Every method raises ``ConfigError``."""
 
     path: Path | None
     pool_name: str | None
@@ -97,7 +97,7 @@ class Where:
         raise click.UsageError(f"{why} queue {queue}: name a pool with --pool: {_names(self.pools())}")
 
     def whole_connections(self, words: str, *, otherwise: str = "leave out --pool") -> list[ConnectionSettings]:
-        """The connections, for what concerns all pools on them: ``words`` say what, ``otherwise`` what to do.
+        """The connections, for what concerns all pools on them: ``words`` name it, ``otherwise`` is the advice.
 
         Raises ``UsageError`` if ``--pool`` leaves out a pool that shares its connection.
         """

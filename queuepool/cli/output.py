@@ -38,7 +38,7 @@ FORCE = click.option("--force", "--yes", "force", is_flag=True, help="Do not ask
 
 
 def open_streams() -> None:
-    """Repair what the caller left: no stream is missing, and no character fails to be written."""
+    """Repair what the caller has broken: no stream is missing, and every character can be written."""
     for fd, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(fd)

@@ -40,7 +40,7 @@ class Peek:
         self._strict = Endings(replace(connection, foreign="refuse"), commands)
 
     def findings(self, queue: str, most: int) -> Iterator[Finding]:
-        """What the first payloads of the queue use; those that are alike are one finding. Raises ``StoreError``."""
+        """What the first payloads of the queue use; equal ones make one finding. Raises ``StoreError``."""
         payloads = self._stores.queue.first(queue, most)
         judged = Counter(one for raw in payloads for one in self._judged(raw))
         used = sum(count for (grade, _), count in judged.items())
@@ -50,7 +50,7 @@ class Peek:
             yield Finding(grade, f"queue {queue}", f"{counted(count, 'job')}: {words}")
 
     def _judged(self, raw: bytes) -> Iterable[tuple[Grade, str]]:
-        """What there is to say about one payload: nothing if it uses none of the features."""
+        """The findings about one payload: none if it uses none of the features."""
         try:
             payload = decode(raw, 0)
         except BadPayload as error:
@@ -137,7 +137,7 @@ def _is_encrypted(data: object) -> bool:
 
 
 class Found(NamedTuple):
-    """A lock that is held: its name, what comes before it in its key, and where."""
+    """A lock that is held: its name, the part of its key before that, and where it is."""
 
     name: str
     prefix: str
@@ -154,7 +154,7 @@ class LockSearch:
         self._usual = {url: lock_prefix_of(settings, kind_of(url)) for url in (settings.url, *lock_urls_of(settings))}
 
     def name(self, locks: Sequence[Unlock]) -> str:
-        """The name, of these of one lock, under which it is held; the first if it is not held."""
+        """Which of these names of one lock is held; the first if none is."""
         held = {one.name for one in self._held}
         return next((lock.name for lock in locks if lock.name in held), locks[0].name)
 
@@ -194,7 +194,7 @@ class LockSearch:
         try:
             return self._stores.locks_at(url).all_keys()
         except StoreError:
-            return ()  # a user who may not read them; other findings say what is wrong with the store
+            return ()  # a user who may not read them; other findings report what is wrong with the store
 
 
 def _at(url: str, keys: Iterable[str]) -> Iterator[Found]:

@@ -202,7 +202,7 @@ def known_queues(where: Where, connection: ConnectionSettings, stores: Stores) -
 
 
 def _marked(mark: QueueMark, as_json: bool) -> dict[str, Any]:
-    """What a row says of the queue's mark: for people it is printed below the table."""
+    """A row's text about the queue's mark: for people it is printed below the table."""
     return mark._asdict() if as_json else {}
 
 
@@ -247,7 +247,7 @@ def age(found: Measured) -> float | None:
 
 
 def untaken(queue: str, found: Measured) -> str:
-    """What to say if outcomes wait in ``queue`` for more than a minute; empty if none does."""
+    """The warning if outcomes wait in ``queue`` for more than a minute; empty if none does."""
     waited = age(found)
     if waited is None or waited <= _TAKEN_WITHIN:
         return ""
@@ -275,7 +275,7 @@ class QueueMark(NamedTuple):
 
 
 def marks_of(where: Where, connection: Queue, queues: Sequence[str]) -> dict[str, QueueMark]:
-    """The mark of each queue; what a store does not say is unknown, which a note explains: the sizes are known."""
+    """The mark of each queue. What a store refuses to show is unknown, and a note explains it: the sizes are known."""
     served, control = _served(where, connection), _control(connection, queues)
     outcomes = connection.settings.outcomes  # Laravel's workers serve it, which cannot be seen
     return {queue: _mark(queue, None if queue == outcomes else served, control) for queue in queues}
@@ -312,7 +312,7 @@ def _local(where: Where, connection: Queue) -> Iterator[Sequence[str]]:
 def _control(connection: Queue, queues: Sequence[str]) -> Control | None:
     try:
         return connection.stores.control.read(queues)
-    except StoreError as error:  # it may be elsewhere, and away; or a user may not read what Laravel has there
+    except StoreError as error:  # it may be elsewhere, and away; or a user may not read Laravel's keys
         _note_unknown(connection, "paused", error)
         return None
 

@@ -14,16 +14,16 @@ T = TypeVar("T")
 
 
 class Reading:
-    """What each connection holds. Of several, one that is away is reported, and does not hide the others."""
+    """Reads each connection. If there are several, one that is away is reported, and does not hide the others."""
 
     def __init__(self, connections: Sequence[ConnectionSettings]) -> None:
         self._connections = connections
-        #: how the verb exits
+        #: the exit code of the command
         self.code = OK
 
     @property
     def is_of_several(self) -> bool:
-        """Whether a reader must be told which connection a row is from."""
+        """Whether rows must show their connection."""
         return len(self._connections) > 1
 
     def each(self, read: Callable[[ConnectionSettings], Iterable[T]]) -> Iterator[T]:
@@ -37,10 +37,10 @@ class Reading:
                 self.refuse(f"connection {connection.name}: {error}")
 
     def refuse(self, words: str) -> None:
-        """Report what is not shown, and why."""
+        """Report what cannot be shown, and why."""
         output.complain(words)
         self.code = FAILED
 
     def place(self, connection: ConnectionSettings) -> dict[str, str]:
-        """The column that a row begins with: none where there is one connection."""
+        """The column that a row begins with: none if there is only one connection."""
         return {"connection": connection.name} if self.is_of_several else {}

@@ -77,7 +77,7 @@ def _drop_repeated(posts: Sequence[_Post]) -> None:
 
 
 def _are_there(posts: Sequence[_Post], elsewhere: Elsewhere) -> bool:
-    """Whether each target means a pool; tells of those that do not, and then nothing is sent."""
+    """Whether each target names a pool; reports those that do not, and then nothing is sent."""
     known = [pool for post in posts for pool in post.known]
     missing = [target for target in elsewhere.targets if not any(target.means(pool) for pool in known)]
     for target in missing:
@@ -171,7 +171,7 @@ class _Post:
         self._sent = {}
 
     def have_ended(self) -> bool:
-        """Whether the pools that were told to end have; prints those that have."""
+        """Whether the pools that were told to end have ended; prints those that have."""
         try:
             gone = {instance_in(one) for one in self._stores.control.left()}
         except StoreError as error:
@@ -185,7 +185,7 @@ class _Post:
         return not self._ending
 
     def tell_running(self, waited: float) -> None:
-        """Tell of those that have not ended."""
+        """Report the pools that have not ended."""
         for one in self._ending:
             self._fail(one, f"still runs after {waited:g} s")
 

@@ -23,7 +23,7 @@ from queuepool.config.values import some_seconds
 from queuepool.errors import QueuepoolError
 from queuepool.unix.exit_codes import OK
 
-#: seconds in which the master must do what the board requests
+#: seconds within which the master must do what the board requests
 _TIMEOUT = 5.0
 
 

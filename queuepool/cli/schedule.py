@@ -203,7 +203,7 @@ def _named(where: Where, names: Sequence[str]) -> list[ScheduleSettings]:
 
 
 def _with_declared(where: Where, known: dict[str, ScheduleSettings]) -> dict[str, ScheduleSettings]:
-    """These and what jobs declare. If the modules fail to load, only ``known`` ones if there are any, with a note."""
+    """These and those that jobs declare. If the modules fail to load, only ``known`` ones, if any, with a note."""
     try:
         return known | {
             one.name: one for one in declared_schedules(where.pools(), import_all=_MODULES in where.overrides)

@@ -1,4 +1,4 @@
-"""What is known of a schedule: its last run and how that ended, what it has missed, and what stands in its way."""
+"""What is known about a schedule: its last run and how that ended, what it has missed, and what stands in its way."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from queuepool.stores.values import Mark
 _AHEAD, _BEHIND = 60.0, 10.0
 #: earlier jobs that are looked at, if the last one is not over
 _LOOKED_AT = 3
-#: how errors of a job that no worker knows begin, with or without the module of their class
+#: how errors about a job that no worker knows begin, with or without the module of their class
 _UNKNOWN = ("UnknownJob:", "queuepool.errors.UnknownJob:")
 #: why a due time was missed, in words
 _REASONS = {
@@ -44,7 +44,7 @@ class KnownSchedule:
     now: float
     mark: Mark | None
     lines: Sequence[DueLine]
-    #: the state of its last job, and of the last one that is over; ``None`` if nothing is kept of it
+    #: the state of its last job, and of the last one that is over; ``None`` if none is kept
     run: JobState | None
     ended: JobState | None
     is_paused: bool
@@ -86,7 +86,7 @@ class KnownSchedule:
 
     @property
     def _tells_of_unknown(self) -> str:
-        """What was said of its job by a worker that does not know it; empty if none has said so."""
+        """The error of a worker that does not know its job; empty if there is none."""
         last = self.run if self.run and self.run.error else self.ended
         return last.error if last and last.error.startswith(_UNKNOWN) else ""
 
@@ -123,7 +123,7 @@ class KnownSchedule:
         }
 
     def facts(self) -> dict[str, Any]:
-        """All that is known of it."""
+        """All that is known about it."""
         last, run, ended = self.last_push, self.run, self.ended
         return {
             **self.row(),
@@ -145,7 +145,7 @@ class KnownSchedule:
         }
 
     def words(self) -> Iterator[str]:
-        """What explains its state, a line for each thing."""
+        """What explains its state, one line each."""
         states = set(self._states())
         if self.is_paused:
             since = pause_words(iso(self.pause[0]), self.pause[1]) if self.pause else ""
@@ -174,7 +174,7 @@ class KnownSchedule:
 def known_schedules(
     where: Where, connection: ConnectionSettings, several: Sequence[ScheduleSettings]
 ) -> list[KnownSchedule]:
-    """What is known of these schedules of one connection. Raises ``StoreError``."""
+    """The schedules of one connection with all that is known about them. Raises ``StoreError``."""
     jobs = [ScheduledJob(one) for one in several]
     with closing(Queue(connection, by_hand=True)) as queue:
         now, marks = queue.stores.queue.now(), queue.stores.values.marks()

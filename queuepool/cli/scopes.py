@@ -22,7 +22,7 @@ from queuepool.stores.records import FailedJob, FailedStore
 
 #: records in one batch
 BATCH = 1000
-#: most records that are read to say how many of each queue are meant
+#: most records that are read to count the chosen ones by queue
 _MOST_READ = 20_000
 #: most queues that are named
 _MOST_NAMED = 8
@@ -82,7 +82,7 @@ class Scope:
         return owner == self.name and (self.queues is None or record.queue in self.queues)
 
     def records(self) -> Iterator[FailedJob]:
-        """All that are meant, latest first."""
+        """All that are meant, the latest first."""
         page = list[FailedJob]()
         while page := self.store.page(page[-1].key if page else None, BATCH):
             yield from filter(self.has, page)
@@ -108,7 +108,7 @@ def scope_of(where: Where, connection: ConnectionSettings, *, queue: str | None 
 
 
 def refuse_a_bare_name(where: Where) -> None:
-    """Without a file the queues of a pool are not known, so its name would choose nothing. Raises ``UsageError``."""
+    """Without a file, the queues of a pool are unknown, so its name would choose nothing. Raises ``UsageError``."""
     if where.pool_name is not None and not where.is_part:
         why = "without a configuration file it does not say which queues are meant: leave it out"
         raise click.UsageError(f"--pool {where.pool_name}: {why}")

@@ -1,4 +1,4 @@
-"""What the pools do, from their boards alone: works while the store is away or the master is stopped."""
+"""What the pools are doing, from their boards alone: works while the store is away or the master is stopped."""
 
 from __future__ import annotations
 
@@ -84,11 +84,11 @@ def _once(where: Where, everywhere: bool, as_json: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What is said of a pool: for programs, and for people."""
+    """What is shown of a pool: for programs, and for people."""
 
     #: ready for JSON
     facts: Mapping[str, Any]
-    #: ``None`` of a damaged notice
+    #: ``None`` for a damaged notice
     health: Health | None
     lines: Sequence[str]
     processes: Sequence[ProcessRow] = ()
@@ -174,9 +174,9 @@ def _missing(name: str, runtime: RuntimeDir, error: NotRunning, left: list[str])
 
 
 def _elsewhere(found: PublishedPool, name: str) -> _Shown:
-    """A pool of any host, as it has published itself; of a lost one, the processes that ran a job.
+    """A pool of any host, from its notice; if it is lost, the processes that ran a job.
 
-    ``name``: as other pools are told from it.
+    ``name``: the one that distinguishes it from other pools.
     """
     pool, health = found.overview, found.health
     if pool is None or health is None:
@@ -202,7 +202,7 @@ def _show(pools: Sequence[_Shown]) -> None:
 
 
 def _origin(about: About) -> str:
-    """Where the pool comes from, as far as it is known."""
+    """Where the pool was started from, as far as it is known."""
     words = {
         "store": about.store,
         "prefix": about.prefix,

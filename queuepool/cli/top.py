@@ -94,5 +94,5 @@ def _print_once(pools: Sequence[Watched]) -> int:
 
 
 def _of_all_time(reading: PoolReading) -> PoolReading:
-    """With the percentiles since the pool's start: nothing is known of the last minute."""
+    """The frame with the percentiles since the pool's start: those of the last minute are unknown."""
     return replace(reading, pace=replace(reading.pace, recent=reading.counts.jobs))

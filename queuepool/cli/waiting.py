@@ -10,7 +10,7 @@ _POLL = 0.02
 
 
 def within(limit: float, is_true: Callable[[], bool], *, poll: float = _POLL) -> bool:
-    """Whether it becomes true within ``limit`` seconds; waits for it, and looks every ``poll`` seconds."""
+    """Wait until it becomes true, at most ``limit`` seconds, looking every ``poll`` seconds; returns whether it did."""
     deadline = time.monotonic() + limit
     while not is_true():
         if time.monotonic() >= deadline:

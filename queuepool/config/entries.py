@@ -104,7 +104,7 @@ class Part:
 
 
 def kind_of_section(entry: Entry) -> str:
-    """The kind of the section that the entry is in: what stands before a colon."""
+    """The kind of the section that the entry is in: the part before a colon."""
     return entry.section.partition(":")[0]
 
 
@@ -131,7 +131,7 @@ def parts_of(
 
 
 def defaults_of(kind: str, stated: Sequence[Parsed], forced: Sequence[Parsed]) -> Part:
-    """What the plain section of this kind says, without a name."""
+    """The section of this kind without a name, which holds defaults."""
     layers = [one for one in stated if one.entry.section == kind]
     layers += [one for one in forced if kind_of_section(one.entry) == kind]
     return Part("", Place(f"[{kind}]"), {one.entry.key: one for one in layers})

@@ -176,7 +176,7 @@ def _pool_problems(pool: PoolSettings, part: Part, links: Mapping[str, Part]) ->
 
 
 def _concurrency_problems(pool: PoolSettings, part: Part) -> Iterator[Problem]:
-    """What does not go with many jobs in one worker, and what is only for them."""
+    """Settings that contradict many jobs in one worker, and settings that need them."""
     if not part.is_sound("concurrency", "loop", *_ONE_BY_ONE):
         return
     if pool.concurrency == 1:
@@ -189,7 +189,7 @@ def _concurrency_problems(pool: PoolSettings, part: Part) -> Iterator[Problem]:
 
 
 def _scaling_problems(pool: PoolSettings, part: Part) -> Iterator[Problem]:
-    """What does not go with a number of workers that changes by itself."""
+    """Settings that contradict a number of workers that changes by itself."""
     given = [key for key in _BOUNDS if getattr(pool, key)]
     if not given or not part.is_sound("workers", "metrics", *_BOUNDS):
         return

@@ -1,7 +1,7 @@
 """How a setting is declared, once, by its field: its default, its parser, and its flag with unit and help.
 
 The keys of the file, the variables of the environment, the flags, ``conf/pool.ini`` and the reference derive from it.
-The comment ``#:`` above the field is what the last two say of it.
+The comment ``#:`` above the field is its text in the last two.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Setting(NamedTuple):
     parse: Parser
     #: what stands for a value in the help of its flag; empty for a switch
     unit: str = ""
-    #: of its flag; empty: it has none
+    #: the help of its flag; empty: it has no flag
     help: str = ""
     key: str = ""
     name: str = ""

@@ -12,7 +12,7 @@ from queuepool.config.alerts import AlertSettings
 from queuepool.config.setting import Setting, linked, setting, settings_of
 from queuepool.config.values import MemoryLimit, MemoryReserve, one_of, optional
 
-#: of a store that may be elsewhere
+#: the parser of the URL of a store that may be elsewhere
 _other_url = optional(secrets.url)
 
 

@@ -106,7 +106,7 @@ def kind_of(url: str) -> str:
 
 
 def folds_keys(url: str) -> bool:
-    """Whether the store's collations take keys that differ by case, accent or trailing spaces for equal."""
+    """Whether the store's collations treat keys as equal that differ in case, accents or trailing spaces."""
     return scheme_of(url) in ("mysql", "mariadb")
 
 

@@ -215,7 +215,7 @@ def chosen(choices: tuple[str, ...], raw: str) -> str:
 
 
 def optional(parse: Callable[[str], str]) -> Callable[[str], str]:
-    """The same parser, of a value that may be empty."""
+    """The same parser, for a value that may be empty."""
     return partial(unless_empty, parse)
 
 

@@ -1,1 +1,1 @@
-"""What belongs to a framework or a service. Nothing else of queuepool imports it."""
+"""What belongs to a framework or a service. No other part of queuepool imports it."""

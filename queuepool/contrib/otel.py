@@ -42,7 +42,7 @@ except ModuleNotFoundError as error:
 
 #: most characters of a key's value: W3C asks for as much of ``tracestate``; ``@on_push`` has 8 KiB in all
 _MOST = {"traceparent": 55, "tracestate": 512, "baggage": 3072}
-#: of a value that is read
+#: most characters of a value that is read
 _MOST_READ = 8192
 #: seconds that the end of a process waits for the SDK to send what it has
 _FLUSH_TIMEOUT = 2.0
@@ -53,7 +53,7 @@ _trace_context, _baggage = TraceContextTextMapPropagator(), W3CBaggagePropagator
 
 @on_push
 def _created(name: str, queue: str, fields: Mapping[str, Any]) -> Mapping[str, object] | None:
-    """A span for the payload, which becomes the parent of the job's, and the keys that say so."""
+    """A span for the payload, which becomes the parent of the job's span, and the keys that record this."""
     if SCHEDULED_FOR in fields:
         return None  # every steward encodes it and one pushes it: the job's trace begins with the job
     about = {**_about("create", name, queue), "messaging.message.id": str(fields["uuid"])}

@@ -55,7 +55,7 @@ ignore_logger("queuepool")
 
 @dataclass(slots=True, eq=False)
 class _Attempt:
-    """What is reported of it is known after its scope has ended."""
+    """A scope that is kept for what is reported after it has ended."""
 
     job: Current
     scope: Any
@@ -71,7 +71,7 @@ class _State:
     attempts: dict[tuple[str, int], _Attempt] = field(default_factory=dict)
 
     def begins(self, attempt: _Attempt) -> None:
-        if len(self.attempts) >= _MOST_ATTEMPTS:  # of some, such as those whose lease was lost, no settlement is told
+        if len(self.attempts) >= _MOST_ATTEMPTS:  # some, as after a lost lease, are never reported as settled
             del self.attempts[next(iter(self.attempts))]
         self.attempts[attempt.job.id, attempt.job.attempts] = attempt
 
@@ -178,7 +178,7 @@ def _report_killed(kind: str, why: str, job: JobFacts, killed: KilledAttempt, st
     """By the steward: an attempt that its worker could not report."""
     value = {"type": kind, "value": why, "mechanism": _MECHANISM}
     with sentry_sdk.isolation_scope() as scope:
-        scope.clear_breadcrumbs()  # what the steward has done: nothing of the job's
+        scope.clear_breadcrumbs()  # they are about the steward, not the job
         _continued(killed.extra, job.name)
         if stack:
             scope.add_attachment(bytes=stack.encode(), filename="stack.txt", content_type="text/plain")

@@ -27,10 +27,10 @@ class JobFacts:
 class KilledAttempt(NamedTuple):
     """What a trace needs of an attempt that ended with its worker. Times in Unix seconds, by the host's clock.
 
-    One that ran beside others may be ended alone: its worker lives, and its hooks have run.
+    An attempt that ran beside others may be ended alone: its worker lives on, and its hooks have run.
     """
 
-    #: when it began; ``None`` = not known
+    #: when it began; ``None`` = unknown
     began: float | None = None
     #: when the steward found its worker dead
     ended: float = 0.0

@@ -201,9 +201,10 @@ class TasksLeft(JobEvent):
 
 @dataclass(frozen=True, slots=True)
 class LoopBlocked(JobEvent):
-    """The job has kept the event loop, and with it the jobs beside it, waiting for ``seconds``; ``trace`` shows where.
+    """The job has blocked the event loop, and so the jobs beside it, for ``seconds``; ``trace`` shows where.
 
-    Once a minute at most for jobs of one name. ``job`` is empty for code of none, as of a hook whose job is over.
+    At most once a minute for jobs of one name. ``job`` is empty for code of no job, such as the hook of a job that is
+    over.
     """
 
     words: ClassVar[str] = "event loop blocked"

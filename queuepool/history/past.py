@@ -79,7 +79,7 @@ class Past:
 
 
 def past_of(span: HistorySpan, texts: Iterable[Kept]) -> Past:
-    """What the texts of the span, and of the bucket before it, say."""
+    """The past, from the texts of the span and of the bucket before it."""
     gathered = _Gathered(span)
     writers: dict[str, list[Kept]] = defaultdict(list)
     for one in sorted(texts):

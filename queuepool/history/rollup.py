@@ -39,7 +39,7 @@ _AFTER = 0.5
 _DAY = 86400.0
 #: what is counted: how attempts ended, and how many of all these their worker could not end itself
 COUNTED = (*OUTCOMES, "lost")
-#: of the pool: the exits of its workers by reason, and how often it lost its store
+#: what is counted for the pool: the exits of its workers by reason, and how often it lost its store
 EVENTS = (*EXITS, "store_lost")
 NO_EVENTS = (0,) * len(EVENTS)
 

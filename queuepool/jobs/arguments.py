@@ -1,4 +1,4 @@
-"""A handler's arguments, as its annotations say: checked before a push, and converted from a payload's data."""
+"""A handler's arguments, according to its annotations: checked before a push, and converted from a payload's data."""
 
 from __future__ import annotations
 

@@ -38,19 +38,19 @@ _MOST = 1000
 
 
 class CancelOutcome(StrEnum):
-    """What has come of a cancellation."""
+    """The outcome of a cancellation."""
 
-    #: it will not run any more, and is recorded as failed
+    #: it will not run again, and is recorded as failed
     CANCELLED = "cancelled"
     #: it was interrupted, and is back in its queue
     REQUEUED = "requeued"
-    #: it waits in its queue, where it was to go
+    #: it waits in its queue, where it was to be put
     WAITS = "waits"
     #: it is over already
     OVER = "over"
     #: a pool of another host runs it
     ELSEWHERE = "elsewhere"
-    #: a worker has it, but of no pool that is known here; or that worker has not begun it yet
+    #: a worker of a pool that is unknown here has it; or its worker has not begun it yet
     RESERVED = "reserved"
     #: the order was given, but has not been carried out yet
     ORDERED = "ordered"
@@ -61,11 +61,11 @@ class CancelOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancellation:
-    """What has come of the cancellation of a job; true if that was done. What is empty does not apply."""
+    """The result of cancelling a job; true if it was cancelled. Empty fields do not apply."""
 
     id: str
     outcome: CancelOutcome
-    #: ``ready``, ``delayed`` or ``running``: where it was met
+    #: ``ready``, ``delayed`` or ``running``: where it was found
     was: str = ""
     name: str = ""
     queue: str = ""
@@ -82,7 +82,7 @@ class Cancellation:
         return self.outcome in (CancelOutcome.CANCELLED, CancelOutcome.REQUEUED)
 
 
-#: what may only be so for a moment
+#: outcomes that may hold only for a moment
 _LOOKED_FOR = (CancelOutcome.RESERVED, CancelOutcome.UNKNOWN)
 
 
@@ -96,7 +96,7 @@ class CancelWish(NamedTuple):
 
 
 class Canceller:
-    """Cancels jobs of one connection.
+    """Cancels jobs on one connection.
 
     ``queues``: those to search. ``boards``: those of the pools of this host, opened to write.
     """
@@ -130,7 +130,7 @@ class Canceller:
         return None
 
     def _awaited(self, wish: CancelWish, ordered: Ordered) -> Cancellation | None:
-        """What came of the order; ``None``: look again, as the attempt had ended before."""
+        """The result of the order; ``None``: search again, as the attempt had ended before the order."""
         found, until = ordered.found, time.monotonic() + wish.grace + _CARRIED_OUT
         while not (came := ordered.came) and time.monotonic() < until:
             time.sleep(_PAUSE)
@@ -185,7 +185,7 @@ class Canceller:
         return ""
 
     def _nowhere(self, wish: CancelWish) -> Cancellation:
-        """It neither waits nor runs here: where it may be."""
+        """The result for a job that neither waits nor runs here: where it may be."""
         job_id = wish.job_id
         said = partial(Cancellation, id=job_id)
         state = state_of(self._stores, job_id)

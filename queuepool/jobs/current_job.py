@@ -34,7 +34,7 @@ class Current:
     is_final: bool = False
     #: the seconds until its next try, if this exception sets them
     retry_after: float | None = None
-    #: what those who follow the job see
+    #: what those who follow the job are shown
     run: Run = field(default=NOT_RUN, init=False, repr=False)
     # Unset in nearly all jobs, which so pay nothing for them.
     _told: bool = field(init=False, repr=False, compare=False)
@@ -104,12 +104,12 @@ class Current:
 
     @property
     def cancelled(self) -> bool:
-        """Whether somebody has cancelled the job: it has some seconds to end by itself."""
+        """Whether the job has been cancelled: it has some seconds to end by itself."""
         return getattr(self, "_told", False)
 
     @property
     def asks(self) -> bool:
-        """Whether it has asked if it should stop: then it can end by itself."""
+        """Whether the handler has asked if it should stop: then it can end by itself."""
         return getattr(self, "_asks", False)
 
     def ends(self) -> None:
@@ -117,7 +117,7 @@ class Current:
         self._asks = True
 
     def cancel(self, error: Cancelled, *, requeue: bool = False) -> None:
-        """Called by the worker: it has failed with this error, also if it returns, unless it has said that it is done.
+        """Called by the worker: it has failed with this error, even if it returns, unless it has called ``delete``.
 
         ``requeue``: it goes back to its queue, unless it returns: then it is done, and must not run again.
         """

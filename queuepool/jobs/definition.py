@@ -24,7 +24,7 @@ def check_runs(name: str, function: object) -> None:
 
 
 def _remedy(function: object) -> str:
-    """For what only looks like a function in its class: a class method, a property."""
+    """The advice for what only looks like a function in its class: a class method, a property."""
     if not hasattr(type(function), "__get__"):
         return ""
     kind = type(function).__name__

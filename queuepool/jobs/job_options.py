@@ -44,7 +44,7 @@ class Options:
     tries: int | None = None
     timeout: float | None = None
     backoff: tuple[float, ...] | None = None
-    #: whether the worker shortens each of these delays at random; payloads do not say so
+    #: whether the worker shortens each of these delays at random; payloads do not show it
     jitter: bool = False
     max_exceptions: int | None = None
     fail_on_timeout: bool | None = None

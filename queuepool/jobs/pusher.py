@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Pusher:
-    """Pushes to ``pushes``, as the settings of its connection say."""
+    """Pushes to ``pushes``, according to its connection's settings."""
 
     def __init__(self, settings: ConnectionSettings, pushes: PushStore, encryption: Encryption) -> None:
         self.pushes = pushes

@@ -1,6 +1,6 @@
 """Handlers by name, and the arguments that fit them. A payload runs only the handler registered under exactly its name.
 
-Of arguments that do not fit, the error names all, where Python's names the first.
+If arguments do not fit, the error names all of them; Python's own names only the first.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Registry:
 
 
 def bound(handler: Handler, data: object, read: Read | None = None) -> Task:
-    """The task for a payload's data, passed to the handler as ``arguments_of`` says.
+    """The task for a payload's data, passed to the handler as in ``arguments_of``.
 
     ``read`` converts the arguments to the types of the handler's annotations. Raises ``BadArguments``.
     """

@@ -101,7 +101,7 @@ def _on_commit_of(session: Any) -> OnCommit:
 
 
 class PendingPushes:
-    """What waits for the commit of one session, each with the transaction and the savepoints that it is in."""
+    """The pushes that wait for one session's commit, each with the transaction and the savepoints that it is in."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[list[Any], Callable[[Act], object], Act]] = []

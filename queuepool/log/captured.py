@@ -109,7 +109,7 @@ def log_incomplete() -> None:
 
 
 def log_incomplete_here() -> None:
-    """The same, but only of the job whose code runs here: it has ended, and its neighbours have not."""
+    """The same, but only for the job whose code runs here: it has ended, and its neighbours have not."""
     mine = _who(_running())
     for lines, who in tuple(INCOMPLETE):
         if who == mine:
@@ -138,7 +138,7 @@ def capture(running: Callable[[], object] = _nothing) -> None:
 
 @contextmanager
 def captured(running: Callable[[], object]) -> Iterator[None]:
-    """Capture within the context; ``running`` as of ``capture``."""
+    """Capture within the context; ``running`` as in ``capture``."""
     streams, numbers = (sys.stdout, sys.stderr), [os.dup(1), os.dup(2)]
     capture(running)
     try:

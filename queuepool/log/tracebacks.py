@@ -107,7 +107,7 @@ def summary(error: BaseException) -> str:
 
 
 def headline(text: str) -> str:
-    """The line of a recorded exception that says what was raised: its class, and the first line of what it says.
+    """The line of a recorded exception that shows what was raised: its class, and the first line of its message.
 
     Of a chain that is the last exception, of a group the group. Below that line are more lines of its message and its
     notes; what PHP has recorded begins with it.

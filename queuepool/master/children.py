@@ -14,7 +14,7 @@ from queuepool.board.fields import SlotFacts, Totals
 
 #: seconds in which a template has certainly forked a worker
 _HALF_FORKED = 60.0
-#: seconds between two ticks that only a pause of this process takes, and those that its children then have to wake up
+#: seconds between two ticks that show that this process was paused; and seconds that its children then get to wake up
 _PAUSE, _WAKE = 5.0, 2.0
 
 
@@ -156,7 +156,7 @@ class Children:
         """Each child, and why it must be killed now; at every tick. ``now`` is monotonic.
 
         A host that is frozen, or a container that is paused, stops the children as well: after a pause of our own they
-        have time to show that they live. Deadlines and leases do not wait for that.
+        get time to show that they are alive. Deadlines and leases do not wait for that.
         """
         if now - self._ticked_at > _PAUSE:
             self._silent_until = now + _WAKE
@@ -177,11 +177,11 @@ class Children:
 
     @property
     def are_working(self) -> bool:
-        """Whether any is left that works, as a worker or a template."""
+        """Whether a worker or a template is left."""
         return any(child.role not in HELPERS for child in self._by_pid.values())
 
     def has(self, role: Role) -> bool:
-        """Whether a process of this kind lives."""
+        """Whether a process of this kind is alive."""
         return any(child.role == role for child in self._by_pid.values())
 
     def templates(self) -> list[Child]:
@@ -193,12 +193,12 @@ class Children:
         """Plan for one ready worker of this generation for each number from 1 to ``target``.
 
         A worker stops only when its replacement is ready, and one number is replaced at a time. So the pool is never
-        too small, and a replacement that cannot boot costs no worker. One that takes no more jobs, since it leaves when
-        its last one ends, is replaced at once, and may take its time; meanwhile its number gets no third one.
+        too small, and a replacement that cannot boot costs no worker. A worker that takes no more jobs, since it leaves
+        when its last one ends, is replaced at once and may take its time; its number gets no third worker meanwhile.
 
-        One that was told to leave since the pool became smaller is replaced, if the pool grows again meanwhile, only
-        while there are fewer than ``most`` workers, those that leave among them (by default ``target``), or if nobody
-        else takes jobs.
+        If the pool has shrunk and grows again, a worker that was told to leave is replaced only while there are fewer
+        than ``most`` workers, including those that are leaving (by default ``target``), or if no other worker takes
+        jobs.
         """
         by_number: dict[int, list[Child]] = defaultdict(list)
         for child in sorted([*self.workers(), *self._expected], key=_birth, reverse=True):
@@ -230,7 +230,7 @@ def _birth(child: Child) -> tuple[int, float]:
 
 @dataclass(slots=True)
 class Child:
-    """One process and its slot: what the master knows of it, in its own memory.
+    """One process and its slot: what the master knows about it, in its own memory.
 
     The board holds a copy. A job can write anything there, so only the fields of the process itself and of the steward
     are read back.
@@ -275,7 +275,7 @@ class Child:
 
     @property
     def is_leaving(self) -> bool:
-        """Whether it drains, or was told to leave: one that runs a job at a time does not show that it drains."""
+        """Whether it drains, or was told to leave: a worker of one job at a time does not show that it drains."""
         return self.stop_sent or self.is_draining
 
     @property

@@ -1,6 +1,6 @@
 """The master's loop. It does only this: reap children, handle signals, kill, refill, sleep.
 
-It decides from the board and the clock alone. It has no connection, no thread, no signal handler and no user code, so
+It decides from the board and the clock alone. It has no connection, thread, signal handler or user code, so
 it cannot hang on any of them. It keeps its children and totals in its own memory, since jobs can overwrite the board.
 """
 

@@ -80,7 +80,7 @@ class Reporter:
             header.store = self._store
 
     def _write_pause(self, *, paused: bool) -> None:
-        """For the parent, which forks the next master: most states do not show a pause."""
+        """For the parent, which forks the next master: the pause, which most states do not show."""
         if paused or self._signalled:
             self._signalled = State.PAUSED if paused else State.RUNNING
         if self._board.header.signalled != self._signalled:
@@ -124,7 +124,7 @@ class Beat:
             _touch(self._file)
 
     def _has_booted(self) -> bool:
-        """Whether the pool has started. It has, also while no worker may work yet because the store does not answer."""
+        """Whether the pool has started; also true while no worker may work yet because the store does not answer."""
         return bool(self._children.has_worked or self._header.announced)
 
 

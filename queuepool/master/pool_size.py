@@ -27,7 +27,7 @@ class PoolSize:
     """The number of workers, and what it follows.
 
     The bounds and the order are kept here, so a steward, or a job that writes over the board, can ask for any number
-    without harm: no wish leads beyond the bounds, none makes workers while they cannot boot or memory is short.
+    without harm: no wish exceeds the bounds, or adds workers while they cannot boot or memory is short.
     """
 
     def __init__(self, settings: PoolSettings, board: Board, children: Children, respawn: Respawn) -> None:
@@ -57,11 +57,11 @@ class PoolSize:
                 self._unpin(f"by order between {fewest} and {most}")
 
     def add(self, change: int, now: float) -> None:
-        """As an order: so many workers more, or fewer."""
+        """The order for so many workers more, or fewer."""
         self.obey(Pin(self.target + change), now)
 
     def follow(self, now: float) -> None:
-        """In each pass: end an order whose time is over; else go where the steward wishes, as far as is allowed."""
+        """In each pass: end an order whose time is over; else follow the steward's wish, as far as is allowed."""
         if self._pinned_until:
             if now >= self._pinned_until:
                 self._unpin("the time of the order is over")
@@ -84,7 +84,7 @@ class PoolSize:
 
     @property
     def most(self) -> int:
-        """The most workers there may be, those that leave among them."""
+        """The most workers there may be, including those that are leaving."""
         return self._most if self._settings.scales and not self._pinned_until else self.target
 
     def _unpin(self, why: str) -> None:
@@ -96,7 +96,7 @@ class PoolSize:
         return min(max(number, self._fewest), self._most)
 
     def _wish(self, now: float) -> tuple[int, str]:
-        """Where the steward wants to go, and why; without a late word of it, nowhere."""
+        """What the steward wishes for, and why; the present number if it has not written a wish lately."""
         header = self._board.header
         wish = as_count(header.wish)
         if not wish or not now - WISH_LASTS < header.wish_at < now + _TOLERANCE:
@@ -106,7 +106,7 @@ class PoolSize:
         return self._within(wish), header.wish_why
 
     def _allowed(self, wish: int) -> int:
-        """The wish, but no more workers than there are while they do not boot, or where memory would not suffice."""
+        """The wish; but no more workers than now while they cannot boot, or if memory would not suffice."""
         if wish <= self.target:
             return wish
         if self._respawn.cannot_boot:

@@ -1,7 +1,7 @@
-"""What a service manager (systemd) is told: ready, reloading, stopping, how long that may take, and that we run.
+"""Notifications for a service manager (systemd): ready, reloading, stopping, how long that may take, and that we run.
 
-A ping says that the master's loop runs, and nothing about the store or the jobs: those have their own deadlines, and a
-restart would mend neither.
+A ping shows that the master's loop runs, and nothing about the store or the jobs: those have their own deadlines, and a
+restart would repair neither.
 Source: sd_notify(3) and sd_watchdog_enabled(3).
 """
 
@@ -36,7 +36,7 @@ _PINGS = 3
 _SOCKET, _PID, _USEC = "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"
 #: most bytes of a socket's address, and the shortest watchdog in seconds: a master's pass may take a quarter of it
 _MAX_ADDRESS, _MIN_WATCHDOG = 107, 1.0
-#: the manager has not yet read what is there; the next message says more
+#: the manager has not yet read earlier messages; the next one includes this
 _FULL = (errno.EAGAIN, errno.ENOBUFS)
 #: seconds after a deadline in which the pool still has to start its workers, or to settle the last job
 _MARGIN = 5.0
@@ -53,7 +53,7 @@ class Signs(NamedTuple):
     is_ready: bool
     is_reloading: bool = False
     is_stopping: bool = False
-    #: the start, or the running jobs, may take until then; 0.0 = as long as the unit says
+    #: the start, or the running jobs, may take until then; 0.0 = as long as the unit allows
     until: float = 0.0
     #: whether every loop concerned has come round lately
     is_live: bool = True
@@ -128,7 +128,7 @@ def one_line(words: str) -> str:
 class NotifySocket:
     """The manager's socket: sends datagrams without waiting. A problem is logged once; later messages are tried too.
 
-    ``address`` is a path, or ``@`` and an abstract name; empty = no service manager wants to know.
+    ``address`` is a path, or ``@`` and an abstract name; empty = there is no service manager.
     ``watchdog``: seconds within which it wants to be pinged; 0.0 = it does not.
     """
 
@@ -139,7 +139,7 @@ class NotifySocket:
 
     @classmethod
     def taken_from(cls, environ: MutableMapping[str, str]) -> NotifySocket:
-        """The one that these variables name. They are removed: programs that a job starts must not speak for us."""
+        """The one that these variables name. They are removed: a program that a job starts must not notify for us."""
         address, pid, usec = (environ.pop(name, "") for name in (_SOCKET, _PID, _USEC))
         if not address:
             return cls()
@@ -198,7 +198,7 @@ class SignsOfPool:
         self._board = board
         self._head = title(settings.name, State.STARTING, (), board.totals()).partition("starting")[0]
         self._boot_until = time.monotonic() + settings.boot_timeout if settings.boot_timeout else 0.0
-        #: monotonic time at which running jobs are killed; infinity = they may take as long as they have
+        #: monotonic time at which running jobs are killed; infinity = never
         self._kill_at = float("inf")
         self._trouble = ""
         self._seen: State | None = None
@@ -221,7 +221,7 @@ class SignsOfPool:
         )
 
     def _words(self, state: State, workers: Sequence[Slot]) -> str:
-        """The master's title, and the worst of what ``status`` says is wrong."""
+        """The master's title, and the worst of the troubles that ``status`` shows."""
         words = title(self._settings.name, state, workers, self._board.totals()).removeprefix(self._head)
         return f"{words}; {self._trouble}" if self._trouble else words
 
@@ -248,9 +248,9 @@ class SignsOfPool:
 
 
 def is_being_replaced(generation: int, target: int, workers: Sequence[Slot]) -> bool:
-    """Whether workers of an older generation may still take jobs: each number has no newer one yet, or they are idle.
+    """Whether workers of an older generation may still take jobs: their number has no newer one yet, or they are idle.
 
-    A busy one whose successor works leaves after its job.
+    A busy one whose successor is ready leaves after its job.
     """
     old = [slot for slot in workers if slot.generation < generation]
     return bool(old) and (

@@ -26,7 +26,7 @@ class Shutdown:
         self._end_orphans_at = float("inf")
         self._awaits_orphans = False
         self.has_begun = False
-        #: whether killed masters have left boards here, of whose workers no steward of ours has counted the living yet
+        #: whether killed masters have left boards here whose living workers our steward has not yet counted
         self.has_uncounted = False
         #: whether a signal has asked for it, at the beginning or later
         self.is_asked = False
@@ -63,7 +63,7 @@ class Shutdown:
     def shorten(self, now: float) -> None:
         """No worker has become ready: wait for booting processes and the steward only briefly.
 
-        Workers of killed masters have nothing to do with that: they may run on.
+        Workers of killed masters are not concerned: they may run on.
         """
         self.kill_at = min(self.kill_at, now + _BOOTING)
         self._settle_until = min(self._settle_until, now + _BOOTING)

@@ -1,1 +1,1 @@
-"""What other programs read of a pool: metrics for Prometheus, and health over HTTP, from its board alone."""
+"""What other programs read about a pool: metrics for Prometheus, and health over HTTP, from its board alone."""

@@ -1,6 +1,6 @@
-"""Every metric: its row, and its sample of what a pool's board says; and all of them in Prometheus' text format 0.0.4.
+"""Every metric: its row, and its sample from a pool's board; and all of them in Prometheus' text format 0.0.4.
 
-The samples, the reference and the tests follow the rows. The facts also say whether the pool is live, started and
+The samples, the reference and the tests follow the rows. The facts also show whether the pool is live, started and
 ready. No store is read. ``prometheus_client`` is not used: it takes twice as long for the text, and 90 ms to be
 imported; our tests check the text with it.
 """
@@ -125,7 +125,7 @@ def of_program() -> Iterator[Sample]:
 
 
 def of_stopped(name: str) -> Iterator[Sample]:
-    """What there is to say about a pool that does not run."""
+    """The samples of a pool that does not run."""
     yield Sample("queuepool_up", (name,), 0.0)
     yield Sample("queuepool_ready", (name,), 0.0)
 
@@ -216,7 +216,7 @@ def _lines(metric: Metric, samples: Iterable[Sample]) -> Iterator[str]:
 
 
 def _of_histogram(name: str, labels: str, histogram: Histogram) -> Iterator[str]:
-    """With cumulative buckets, as Prometheus has them."""
+    """The lines of a histogram, with cumulative buckets, as Prometheus has them."""
     start, count = f"{name}_bucket{{{labels},", 0
     for bucket, count in zip(_BUCKETS[name], accumulate(histogram.counts), strict=True):
         yield f"{start}{bucket}{count}"
@@ -241,11 +241,11 @@ class PoolFacts:
     #: when a worker or a template had first imported the modules
     ready_at: float = 0.0
     started_at: float = 0.0
-    #: since when the store has been away; 0.0 = it is there
+    #: since when the store has been away; 0.0 = it is not
     store_lost_at: float = 0.0
     #: when all this was read
     read_at: float = 0.0
-    #: since when the store refuses what is new; 0.0 = it has room
+    #: since when the store has refused new jobs; 0.0 = it has room
     store_full_at: float = 0.0
     #: why no job begins; empty = a worker may begin one
     hindrance: str = ""
@@ -293,13 +293,13 @@ def facts_of(name: str, connection: str, board: Board) -> PoolFacts:
 
 
 def _age(beat: float) -> float:
-    """Seconds since the beat; infinity if there is none, or a job has written one that cannot be."""
+    """Seconds since the beat; infinity if there is none, or if a job has overwritten it with an impossible one."""
     now = time.monotonic()
     return now - beat if 0.0 < beat <= now else float("inf")
 
 
 def _sound(text: str) -> str:
-    """Without lone surrogates, which JSON can hold and UTF-8 cannot."""
+    """The text without lone surrogates, which JSON can hold and UTF-8 cannot."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -312,7 +312,7 @@ def _state_of(slot: Slot) -> str:
 
 
 def not_live(facts: PoolFacts) -> str:
-    """Why the pool is dead. Nothing but the master's loop counts: a restart would mend nothing else."""
+    """Why the pool is dead. Only the master's loop counts: a restart would repair nothing else."""
     if facts.beat_age == float("inf"):
         return "the master's loop has never come round"
     return "" if facts.beat_age < DEAD_AFTER else f"the master's loop last came round {facts.beat_age:.0f} s ago"

@@ -275,7 +275,7 @@ def _remove_abandoned(path: str) -> None:
     """Remove the path of a socket on which no process listens any more; leave anything else. Never waits."""
     try:
         if not stat.S_ISSOCK(os.lstat(path).st_mode):
-            return  # the bind fails, and says so
+            return  # the bind fails, and reports it
     except FileNotFoundError:
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
@@ -285,4 +285,4 @@ def _remove_abandoned(path: str) -> None:
         except ConnectionRefusedError:
             os.unlink(path)
         except BlockingIOError:
-            return  # the bind fails, and says so
+            return  # the bind fails, and reports it

@@ -30,7 +30,7 @@ _NOT_ARGUMENTS = frozenset((
     "tries", "timeout", "backoff", "maxExceptions", "failOnTimeout", "retryUntil", "deleteWhenMissingModels",
     "shouldBeEncrypted",
 ))  # fmt: skip
-#: how a command names the owner of its lock, and how it says that it has none
+#: the key in which a command names the owner of its lock, and its value if there is none
 _OWNER, _NOBODY = '"uniqueLockOwner";s:', '"uniqueLockOwner";s:0:'
 #: what PHP has when nothing is set
 _EMPTY: tuple[object, ...] = (None, "", False, [], {})

@@ -2,7 +2,7 @@
 
     base64(JSON {"iv": base64, "value": base64, "mac": hex or "", "tag": base64 or ""})
 
-CBC has a MAC over ``iv`` and ``value`` as they are written here, GCM a tag. What is encrypted is the text as PHP
+CBC has a MAC over ``iv`` and ``value`` as they are written here, GCM a tag. The plaintext is the text as PHP
 serializes it. Source: Encryption/Encrypter.php (8.83 to 13.x).
 
 The data of queuepool's own jobs is encrypted as ``{"qp_encrypted": TEXT}``. ``TEXT`` is the JSON ``{"data": DATA}``,
@@ -46,7 +46,7 @@ class Encrypter:
         return b64encode(json.dumps(fields, separators=(",", ":")).encode()).decode()
 
     def decrypt(self, text: str) -> str:
-        """The text. Raises ``CannotDecrypt``, and ``PhpDataRefused`` if it decrypts to no serialized string."""
+        """The text. Raises ``CannotDecrypt``, and ``PhpDataRefused`` if it decrypts to anything but a PHP string."""
         plain = parse(self._decrypted(text).decode("utf-8", "surrogateescape"))
         if not isinstance(plain, str):
             raise CannotDecrypt("the decrypted value is not text")

@@ -88,7 +88,7 @@ class Payload(NamedTuple):
 
     @property
     def pushed_at(self) -> float | None:
-        """When it was pushed, in Unix seconds, as exactly as the payload says; ``None`` if it does not."""
+        """When it was pushed, in Unix seconds, as exactly as the payload has it; ``None`` if it does not have it."""
         created, pushed = self.created_at, self.fields.get(PUSHED_AT)
         if not is_time(created):
             return None
@@ -104,7 +104,7 @@ class Payload(NamedTuple):
         return options.job
 
     def tracked_for(self, seconds: float) -> Payload:
-        """The payload with its job tracked for ``seconds``, unless it says itself for how long."""
+        """The payload with its job tracked for ``seconds``, unless the payload sets that itself."""
         if self.options.track is not None or not seconds > 0:
             return self
         return self._replace(options=replace(self.options, track=seconds))
@@ -238,7 +238,7 @@ def dump(fields: Mapping[str, object], limit: int = MAX_BYTES) -> bytes:
     return raw
 
 
-# When a job was pushed, and for how long it has been ready, as far as its payload says.
+# When a job was pushed, and for how long it has been ready, as far as its payload shows.
 
 #: seconds between ``createdAt``, a whole number, and ``pushedAt`` up to which they mean the same moment
 _SAME_MOMENT = 2.0
@@ -249,7 +249,7 @@ _LATEST = 100_000_000_000
 def ready_for(payload: bytes | None, now: float) -> float | None:
     """Seconds since the job was due, not below 0; ``now`` in Unix seconds by the store's clock.
 
-    ``None`` if the payload does not say: on a later attempt, or without ``createdAt`` or ``delay`` (Laravel before
+    ``None`` if the payload does not show it: on a later attempt, or without ``createdAt`` or ``delay`` (Laravel before
     12.11). A producer whose clock is ahead makes it 0; one whose clock is behind makes it too large.
     """
     try:
@@ -346,7 +346,7 @@ def counted(raw: bytes, attempts: int) -> bytes:
 
 
 def wanted_again(payload: str) -> str:
-    """The payload of a failed job that is retried by hand; unchanged unless it says when it expires."""
+    """The payload of a failed job that is retried by hand; unchanged unless it has an expiry."""
     if EXPIRES not in payload:
         return payload
     try:

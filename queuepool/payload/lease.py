@@ -1,6 +1,6 @@
-"""What a store is told of one job: a worker's lease on it, and what is written in the step that ends it.
+"""What a store is given for one job: a worker's lease on it, and what is written in the step that ends it.
 
-A lease's tag is its fencing token: a store carries out nothing for a lease that was given to another since.
+A lease's tag is its fencing token: a store does nothing for a lease if the job has been leased to another since.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Lease(NamedTuple):
 class Tallies:
     """How many exceptions the job's earlier attempts raised, and how many of them died with their worker.
 
-    ``suspects``: how many ended with a worker which they, or another job beside them, may have killed.
+    ``suspects``: how many ended with a worker that this job, or one running beside it, may have killed.
     """
 
     exceptions: int = 0
@@ -66,7 +66,7 @@ class Unlock(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """A payload that tells Laravel how a job ended, and the queue that it is pushed to."""
+    """A payload that informs Laravel how a job ended, and the queue that it is pushed to."""
 
     queue: str
     payload: bytes

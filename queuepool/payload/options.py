@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 
 from queuepool.errors import BadPayload
 
-#: the key with the seconds for which a tracked job's state is kept; as a text with a plus, only where nobody else says
+#: the key with the seconds for which a tracked job's state is kept; as a text with a plus, it is only a default
 TRACK = "qpTrack"
 #: the key with the seconds that a job's unique lock lasts, if that is not a day
 UNIQUE_FOR = "qpUniqueFor"

@@ -16,7 +16,7 @@ from queuepool.payload.php_values import PhpValue as PhpValue
 
 
 def parse(text: str) -> PhpValue:
-    """The one value in ``text``; PHP arrays with the keys 0 to n-1 are lists, all others dicts.
+    """The one value in ``text``; PHP arrays with the keys 0 to n-1 become lists, all others dicts.
 
     A value that ``text`` refers to again is the same Python object. Bytes that are not UTF-8 become surrogates
     (``surrogateescape``). Raises ``PhpDataRefused``.

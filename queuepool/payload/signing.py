@@ -5,8 +5,8 @@ strings survive. So the signature covers a string, the JSON of all the fields, a
 
     "qp": {"kid": NAME OF THE KEY, "body": JSON, "sig": HEX OF HMAC-SHA256(SECRET, kid ":" body)}
 
-It does not cover ``attempts``, which changes with every reservation, nor an ``id`` that Laravel adds after its hooks,
-nor the mark of a retry by hand. The signature is verified before the payload is decoded: in an unsigned one, only
+It does not cover ``attempts``, which changes with every reservation, an ``id`` that Laravel adds after its hooks,
+or the mark of a retry by hand. The signature is verified before the payload is decoded: in an unsigned one, only
 strings and brackets are looked at.
 """
 
@@ -40,7 +40,7 @@ class Signer:
         return {"kid": self._first, "body": body, "sig": self._signature(self._first, body)}
 
     def seal(self, purpose: str, text: str) -> dict[str, str]:
-        """Sign a text that is no payload, and that counts for this purpose alone."""
+        """Sign a text that is not a payload; the signature is valid for this purpose only."""
         return {"kid": self._first, "body": text, "sig": self._signature(self._first, f"{purpose}:{text}")}
 
     def opened(self, purpose: str, sealed: Mapping[str, object]) -> str:
@@ -72,9 +72,9 @@ class Signer:
         return plain
 
     def moved(self, raw: bytes, queue: str, target: str) -> bytes:
-        """The payload as it must be to run from another queue: signed for it, if it was signed for this one.
+        """The payload as it can run from another queue: signed for that one, if it was signed for this one.
 
-        Unchanged if it is not signed, or wrongly: it is no more to be trusted there than here.
+        Unchanged if it has no signature, or a wrong one: it must be trusted no more there than here.
         """
         try:
             signed = _signed_in(raw)

@@ -1,7 +1,7 @@
-"""JSON as payloads have it: strict where we read it, plain where we write it.
+"""JSON as payloads have it: strict when we read it, plain when we write it.
 
 Reading refuses what two parsers might read differently. Values that JSON does not know are written as plain text and
-numbers, which PHP reads too, without their type. What we have written is checked to be readable.
+numbers, which PHP can read too; their type is lost. What we have written is checked to be readable.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def name_of(job: str, identity: str) -> str:
 def names_of(job: str, display_name: str, identity: str) -> tuple[str, ...]:
     """The names that the lock may have: since Laravel 11, since 12.54 for a class with ``displayName()``, before 11.
 
-    A payload does not say whether its class has that method.
+    A payload does not show whether its class has that method.
     """
     return name_of(job, identity), name_of(hexdigest(display_name), identity), f"{PREFIX}{job}{identity}"
 
@@ -106,7 +106,7 @@ def is_own(lock: Unlock, names: Iterable[str], owner: str) -> bool:
 def exact(lock: Lock, job: str) -> Lock:
     """The lock with a digest in its name, which distinguishes it from similar names; unchanged if it has none.
 
-    The name still begins like all of this job's locks, by which a worker knows that the lock is the job's own.
+    The name still begins like those of all locks of this job, by which a worker recognizes the lock as the job's own.
     """
     if _DISTINCT.fullmatch(lock.name):
         return lock

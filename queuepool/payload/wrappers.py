@@ -22,7 +22,7 @@ class Claim(NamedTuple):
 
 LISTENER = "Illuminate\\Events\\CallQueuedListener"
 UNIQUE_BROADCAST = "Illuminate\\Broadcasting\\UniqueBroadcastEvent"
-#: those whose payloads say whether they are unique
+#: those whose payloads show whether they are unique
 CLAIMANTS = frozenset((LISTENER, UNIQUE_BROADCAST))
 WRAPPERS = CLAIMANTS | {
     "Illuminate\\Mail\\SendQueuedMailable",

@@ -80,7 +80,7 @@ def jobs() -> None:
 
 
 def replaced_names(by: str) -> None:
-    """Warn of a process whose ``modules`` or ``listeners`` have let gevent or eventlet replace names of Python's."""
+    """Warn if a process's ``modules`` or ``listeners`` have let gevent or eventlet replace names of Python's."""
     names, libraries = originals.replaced(), originals.replacing()
     if names and libraries:
         _log.warning(

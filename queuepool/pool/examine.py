@@ -36,9 +36,9 @@ def problem_of_loop(pool: PoolSettings) -> str:
 def make_missing_files(settings: ConnectionSettings) -> list[str]:
     """Make SQLite's files that the settings name, with their tables; returns the paths of those made.
 
-    Only at a start: later, a missing file is being put in place, or was taken away. One whose directory is missing is
-    waited for, as a server is. Raises ``StoreUnfit`` for a directory that cannot be written to. The default's file is
-    made by the first process that needs it.
+    Only at a start: a file that is missing later is being replaced, or was removed on purpose. A file whose directory
+    is missing is waited for, as a server is. Raises ``StoreUnfit`` for a directory that cannot be written to. The
+    default file is made by the first process that needs it.
     """
     if {kind_of(url) for url in urls_of(settings).values()} == {"redis"}:
         return []
@@ -65,7 +65,7 @@ def refuse_unbindable(settings: PoolSettings) -> None:
 
 
 def refuse_unsendable(schedules: Sequence[ScheduleSettings]) -> None:
-    """Raise ``ConfigError`` when the data of a schedule cannot be a job's: it would crash its steward."""
+    """Raise ``ConfigError`` when a schedule's data cannot be that of a job: it would crash the steward."""
     if schedules:
         from queuepool.steward.schedule import ScheduledJob  # imported here: few pools have schedules
 
@@ -75,7 +75,7 @@ def refuse_unsendable(schedules: Sequence[ScheduleSettings]) -> None:
 
 @contextmanager
 def _waiting_for_the_store() -> Iterator[None]:
-    """Ignore that a store does not answer now, for which the pool will wait, but not that it is unfit."""
+    """Ignore that a store does not answer now, since the pool will wait for it, but not that it is unfit."""
     try:
         yield
     except StoreUnfit:

@@ -1,6 +1,6 @@
 """The parent of several pools: keeps a master alive for each, forwards signals, and speaks to the service manager.
 
-Of each of its pools (``Member``) it knows the master, when the next one is due if that died, and how the pool is.
+For each of its pools (``Member``) it knows the master, when the next one is due after a death, and the pool's health.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MAX_NAMES = 100
 _MAX_AGE = 5.0
 #: seconds within which a new master has a board; before that it has no beat
 _FIRST_BEAT = 120.0
-#: seconds at work after which a master's death no longer counts together with those before
+#: seconds for which a master must have been ready so that earlier deaths no longer count
 _STEADY = 10.0
 _UNKNOWN = Signs("", is_ready=False)
 _log = logging.getLogger("queuepool")
@@ -54,7 +54,7 @@ class Parent:
     def run(self, main: Callable[[PoolSettings], int]) -> int:
         """Keep a master for each pool, which runs ``main``; returns the worst exit code.
 
-        A master that ends unasked after it was at work is replaced; if one ends before that, all pools are stopped.
+        A master that ends unasked after it was ready is replaced; if one ends before that, all pools are stopped.
         """
         mailbox = signals.Mailbox()
         while True:
@@ -145,7 +145,7 @@ def _shortened(names: Sequence[str]) -> str:
 
 
 class Member:
-    """It has a master (``pid``), or waits for the time to fork one, or has ended for good (``is_over``)."""
+    """One pool: it has a master (``pid``), or waits for the time to fork one, or has ended for good (``is_over``)."""
 
     def __init__(self, settings: PoolSettings) -> None:
         self.settings = settings
@@ -159,21 +159,21 @@ class Member:
         #: of its living master, which is not yet reaped; 0 = none lives
         self.pid = 0
         self._name = BoardName(0, 0)
-        #: why it has no master at work, after it had one; empty if it has, or if that one left as it was asked to
+        #: why no master of it is ready, after one was; empty if one is, or if the last one left as it was asked to
         self._cause = ""
-        #: whether one of its masters has been at work since the parent's start
+        #: whether one of its masters has been ready since the parent's start
         self.has_been_ready = False
         self.is_over = False
-        #: whether its first master ended before it was at work
+        #: whether its first master ended before it was ready
         self.has_failed_to_start = False
         #: the exit code that it adds to the parent's
         self.code = OK
-        #: whether its master's loop has come round lately. One that is dead does not hang
+        #: whether its master's loop has come round lately; a dead master does not count as hanging
         self.is_live = True
 
     @property
     def is_down(self) -> bool:
-        """Whether it has no master at work that it should have, or had when it ended."""
+        """Whether it lacks a ready master that it should have, or lacked one when it ended."""
         return bool(self._cause)
 
     def is_due(self, now: float) -> bool:
@@ -208,7 +208,7 @@ class Member:
         boot_report.forget_retried(self._path)
 
     def heed(self) -> None:
-        """Take the signal that a verb has left for a pool that is down: there was no master to send it to."""
+        """Take the signal that a command has left for a pool that is down: there was no master to send it to."""
         signum = boot_report.taken_signal(self._path) if self.is_down and not self.is_over else None
         if signum in STOPS and not self.pid:
             self._say(logging.WARNING, "the pool was stopped: it is not retried")
@@ -245,13 +245,13 @@ class Member:
         self._board = self._signs_of_board = None
 
     def signs(self) -> Signs:
-        """Of the pool. Before it has a board, and while it has no master, little is known of it."""
+        """The signs of the pool. Before it has a board, and while it has no master, little is known of it."""
         signs = self._signs_of_board.now() if self._signs_of_board else _UNKNOWN
         trouble = self._trouble(signs.trouble)
         return signs._replace(is_reloading=self._is_renewed or signs.is_reloading, trouble=trouble)
 
     def _trouble(self, found: str) -> str:
-        """The worst of what is wrong with the pool, where its board says ``found``."""
+        """The worst of what is wrong with the pool; ``found`` is what its board shows."""
         if self._cause:
             return f"pool {self.settings.name} {'starts again' if self.pid else 'is down'}: {self._cause}"
         trouble = found if self.is_live else "its master hangs"
@@ -285,7 +285,7 @@ class Member:
         self._is_paused = {State.RUNNING: False, State.PAUSED: True}.get(State(signalled), self._is_paused)
 
     def _was_asked(self, code: int) -> bool:
-        """Whether it was to end: with 0 it has drained; after a stop it is not wanted back, whatever ended it.
+        """Whether its end was asked for: with 0 it has drained; after a stop it is not replaced, whatever ended it.
 
         One that gives up drains as well, but was not asked to.
         """

@@ -98,14 +98,14 @@ def start_all(
     herald = Herald(NotifySocket.taken_from(os.environ))
     pools = [_lasting(replace(pool, has_neighbours=True)) for pool in pools]
     for pool in pools:
-        with suppress(QueuepoolError, ImportError):  # its own start says so
+        with suppress(QueuepoolError, ImportError):  # its own start reports it
             check_drivers(pool.connection)
             load_all(pool)
     return Parent(pools, herald).run(lambda pool: _start_or_report(pool, report, served))
 
 
 def _lasting(pool: PoolSettings) -> PoolSettings:
-    """With paths that a later master finds, too, when the working directory is gone. Raises ``OSError``."""
+    """The settings with absolute paths, which a later master finds even if the working directory is gone."""
     directory = lasting(pool.runtime_dir) if pool.runtime_dir else None
     return replace(pool, log=lasting(pool.log) if pool.log else None, runtime_dir=directory)
 
@@ -130,7 +130,7 @@ def _new_board(runtime: RuntimeDir, settings: PoolSettings) -> Board:
     except QueuepoolError:
         runtime.release()
         raise
-    queues = len(settings.queues) if settings.metrics else 0  # by queue only if anybody may read it
+    queues = len(settings.queues) if settings.metrics else 0  # by queue only if they are published
     board.meters = MeterMemory.new(len(board.slots), queues, is_published=settings.metrics)
     board.header.facts = board.header.facts._replace(since=time.time(), target=settings.workers)
     board.header.beat = time.monotonic()

@@ -72,7 +72,7 @@ class StewardProcess:
         self._obey.finish()
         is_orphaned = self._orphaned_boards.is_orphaned()
         with suppress(StoreError):  # the store is away: the notice expires by itself
-            if not is_orphaned:  # if it was, other pools see by the notice that this one is lost
+            if not is_orphaned:  # else the notice stays, so that other pools see that this one is lost
                 self._publish.withdraw()
             for chore in self._history:
                 chore.write()

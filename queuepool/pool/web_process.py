@@ -14,7 +14,7 @@ from queuepool.unix import proc
 from queuepool.unix.exit_codes import FAILED, LEFT
 from queuepool.unix.signals import WorkerSignals
 
-#: seconds between checks for a stop, and those after which the master replaces a process that makes none
+#: seconds between checks for a stop; and seconds without one after which the master replaces the process
 _TICK, _STALL_TIMEOUT = 0.25, 30.0
 _log = logging.getLogger("queuepool")
 

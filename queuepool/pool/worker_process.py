@@ -58,7 +58,7 @@ def limits_of(
 
 
 def warn_of_jobs(settings: PoolSettings, header: Header, slot: Slot, served: Collection[str]) -> None:
-    """Warn of jobs that will never run, or in threads, as far as the modules show, unless that has been logged."""
+    """Warn of jobs that will never run, or will run in threads, as far as the modules show; but only once."""
     if slot.number > 1:
         return
     ours = {one.name: one.pushes for one in settings.schedules if one.queue in settings.queues}
@@ -85,7 +85,7 @@ def work(
     Raises ``BootFailure`` for a ``@lifespan`` that does not begin, or that this worker cannot have.
     """
     stores, alone = Stores(settings.connection), board is None
-    # Jobs that run side by side ask from threads of their own.
+    # Jobs that run side by side push and ask from threads of their own.
     beside = Stores(settings.connection, shared=True) if settings.concurrency > 1 else stores
     recorder = _recorder(stores) if alone else None
     outage = Outage(signals, LISTENERS, announces=alone, meanwhile=slot_writer.alive)

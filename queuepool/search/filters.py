@@ -16,7 +16,7 @@ from queuepool.payload.php_values import PhpEnum, PhpObject
 
 #: most characters of a text to look for
 _LONGEST = 200
-#: what nobody who writes JSON or PHP's serialization escapes
+#: characters that no writer of JSON or of PHP's serialization escapes
 _PLAIN = re.compile(r"[A-Za-z0-9_]+")
 #: how a number with a fraction or an exponent is written in JSON need not be how Python writes it
 _IN_OTHER_WORDS = re.compile(r"-?(true|false|null|nan|inf|\d+[.eE].*)", re.IGNORECASE)
@@ -235,10 +235,10 @@ def short(raw: str) -> str:
 
 
 def checked_path(raw: str) -> str:
-    """Raises ``ValueError`` for what is no path to an argument."""
+    """Raises ``ValueError`` if it is not a path to an argument."""
     if not all(short(raw).split(".")):
         raise ValueError(
-            f"{shown(raw)} is no path to an argument: write names with dots between them, as order.customer"
+            f"{shown(raw)} is not a path to an argument: write names with dots between them, as order.customer"
         )
     return raw
 

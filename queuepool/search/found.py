@@ -105,7 +105,7 @@ class FoundJob:
 
     @property
     def pushed(self) -> float | None:
-        """When it was pushed, in Unix seconds; ``None`` if its payload does not say."""
+        """When it was pushed, in Unix seconds; ``None`` if its payload does not show it."""
         return self.payload.pushed_at if self.payload else None
 
     @property
@@ -139,7 +139,7 @@ def plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, PhpEnum):
         return value.case
     if isinstance(value, float) and not math.isfinite(value):
-        return str(value)  # JSON has no word for it
+        return str(value)  # JSON has no form for it
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, (list, tuple, Mapping)) and depth > _DEEPEST:

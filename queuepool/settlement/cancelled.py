@@ -37,7 +37,7 @@ def cancelled_before(payload: Payload, by: str) -> Cancelled:
 
 @dataclass(frozen=True, slots=True)
 class WaitingJob:
-    """A job that waits in a queue. ``lease``: its queue and bytes, and its row in a database; nobody holds it."""
+    """A job that waits in a queue. ``lease``: its queue and bytes, and its row in a database; no worker holds it."""
 
     lease: Lease
     payload: Payload
@@ -88,7 +88,7 @@ def cancel_waiting(stores: Stores, found: WaitingJob, error: Cancelled) -> bool:
 
 
 def _states_for(stores: Stores, payload: Payload) -> States:
-    """Those of whoever tracks the job: its pool or its schedule may, and only a state that is kept tells."""
+    """The states for this job: its pool or its schedule may track it, which only a stored state shows."""
     with suppress(StoreDenied):
         if payload.options.track is None and stores.values.tracked([payload.id]):
             return States(UNFINISHED_LASTS)

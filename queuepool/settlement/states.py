@@ -104,7 +104,7 @@ def retried(
 ) -> list[StateRecord | None]:
     """The state of each of these failed jobs that is put back on its queue, or on this one; ``None`` if untracked.
 
-    ``tracked`` tells of ids which of them have a stored state.
+    ``tracked`` returns those of the ids that have a stored state.
     """
     payloads = [_decoded(one.payload.encode("utf-8", "replace")) for one in failed]
     stored = tracked([payload.id for payload in payloads if payload and not payload.options.track])

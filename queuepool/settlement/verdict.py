@@ -160,7 +160,7 @@ def judge_suspect(error: BaseException, attempts: int, policy: Policy, now: floa
     """Rule on an attempt that ended with its worker, which its job or another one beside it may have killed.
 
     It is tried again at once; the tally to raise is ``suspects``. A job that no worker may begin any more, not even
-    Laravel's, fails now, as long as ``error`` can say of what the worker died.
+    Laravel's, fails now, while ``error`` still shows how the worker died.
     """
     if policy.retry_until is not None:
         is_over = now >= policy.retry_until

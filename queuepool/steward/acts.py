@@ -1,4 +1,4 @@
-"""What a pool can be told to do from another host, and how one sees that it has been done."""
+"""The commands that a pool accepts from other hosts, and how it is seen that each has been carried out."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Who answers for the death of a worker that ran several jobs at once: a pure function of what it left behind.
+"""Which job killed a worker that ran several at once: a pure function of what the worker left behind.
 
-Its event loop writes down which lane has the CPU, and since when. That names the job whose step crashed, left the
-process or blocked the loop. Where it proves nothing, the jobs that may have done it become suspects. One that has been
-a suspect too often runs beside no other such job, so the next death without a proof has one, which is charged.
+Its event loop records which lane has the CPU, and since when. That identifies the job whose step crashed, left the
+process or blocked the loop. If that proves nothing, all jobs that may have done it become suspects. A job that has been
+a suspect too often runs beside no other such job, so an unproven death then leaves only one suspect, which is charged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from queuepool.board.held_jobs import AT_WORK, Stage
 
 
 class Cause(Enum):
-    """What a worker died of, as far as that matters to its jobs."""
+    """Why a worker died, as far as that matters to its jobs."""
 
     #: no job's fault: the pool was stopped and waited no longer, or a job that was cancelled did not end
     STOP = auto()
@@ -24,13 +24,13 @@ class Cause(Enum):
     LEASE = auto()
     #: the alarm, or the master's kill after it
     DEADLINE = auto()
-    #: the master's kill of a worker whose main thread, which runs no job's code, showed no life
+    #: the master's kill of a worker whose main thread, which runs no job's code, stopped responding
     STALL = auto()
     #: an exception in its main thread, which runs no job's code
     FAILURE = auto()
     #: the signal of a fault, or an exit of a job's
     FAULT = auto()
-    #: SIGKILL from elsewhere, a limit of memory, closed files, or nobody saw it
+    #: SIGKILL from elsewhere, a limit of memory, closed files, or a death that no process observed
     KILLED = auto()
 
 
@@ -52,7 +52,7 @@ class Charge(IntEnum):
     #: it blocked the loop, so that others could not end at their deadlines, or the main thread not go on
     BLOCKED = 2
     CRASHED = 3
-    #: nothing is proven, but it was the one suspect; counts as a crash
+    #: nothing is proven, but it was the only suspect; counts as a crash
     SUSPECTED = 4
     #: its lease could not be renewed: another worker may have the job, so it is not settled
     LOST = 5
@@ -68,7 +68,7 @@ class LaneAtDeath:
     stage: Stage = Stage.RUNNING
     #: 0.0 = its job has none
     deadline: float = 0.0
-    #: seconds for which the loop was free since it told the job to end; ``None``: it has not told it
+    #: seconds for which the loop was free since it told the job to end; ``None``: it has not
     told_for: float | None = None
     #: whether a thread was at work for the job, which can crash while another lane has the CPU
     has_thread: bool = False
@@ -91,8 +91,8 @@ class Evidence:
     at: float = 0.0
     #: seconds between a lane's deadline and the alarm
     grace: float = 1.0
-    #: the lane whose step had the CPU, or the number of no lane: then it was code that is no job's; ``None``: the loop
-    #: waited, or it may have been any job's
+    #: the lane whose step had the CPU; the number of no lane = code that belongs to no job; ``None`` = the loop waited,
+    #: or it may have been the code of any job
     on_cpu: int | None = None
     #: when the last step began, over or not
     since: float = 0.0
@@ -100,7 +100,7 @@ class Evidence:
     watched: float = 0.0
     #: the lane whose job the main thread was settling
     settling: int | None = None
-    #: seconds for which the main thread has shown no life, at least, if it was killed for that
+    #: seconds, at least, for which the main thread had stopped responding, if the worker was killed for that
     silence: float = 0.0
     crashed_in: CrashedIn = CrashedIn.UNKNOWN
 
@@ -116,7 +116,7 @@ class Evidence:
 
 
 class Culprits(NamedTuple):
-    """The lanes at work by what becomes of their jobs; of the others only what their stages say.
+    """What becomes of the jobs in the lanes at work; the stages alone decide about the others.
 
     ``suspects`` are tried again, and their attempt counts; the ``innocent`` are given back as if never begun.
     """
@@ -126,12 +126,12 @@ class Culprits(NamedTuple):
     innocent: Collection[int] = ()
 
     def is_one_of_many(self, lane: int) -> bool:
-        """Whether nothing is proven against this lane's job, and others were at work, too."""
+        """Whether nothing is proven against this lane's job, and there are other suspects or charges."""
         return lane in self.suspects and len(self.numbers) > 1
 
     @property
     def numbers(self) -> dict[int, int]:
-        """The same by lane, as the board has it."""
+        """The same by lane, in the numbers of the board."""
         return {
             **dict.fromkeys(self.innocent, _INNOCENT),
             **dict.fromkeys(self.suspects, _SUSPECT),
@@ -140,7 +140,7 @@ class Culprits(NamedTuple):
 
     @classmethod
     def of(cls, numbers: Mapping[int, int]) -> Culprits:
-        """Those of these numbers. One that no steward has written says as much as no proof."""
+        """The findings of these numbers. A number that no steward can have written counts as no proof."""
         charged = {lane: Charge(number) for lane, number in numbers.items() if number in _CHARGES}
         innocent = frozenset(lane for lane, number in numbers.items() if number == _INNOCENT)
         return cls(charged, frozenset(numbers.keys() - charged.keys() - innocent), innocent)
@@ -153,7 +153,7 @@ _CHARGES = frozenset(map(int, Charge))
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
-    """Proof, against nobody perhaps; else, without one, those who may have done it."""
+    """A proof, perhaps that no job did it; or, without a proof, the lanes whose jobs may have done it."""
 
     charged: Mapping[int, Charge] = field(default_factory=dict)
     possible: Collection[int] = ()
@@ -202,9 +202,9 @@ def _of_a_deadline(evidence: Evidence) -> _Finding:
 
 
 def _of_a_stall(evidence: Evidence) -> _Finding:
-    """The job that the main thread was at; else what kept it from going on; else nobody, as it hung by itself.
+    """The job that the main thread was handling; else the one that kept it from going on; else none: it hung by itself.
 
-    A job's code keeps it by the interpreter's lock, which the loop needs as well: no step has begun for as long.
+    A job's code keeps it by holding the GIL, which the loop needs as well: no step has begun for as long.
     """
     at_hand = _of_a_failure(evidence)
     if at_hand.charged:
@@ -217,7 +217,7 @@ def _of_a_stall(evidence: Evidence) -> _Finding:
 
 
 def _of_a_failure(evidence: Evidence) -> _Finding:
-    """The job that the main thread was at; else nobody."""
+    """The job that the main thread was handling; else none."""
     reading = [number for number, lane in evidence.at_work.items() if lane.stage == Stage.READING]
     return _Finding(dict.fromkeys(evidence.at_work.keys() & {evidence.settling, *reading}, Charge.STALLED))
 
@@ -236,7 +236,7 @@ def _of_the_step(evidence: Evidence, number: int, charge: Charge, *, is_proven: 
     """The lane that has the CPU, unless a thread may have exited meanwhile, or held the interpreter's lock."""
     if evidence.threaded and not is_proven and evidence.crashed_in != CrashedIn.LOOP:
         return _Finding(possible={number, *evidence.threaded})
-    # Of a lane that is not at work the job has ended, and its hook ran.
+    # The job in a lane that is not at work has ended, and its hook ran.
     return _Finding(dict.fromkeys(evidence.at_work.keys() & {number}, charge))
 
 

@@ -1,6 +1,6 @@
 """The end of one process of a pool: what it held, why it ended, and what that means for its jobs and its meters.
 
-Of a worker that ran several jobs at once, the board also says who ended it (``evidence_of``).
+If the worker ran several jobs at once, the board also shows which of them ended it (``evidence_of``).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ WITHOUT_A_VERDICT = AS_LOST + GIVEN_BACK
 _KILLS = {Killed.OVERDUE: "timeout", Killed.STALLED: "timeout", Killed.LEASE: "lease", Killed.MEMORY: "memory"}
 _LOSSES = {**_KILLS, Killed.CANCELLED: "cancelled"}
 _EXITS = {**_KILLS, Killed.STOP: "stop", Killed.CANCELLED: "stop", Killed.OVERWRITTEN: "crash"}
-#: the kills that somebody has asked for: no job's fault
+#: the kills that an operator has asked for: no job is to blame
 ASKED = (Killed.STOP, Killed.CANCELLED)
 _CAUSES = {
     Killed.STOP: Cause.STOP,
@@ -49,7 +49,7 @@ _CAUSES = {
     Killed.STALLED: Cause.STALL,
     Killed.MEMORY: Cause.KILLED,
 }
-#: seconds before its end at which a lease counts as what the master killed for: when it did, and as much again
+#: seconds before its end from which a lease counts as the reason of a kill: the master's own margin, twice
 _MARGIN = 2 * LEASE_MARGIN
 #: how faulthandler begins after a crash; after an alarm it begins with a thread
 _CRASH = "Fatal Python error"
@@ -174,7 +174,7 @@ class Death:
         return boot_report.text_in(self.board.trace(self.slot))
 
     def rule(self) -> None:
-        """Write on the board who answers for it, unless that is there: of a settled lane nothing shows any more."""
+        """Write on the board which jobs are to blame, unless that is there: a settled lane no longer shows it."""
         lanes = self.slot.lanes
         if lanes and lanes.ruling(self.incarnation) is None:
             found = culprits_of(evidence_of(self.slot, self.code, self.status, self._trace, self._grace))
@@ -182,12 +182,12 @@ class Death:
 
     @cached_property
     def culprits(self) -> Culprits | None:
-        """Who answers for it, by what ``rule`` has written; ``None`` for a worker that ran one job at a time."""
+        """Which jobs are to blame, as ``rule`` has written it; ``None`` for a worker that ran one job at a time."""
         lanes = self.slot.lanes
         return Culprits.of(lanes.ruling(self.incarnation) or {}) if lanes else None
 
     def ends(self, one: HeldJob, way: int) -> None:
-        """This attempt is settled: its end is this one, before the board shows it."""
+        """This attempt ends in this way; called before the board shows that it is settled."""
         if self.slot.lanes:
             self._count_lane(one.number, way)
         elif one.stage == Stage.RUNNING:
@@ -208,12 +208,12 @@ class Death:
         found = {one.lane: one for one in lanes.held() if one.stage in BEGUN and not one.counted}
         last = self._meters.counted_last()
         for lane in [lane for lane, one in found.items() if key_of(lane, one.turn) == last]:
-            lanes.mark_counted(lane)  # whoever counted it died at that moment; once another is counted, nothing says so
+            lanes.mark_counted(lane)  # its counter died in the middle; once another is counted, nothing shows that
             del found[lane]
         return found
 
     def count(self, held: Sequence[HeldJob]) -> None:
-        """Count its exit in the meters, and the attempts that nobody has counted. May be repeated.
+        """Count its exit in the meters, and the attempts that are not counted yet. May be repeated.
 
         ``held``: what it held when it died.
         """
@@ -286,8 +286,8 @@ def evidence_of(slot: Slot, code: int, status: int | None, trace: str, grace: fl
 
 
 def _on_cpu(lanes: Lanes, cause: Cause) -> int | None:
-    # Of a crash in a task that is common to all, a job may be the cause by what it has asked of a client: then the
-    # step proves nothing. Of blocking the loop it is not: then that task is as good as a hook.
+    # A crash in a task that is common to all may be due to what a job has asked of a client: then the step proves
+    # nothing. No job makes such a task block the loop: then the task is treated like a hook.
     return lanes.hook if lanes.is_common_on_cpu and cause == Cause.DEADLINE else lanes.on_cpu
 
 
@@ -306,14 +306,14 @@ def _cause_of(slot: Slot, code: int, status: int | None, trace: str) -> Cause:
 def _own_end_of(slot: Slot, code: int) -> Cause | None:
     """Why it has left by itself, if that was not by the code of a job: the loop may have been in the step of any."""
     why = slot.lanes.own_end if slot.lanes and code > 0 else None
-    # Whose job has closed the files, and when, nobody knows.
+    # Which job has closed the files, and when, is unknown.
     return {None: None, OwnEnd.FAILED: Cause.FAILURE, OwnEnd.BROKEN: Cause.KILLED}[why]
 
 
 def _is_alarms(trace: str) -> bool:
     """Whether the alarm had begun to write the stacks when the process crashed.
 
-    The thread that it strikes reads the frames of the others while they run, which now and then is the end of it.
+    The thread that gets the alarm reads the frames of the others while they run, which crashes it now and then.
     """
     return trace.find(_CRASH) > 0
 
@@ -331,7 +331,7 @@ def _at_death(one: HeldLane, free: float, now: float) -> LaneAtDeath:
 
 
 def _time_of(slot: Slot, held: list[HeldLane], cause: Cause, grace: float, now: float) -> float:
-    """When it died (monotonic): the alarm is punctual, and so is the master; its discovery is not."""
+    """When it died (monotonic). The alarm and the master are punctual; the discovery of the death is not."""
     deadlines = [one.deadline for one in held if one.deadline] if cause == Cause.DEADLINE else []
     if cause == Cause.STALL and slot.deadline:
         deadlines.append(slot.deadline)

@@ -1,6 +1,6 @@
-"""What comes and how long it takes, from totals that only grow; and the wish that follows from that.
+"""Arrival rates and run times, from totals that only grow; and the wish that follows from them.
 
-No process, store or clock: the steward passes in what it has measured, and a simulation what it has made up.
+No process, store or clock: the steward passes in its measurements, and a simulation passes in invented ones.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from math import exp, inf, isfinite, sqrt
 
 from queuepool.steward.wish import Aims, PoolLoad, QueueLoad, Wish, wish_for
 
-#: seconds over which arrivals are averaged, and those in which a sudden change shows
+#: seconds over which arrivals are averaged; and over which they are averaged to detect a sudden change
 _SLOW, _QUICK = 30.0, 3.0
-#: standard deviations of chance arrivals beyond which the change is believed at once
+#: standard deviations of a random arrival rate beyond which a change is believed at once
 _CERTAIN = 4.0
 #: jobs over which run times are averaged
 _JOBS = 200.0
-#: seconds without a look after which what was needed before says nothing any more
+#: seconds without a look after which earlier needs no longer count
 _LONGEST_GAP = 30.0
 
 
@@ -76,7 +76,7 @@ class RecentNeeds:
         self._last = now
 
     def highest(self, now: float) -> float:
-        """The highest of these needs; infinity while they do not go back as far as that."""
+        """The highest of these needs; infinity until they cover the whole time."""
         while self._peaks and self._peaks[0][0] < now - self._seconds:
             self._peaks.popleft()
         if now - self._since < self._seconds or now > self._last + _LONGEST_GAP:
@@ -91,7 +91,7 @@ class _Stream:
         self._at = 0.0
         self._before: QueueTotals | None = None
         self._slow = self._quick = 0.0
-        #: how much of the two averages rests on what was seen, rather than on nothing
+        #: the weight in the two averages of what was observed; it starts at 0
         self._slow_weight = self._quick_weight = 0.0
         self._run_time: float | None = None
 
@@ -123,7 +123,7 @@ class _Stream:
             self._run_time = mean if self._run_time is None else self._run_time + weight * (mean - self._run_time)
 
     def _arrivals(self) -> float:
-        """Jobs a second: the slow average, or the quick one if that is clearly above what chance would make of it."""
+        """Jobs a second: the slow average, or the quick one if it exceeds the slow one by more than chance explains."""
         if not self._slow_weight:
             return 0.0
         slow, quick = max(self._slow / self._slow_weight, 0.0), self._quick / self._quick_weight

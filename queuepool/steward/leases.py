@@ -77,7 +77,7 @@ class _Renewed(NamedTuple):
             self.slot.renewed_hand = self.turn
 
     def is_lost(self, now: float) -> None:
-        """Another worker may have the job: the master kills this one now, or the worker ends the job in the lane."""
+        """Another worker may have the job: the master kills this worker now or, with lanes, the worker ends the job."""
         if self.lane is not None and self.slot.lanes:
             self.slot.lanes.order(self.lane, self.turn, LaneOrder.LOST)
         else:
@@ -117,7 +117,7 @@ class StageDue:
 
 
 class _Stuck(NamedTuple):
-    """A worker that has run one job for long: all that it holds, and when it sent a reserve that has no reply yet."""
+    """A worker that has run one job for long: what it holds, and when it sent a reserve that has no reply yet."""
 
     slot: Slot
     place: _Place

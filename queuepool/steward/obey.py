@@ -77,7 +77,7 @@ class Obey:
         self._known: str | None = None
         #: since when this steward looks, by the store's clock; ``None`` = not yet
         self._began: float | None = None
-        #: until when each command could be sent once more, by its id
+        #: until when each command could be replayed, by its id
         self._seen: dict[str, float] = {}
         self._open: list[_Open] = []
 
@@ -185,7 +185,7 @@ class Obey:
             self._journal.write(command.by, command.verb, subject)
 
     def _refuse_unread(self, found: Sequence[NoCommand]) -> None:
-        """Refuse what is no command, or is not signed as it must be: anybody may have sent it.
+        """Refuse what is not a command, or not signed as required: anyone may have sent it.
 
         In one line and one answer for all, as each answer is a round trip.
         """

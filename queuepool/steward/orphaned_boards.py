@@ -59,7 +59,7 @@ class OrphanedBoards:
         return not self.own.has_master
 
     def _is_in_charge(self, others: Sequence[Board], is_orphaned: bool) -> bool:
-        """Whether this steward takes boards left alone: any with a living master does, else that of the first board."""
+        """Whether this steward adopts abandoned boards: any with a living master, else only the first board's."""
         return not is_orphaned or not any(
             board.has_master or (board.has_steward and board.path < self.own.path) for board in others
         )
@@ -113,7 +113,7 @@ def _is_left_by_another(path: Path, store: str) -> bool:
 
 
 class OrphanGuard:
-    """Kills orphans past their deadline or lease, as they have no master; all of them once a stop waits no longer.
+    """Kills orphans past their deadline or lease, as they have no master; and all of them when a stop's time is over.
 
     ``grace``: seconds that a worker may be past its deadline. ``margin``: seconds before a lease's end at which its
     worker is killed, since the store may keep the steward waiting.
@@ -135,7 +135,7 @@ class OrphanGuard:
         return _TICK if orphans else _IDLE
 
     def _end_overwritten(self) -> None:
-        """Kill workers of our own dead master that no slot describes any more: a job has overwritten the board.
+        """Kill workers of our own dead master that no slot describes any more, because a job has overwritten the board.
 
         Their leases can no longer be renewed. A living master notices this itself.
         """
@@ -149,7 +149,7 @@ class OrphanGuard:
         self._described = described
 
     def _is_unwanted(self, now: float) -> Killed | None:
-        """The reason once a stop has waited long enough, as its master decides: no steward would look after them."""
+        """The reason, once the master's stop has waited long enough: after it no steward would look after them."""
         header = self._orphaned_boards.own.header
         return Killed.STOP if header.state == State.DRAINING and 0.0 < header.end_orphans_at <= now else None
 

@@ -1,7 +1,7 @@
 """Publish in the store, for any host to read, the pool's status and which tracked jobs are running.
 
-A notice has the pool's overview, who it is, its rates and its queues, in a bounded size. A pool that publishes nothing
-any more is lost: the others on its store tell that once.
+A notice has the pool's overview, identity, rates and queues, in a bounded size. A pool that has stopped publishing is
+lost: one of the other pools on its store reports that, once.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from queuepool.stores.values import AlertClaim, Values
 
 #: seconds between notices; the first interval is short, as workers are still starting
 _PERIOD, _FIRST = 5.0, 1.0
-#: the number of the notice by which every pool that lives has published again since our first one
+#: the number of the notice by which every living pool has published again since our first one
 _EVERYBODY_HAS = 3
-#: seconds for which a pool has had no second steward, or hardly ever
+#: seconds from a pool's start in which its steward is almost certainly its first one
 _YOUNG = 30.0
 #: seconds between rounds; after which an unchanged state is written again; and until a state counts as out of date
 _REPORT_PERIOD, _REFRESH, STALE = 0.5, 10.0, 30.0
@@ -52,9 +52,9 @@ _Held = tuple[Slot, int]
 _RATES_OVER = 60.0
 #: most running jobs, and most queues, in a notice: it must stay far below what is read of one
 _MOST_JOBS, _MOST_QUEUES = 500, 200
-#: seconds between looks, of which one pool on the store takes each; and most jobs of a lost pool that are named
+#: seconds between looks, each of which one pool on the store takes; and most jobs of a lost pool that are named
 _WATCH_PERIOD, _MOST_NAMED = 10.0, 10
-#: the key of who looks, and the owner of the key that a loss was told
+#: the key of the pool that looks, and the owner of the key that marks a loss as reported
 _LOOK, _TOLD = "look:pools", "told"
 
 
@@ -73,7 +73,7 @@ class Publish:
 
     def run(self, now: float) -> float:
         if self._last and now - self._last > NOTICE_LASTS:
-            forget_loss(self._values, self._notice.instance)  # others may have told of it
+            forget_loss(self._values, self._notice.instance)  # others may have reported one
         self._control.publish(self._notice.key, self._notice.facts(now))
         self._last = now
         if self._count in (0, _EVERYBODY_HAS):
@@ -83,7 +83,7 @@ class Publish:
         return _PERIOD if self._count > 1 else _FIRST
 
     def withdraw(self) -> None:
-        """Say that the pool has left, as it was told to. Raises ``StoreError``."""
+        """Publish that the pool has stopped as requested. Raises ``StoreError``."""
         self._control.withdraw(self._notice.key)
         self._control.note_left(self._notice.last())
 
@@ -98,8 +98,9 @@ class Publish:
     def _is_over(self, notice: Mapping[str, Any]) -> bool:
         """Whether the pool of this notice, which has our place, has ended.
 
-        A process of this system can be seen. Of any other, which may be a second container of this name and place, only
-        silence can tell: one that has published nothing since our pool began. A later steward leaves it: it is lost.
+        A process of this system can be checked. For any other, which may be in a second container of this name and
+        place, only silence shows it: nothing published since our pool began. A later steward leaves such a notice: it
+        is a loss.
         """
         board = BoardName.parsed(Path(str(notice.get("board"))))
         if board.is_of_this_system:
@@ -108,7 +109,7 @@ class Publish:
 
 
 class ReportRunning:
-    """Writes which tracked jobs run and how far they are, for all workers at once, so that no job waits for it.
+    """Writes which tracked jobs run and their progress, for all workers at once, so that no job waits for it.
 
     Jobs that end within a round are not reported as running.
     """
@@ -118,15 +119,15 @@ class ReportRunning:
         self._store = store
         self._values = values
         self._records = records
-        #: what the store knows of each, and since when (monotonic)
+        #: what the store has of each, and since when (monotonic)
         self._reported: dict[_Held, tuple[Running, float]] = {}
         self._prune_at = 0.0
 
     def run(self, now: float) -> float:
-        # One look tells of most workers that they run no tracked job.
+        # For most workers, one read shows that they run no tracked job.
         slots = [slot for board in self._orphaned_boards.all() for slot in board.of(Role.WORKER) if slot.may_be_tracked]
         tracked = [(slot, one) for slot in slots for one in slot.running() if one.track]
-        # A state does not say the deadline, so another one is no news.
+        # A state does not contain the deadline, so a change of that alone is not written.
         found = {(slot, one.number): one._replace(deadline=0.0) for slot, one in tracked}
         new = {held: seen for held, seen in found.items() if self._is_news(held, seen, now)}
         if new:
@@ -218,7 +219,7 @@ class PoolNotice:
         }
 
     def last(self) -> dict[str, Any]:
-        """What is left to say when it leaves. Raises ``StoreError``."""
+        """The last notice of a pool that leaves. Raises ``StoreError``."""
         done, failed, released = self._board.totals()
         counts = {"done": done, "failed": failed, "released": released}
         return {**self._place, "id": self.instance, "at": self._clock(), **counts}
@@ -304,7 +305,7 @@ class WatchPools:
 
     def run(self, now: float) -> float:
         with suppress(StoreDenied):  # a user who may not take keys leaves it to others
-            # Not renewed: with each look it is anybody's.
+            # Not renewed: any pool may take each look.
             if self._values.claim_alert(_LOOK, self._instance, 0.9 * _WATCH_PERIOD) is AlertClaim.TAKEN:
                 self._look()
         return _WATCH_PERIOD
@@ -322,7 +323,7 @@ class WatchPools:
 
 
 def forget_loss(values: Values, instance: str) -> None:
-    """The pool is back: its next loss is told again."""
+    """The pool is back: its next loss is reported again."""
     with suppress(StoreDenied):
         values.release_alert(_told_key(instance), _TOLD)
 

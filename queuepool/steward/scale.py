@@ -1,4 +1,4 @@
-"""The steward's wish for more workers or fewer, once a second; the master decides what becomes of it."""
+"""The steward's wish for more workers or fewer, once a second; the master decides what follows from it."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class WishForWorkers:
         header = self._board.header
         header.wish_why = wish.why
         header.wish = wish.workers
-        header.wish_at = now  # last: the master believes a wish by its time
+        header.wish_at = now  # last: the master trusts a wish by its time
 
     def _wish(self, now: float, counts: PoolCounts) -> Wish:
         header, target = self._board.header, as_count(self._board.header.target)
         workers = [slot for slot in self._board.of(Role.WORKER) if slot.pid and not slot.dead]
         if self._is_paused(workers):
-            return Wish(target, "paused", target)  # what waits says nothing
+            return Wish(target, "paused", target)  # what waits shows nothing
         ready = len({slot.number for slot in workers if slot.state != State.STARTING and slot.number <= target})
         at_work = [slot for slot in workers if slot.lanes or slot.state in RUNS_JOBS]
         running = Counter(one.queue for slot in at_work for one in slot.running())
@@ -63,14 +63,14 @@ class WishForWorkers:
         return self._scaler.look(now, totals, target, max(target - ready, 0), aims)
 
     def _is_paused(self, workers: Sequence[Slot]) -> bool:
-        """Whether no worker takes jobs since somebody wants that: a signal, maintenance mode, or a listener."""
+        """Whether no worker takes jobs because of a signal, maintenance mode, or a listener."""
         header = self._board.header
         if State(header.state) is State.PAUSED or (header.down and not self._settings.force):
             return True
         return {slot.state for slot in workers} == {State.PAUSED}
 
     def _tell(self) -> None:
-        """Tell the listeners what the master has made of it; its own line is in the log."""
+        """Tell the listeners how the master has changed the number; the master logs it itself."""
         before, self._target = self._target, as_count(self._board.header.target)
         if before not in (None, self._target):
             why = "by order" if self._board.header.pinned else self._board.header.wish_why
@@ -78,7 +78,7 @@ class WishForWorkers:
 
 
 def _totals(counts: PoolCounts, running: Mapping[str, int]) -> dict[str, QueueTotals]:
-    """Of each queue that is not paused."""
+    """The totals of each queue that is not paused."""
     ended, run = Counter[str](), defaultdict[str, float](float)
     for (queue, _), jobs in counts.jobs.items():
         ended[queue] += jobs.ended

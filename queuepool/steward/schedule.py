@@ -74,7 +74,7 @@ class FireSchedules:
         self._listeners = listeners
         self._log = DueLog(store)
         self._host = socket.gethostname()
-        #: what is to be written down, and why the due times of a schedule wait, by its name
+        #: the outcomes to record; and why the due times of a schedule wait, by its name
         self._lines: list[tuple[str, DueLine]] = []
         self._waits: dict[str, str] = {}
         #: by name: the second up to which all due times are settled; and the next due time
@@ -154,9 +154,9 @@ class FireSchedules:
         self._lines.append((name, replace(line, host=self._host)))
 
     def _write_down(self) -> None:
-        """Write down what was settled, once all of it is, as the jobs must not wait for that."""
+        """Record the outcomes, once everything is settled: the jobs must not wait for that."""
         lines, self._lines = self._lines, []
-        with suppress(StoreError):  # the jobs are pushed; who needs the store next meets its outage
+        with suppress(StoreError):  # the jobs are pushed; the next use of the store reports the outage
             for name, line in lines:
                 self._log.write(name, line)
 

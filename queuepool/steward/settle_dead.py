@@ -144,7 +144,7 @@ class SettleDead:
         attempt, culprits = death.attempt(one), death.culprits
         if order := order_for(slot, one.number):
             return self._cancel(death, attempt, order)
-        # A cancellation has hit another attempt than the one that was meant if the worker went on meanwhile.
+        # If the worker went on meanwhile, the cancellation has hit another attempt than the one that was meant.
         if slot.killed in ASKED or (culprits and one.number in culprits.innocent):
             self._give_back(attempt)
             return GIVEN_BACK
@@ -178,7 +178,7 @@ class SettleDead:
         return self._settler.give_back(lease, cause)
 
     def _cancel(self, death: Death, attempt: OpenAttempt, order: CancelOrder) -> int:
-        """It was cancelled, whatever its worker died of in the end."""
+        """It was cancelled, however its worker died in the end."""
         error = cancelled_in(attempt.payload, order.by)
         settlement = death.settlement(attempt, error, Fail(error))
         if order.requeue:
@@ -226,7 +226,7 @@ class SettleDead:
         culprits = death.culprits
         if culprits and culprits.charged.get(one.number) == Charge.LOST:
             return
-        # What kills from outside comes at any moment: that one was read then proves nothing beside others.
+        # A kill from outside comes at any moment: being read just then proves nothing if other jobs ran.
         is_chance = culprits and culprits.is_one_of_many(one.number) and not death.is_a_fault
         if is_chance or (culprits and one.number in culprits.innocent):
             self._settler.give_back_unstarted([one.lease])

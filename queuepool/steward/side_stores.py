@@ -56,7 +56,7 @@ class SideStores:
     def __init__(self, emitter: Emitter, header: Header | None = None) -> None:
         self._emitter = emitter
         self._header = header
-        #: since when each store that is away has been so (monotonic)
+        #: when each store that is away was lost (monotonic)
         self._lost: dict[str, float] = {}
         self._reasons: dict[str, Reasons] = {}
 

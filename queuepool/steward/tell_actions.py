@@ -1,4 +1,4 @@
-"""Have the log and the listeners of each pool know what operators have done, from the journal of its store."""
+"""Report to the log and the listeners of each pool what operators have done, from the journal of its store."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _MOST = 100
 
 
 class TellActions:
-    """Reads the journal's new lines when the control keys say that there is news.
+    """Reads the journal's new lines when the control keys show that there are some.
 
-    What was done while no steward looked is in the journal alone.
+    What was done while no steward ran is in the journal alone.
     """
 
     def __init__(self, journal: Journal, news: Callable[[], str | None], emitter: Emitter) -> None:
         self._journal = journal
         self._news = news
         self._emitter = emitter
-        #: the news of which all lines are known; the lines of the last look
+        #: the number up to which all news is known; the lines of the last look
         self._known: str | None = None
         self._lines: frozenset[str] | None = None
 

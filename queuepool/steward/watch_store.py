@@ -1,4 +1,4 @@
-"""Write on the board what the store says to all workers: the control keys, and whether it has room for new jobs."""
+"""Write on the board what all workers must know of the store: the control keys, and whether it has room for jobs."""
 
 from __future__ import annotations
 

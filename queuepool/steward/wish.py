@@ -1,7 +1,7 @@
 """How many workers a pool should have: a function of what waits, what comes and how long it takes.
 
-Enough to keep up with what comes, and enough more to work off in time what waits. More at once, fewer late: what was
-needed a while ago is soon needed again, and a change of direction costs processes.
+Enough to keep up with arrivals, and enough more to work off the backlog in time. More at once, fewer late: what was
+needed a while ago is soon needed again, and each change of direction costs processes.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, isfinite
 
-#: the share of its time that a worker is to be busy: at all of it, what waits would never become less
+#: the share of its time for which a worker is to be busy: at all of it, a backlog would never shrink
 _BUSY = 0.8
 #: how far below the present number the need must be before there are fewer workers
 _MARGIN = 1.15
 #: in one step, the number of workers may double, or grow by so many
 _STEP = 4
-#: of the present number, what is added when jobs wait for too long although the means say that it is enough
+#: a job that waits for too long, although the averages need no more workers, adds the present number divided by this
 _PART = 4
-#: of the present number, the part by which it shrinks at least: else a pool that falls idle has one fewer each second
+#: the number shrinks by no less than itself divided by this: else a pool that falls idle has one fewer each second
 _WORTH = 8
-#: of a result just above a whole number
+#: tolerance for a result just above a whole number
 _ROUNDING = 1e-6
 
 
@@ -81,7 +81,7 @@ class Wish:
 
 
 def wish_for(load: PoolLoad, aims: Aims, recent: float) -> Wish:
-    """The wish. ``recent``: the highest need of late, infinity while not known: then there are no fewer workers.
+    """The wish. ``recent``: the highest need of late; while it is unknown, infinity, which prevents any decrease.
 
     It never leaves the bounds, and is never less if more jobs wait, or have waited for longer.
     """
@@ -106,7 +106,7 @@ def wish_for(load: PoolLoad, aims: Aims, recent: float) -> Wish:
 
 
 def _fewer(workers: int, enough: float) -> int:
-    """How many of the workers stay where ``enough`` of them are; all, before that is worth a change."""
+    """How many of the workers stay where ``enough`` of them suffice; all, unless the difference is worth a change."""
     kept = ceil(enough - _ROUNDING) if isfinite(enough) else workers
     return kept if workers - kept >= max(1, workers // _WORTH) else workers
 
@@ -118,19 +118,19 @@ def _within(wish: Wish, aims: Aims) -> Wish:
 
 
 def _need(load: PoolLoad, aims: Aims) -> tuple[float, float, str]:
-    """The workers that keep up with what comes; those that also work off what waits; and which of these weigh more."""
+    """The workers that keep up with arrivals; those that also work off the backlog; and which of these weigh more."""
     short = [queue for queue in load.queues if queue.run_time is not None and queue.run_time < aims.target_wait]
     comes = sum(queue.arrivals * (queue.run_time or 0.0) for queue in short)
     waits = sum(min(queue.waiting, queue.waiting * (queue.run_time or 0.0) / aims.target_wait) for queue in short)
-    # How many long jobs come is noise: each that waits needs a worker of its own. Of jobs that nobody has seen end yet,
-    # as many at once as there are workers.
+    # The arrival rate of long jobs is noise: each that waits needs a worker of its own. Jobs of which none has ended
+    # yet count as long ones, but at most as many as the workers can run at once.
     seen = max(load.workers, 1) * load.lanes
     for queue in load.queues:
         if queue.run_time is None:
             waits += queue.running + min(queue.waiting, seen)
         elif queue not in short:
             waits += queue.running + queue.waiting
-    # A little that waits is worked off in the time that is to be free, or chance would change the number all the time.
+    # A small backlog is worked off in the time kept free; otherwise chance would change the number all the time.
     relaxed, urgent = comes / _BUSY, comes + waits
     why = _jobs(load) if urgent > relaxed else f"{_rate(short)} jobs a second come"
     return relaxed / load.lanes, max(relaxed, urgent) / load.lanes, why

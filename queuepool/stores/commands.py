@@ -1,9 +1,9 @@
-"""Commands of operators to pools on any host, and the pools' answers: texts in books of the pools' store.
+"""Commands of operators to pools on any host, and the pools' answers: texts in books in the pools' store.
 
 A command is for one instance of a pool. Its steward takes it out of the store before it carries it out, so that this
-happens once at most: if the steward dies in between, no answer comes. It counts for ``LASTS`` seconds by the store's
-clock, so the clocks of hosts do not matter. Where the connection has signing keys, all of it is signed; what is copied
-back into the store is refused by its id, and by its time.
+happens at most once: if the steward dies in between, no answer comes. A command is valid for ``LASTS`` seconds by the
+store's clock, so the clocks of hosts do not matter. If the connection has signing keys, everything is signed; a text
+that is copied back into the store is refused, by its id and by its time.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from queuepool.stores.values import MAX_NOTE, MAX_TAKEN, Values
 LASTS, _KEPT = 10.0, 60.0
 #: most commands that wait for one pool, and most answers that wait for one operator
 _MOST_COMMANDS, _MOST_ANSWERS = 100, 10_000
-#: most characters of who has sent a command
+#: most characters of the name of a command's sender
 _MOST_OF_SENDER = 200
-#: what a command's signature is for
+#: the purpose of a command's signature
 _PURPOSE = "command"
 #: most bytes of an answer's words in JSON, and of those of all pools together, as they may come all at once
 MAX_WORDS, MAX_OF_ALL_WORDS = MAX_NOTE - 1024, MAX_TAKEN - 64 * 1024
@@ -44,13 +44,13 @@ class RemoteCommand:
     #: ``user@host``
     by: str
     at: float
-    #: of all commands that one call of a verb has sent: where it waits for the answers
+    #: of all commands that one call of a verb has sent: it names the book in which the answers are expected
     batch: str
     id: str = field(default_factory=lambda: secrets.token_hex(8))
 
     @classmethod
     def from_json(cls, facts: Mapping[str, Any]) -> RemoteCommand:
-        """Raises ``BadPayload`` for what is no command."""
+        """Raises ``BadPayload`` for anything else."""
         match facts:
             case {
                 "to": str(to), "verb": str(verb), "details": dict(details), "by": str(by), "at": float() | int() as at,
@@ -82,7 +82,7 @@ class CommandAnswer:
 
 
 class NoCommand(NamedTuple):
-    """A text that cannot be carried out, and why not; and if it looks like a command, that: to be answered, no more."""
+    """A text that cannot be carried out, and why not; ``command`` if it looks like one, only to be answered."""
 
     reason: str
     command: RemoteCommand | None = None
@@ -107,7 +107,7 @@ class CommandPost:
         return texts
 
     def withdraw(self, command: RemoteCommand, text: str) -> bool:
-        """Take it back; ``False`` if its pool has taken it."""
+        """Take it back; ``False`` if its pool has already taken it."""
         return self._values.drop_note(_inbox(command.to), text)
 
     def answers(self, batch: str) -> Iterator[CommandAnswer]:
@@ -122,7 +122,7 @@ class CommandPost:
     # A pool's side
 
     def take(self, instance: str) -> Iterator[RemoteCommand | NoCommand]:
-        """What was sent to this pool, in its order; of a flood the last of it."""
+        """What was sent to this pool, in order; of a flood, only the last part."""
         for text in self._values.take_notes(_inbox(instance), _MOST_COMMANDS):
             try:
                 yield self._opened(text)
@@ -174,7 +174,7 @@ def _fitted(words: str) -> str:
 
 
 def _is_id(text: str) -> bool:
-    """Whether it is one of ours: it becomes part of a key."""
+    """Whether it looks like an id of ours: it becomes part of a key."""
     return 0 < len(text) <= 32 and set(text) <= set("0123456789abcdef")
 
 

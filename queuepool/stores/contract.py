@@ -22,7 +22,7 @@ from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 
 #: where a queue keeps a job
 Shelf = Literal["ready", "delayed", "reserved"]
-#: seconds for which a call may be under way before it is carried out
+#: seconds for which a call may be on its way before it is carried out
 UNDER_WAY = 60.0
 #: seconds after which a pool that has published nothing counts as gone
 NOTICE_LASTS = 30.0
@@ -37,7 +37,7 @@ class Reservation:
     """The result of ``reserve``; ``next_due``: seconds from now, ``None`` if no job waits or some were reserved."""
 
     leases: list[Lease] = field(default_factory=list)
-    #: done jobs whose leases were lost
+    #: the done jobs whose leases were lost
     refused: list[Lease] = field(default_factory=list)
     #: (queue, reason) for each payload that went to the quarantine
     quarantined: list[tuple[str, str]] = field(default_factory=list)
@@ -49,9 +49,9 @@ class Reservation:
 
 
 class WaitingReserve(Protocol):
-    """A reserve that was sent behind a wait: the server carries it out once the wait ends, unread.
+    """A reserve sent behind a wait: the server carries it out when the wait ends, before we have read that.
 
-    Any other verb that is called before the reply was read gives it up.
+    A call of any other verb before the reply was read gives the reserve up.
     """
 
     #: whether the connection ended before the wait was answered: then nothing was reserved, unless the server has died
@@ -107,7 +107,7 @@ class Measured:
     delayed: int
     reserved: int
     quarantined: int
-    #: for how long the next job has been ready, 0.0 = none is; ``None``: only its payload may tell
+    #: for how long the next job has been ready, 0.0 = none is; ``None``: only its payload may show it
     oldest: float | None
     #: when it was measured, in Unix seconds
     now: float
@@ -130,9 +130,9 @@ class Control:
     schedules: frozenset[str] = frozenset()
     #: when (Unix seconds) and by whom queues were paused, for those that record it
     pauses: Mapping[str, tuple[float, str]] = field(default_factory=dict)
-    #: the same of schedules; under an empty name, of all of them
+    #: the same for schedules; under an empty name, for all of them
     schedule_pauses: Mapping[str, tuple[float, str]] = field(default_factory=dict)
-    #: the same of maintenance mode; ``None`` if it is not known
+    #: the same for maintenance mode; ``None`` if it is unknown
     down_by: tuple[float, str] | None = None
     #: changes when an operator has done something, or has sent a command to a pool
     news: str | None = None
@@ -150,13 +150,13 @@ class ShelfJob(NamedTuple):
 
     payload: bytes
     shelf: Shelf
-    #: where it is: in a database the number of its row, in Redis about where in the list it was
+    #: its position: in a database the number of its row, in Redis roughly its index in the list
     place: int = 0
     #: ``None``: only the payload has them
     attempts: int | None = None
     #: when a delayed job is due, or when a reserved one's lease ends; ``None`` for a ready one
     at: float | None = None
-    #: of the worker that reserved it, 0 if that is none of ours
+    #: the tag of the worker that reserved it; 0 for a reservation by another program
     tag: int = 0
 
 
@@ -171,8 +171,8 @@ class MovedJob(NamedTuple):
 class QueueWalk(Protocol):
     """Reads a queue from one end to the other while others take from it and add to it.
 
-    A job that stays where it is from beginning to end is read once, and what is added to the ready jobs meanwhile is
-    not read. Where jobs move from one shelf to another (Redis), one may be read on both.
+    A job that stays where it is throughout is read once; jobs added to the ready ones meanwhile are not read. Where
+    jobs move from one shelf to another (Redis), a job may be read on both.
     """
 
     def page(self, most: int) -> list[ShelfJob]:
@@ -182,17 +182,17 @@ class QueueWalk(Protocol):
         """Read these, the last ones of the last page, again."""
 
     def taken(self, jobs: Sequence[ShelfJob]) -> None:
-        """These, which it has read, are gone: the caller has taken them out."""
+        """These jobs, which it has read, are gone: the caller has taken them out."""
 
     def cursor(self) -> str:
-        """Where it stands, for ``QueueStore.walk``."""
+        """Its position, for ``QueueStore.walk``."""
 
     def again(self) -> QueueWalk:
-        """The same walk from its beginning, to where this one ends: without what was added since this one began."""
+        """The same walk from its beginning, up to where this one ends: without what was added since it began."""
 
 
 class PushStore(Protocol):
-    """Where jobs are pushed to: a store, a transaction of the application's, or what waits for its commit."""
+    """Where jobs are pushed to: a store, a transaction of the application's, or a list that waits for its commit."""
 
     def push(self, queue: str, jobs: Sequence[NewJob], delay: float = 0.0, lock: Lock | None = None) -> bool:
         """Add jobs in their order, each with its state; with a ``delay``, all become ready after it.
@@ -247,7 +247,7 @@ class QueueStore(PushStore, Protocol):
         """Reserve nothing more under this tag, even for calls that are still under way."""
 
     def unlock(self, unlocks: Sequence[Unlock]) -> None:
-        """Release unique locks of a job that continues; a lock that another owner holds stays."""
+        """Release unique locks of a job that continues; a lock held by another owner stays."""
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
         """Settle ``done``, stage what is due, take up to ``limit`` jobs in strict queue priority; never blocks.

@@ -1,6 +1,6 @@
 """The control keys: restart, pause and maintenance, in Laravel's cache, and the notices by which pools know each other.
 
-A notice is JSON in a store that other programs can write to. One that is too large is not read, nor are too many in
+A notice is JSON in a store that other programs can write to. A notice that is too large is not read, nor are too many
 all: a steward decodes them in a thread, which must not hold the interpreter's lock for long.
 """
 
@@ -125,7 +125,7 @@ class ControlKeys:
         self._own.withdraw(pool)
 
     def note_left(self, facts: Mapping[str, Any]) -> None:
-        """Keep for ``LEFT_KEPT`` seconds that a pool has left; ``facts`` as of ``publish``, and its ``at``."""
+        """Keep for ``LEFT_KEPT`` seconds that a pool has left; ``facts`` as in ``publish``, with ``at``."""
         self._own.note(_LEFT, json.dumps(facts), _MOST_LEFT, LEFT_KEPT)
 
     def left(self) -> list[dict[str, Any]]:
@@ -209,8 +209,8 @@ def instance_in(notice: Mapping[str, Any]) -> str:
 def newest_of(notices: Iterable[Mapping[str, Any]]) -> dict[PoolKey, Mapping[str, Any]]:
     """The newest notice of each pool, by host, name and instance.
 
-    Two pools may have one name, on hosts that have one name: containers on their host's network have its name, and each
-    has a process 1. Notices of an older version, which do not tell instances apart, count as one.
+    Two pools may have the same name, on hosts with the same name: containers on their host's network have its name, and
+    each has a process 1. Notices of an older version, which do not tell instances apart, count as one.
     """
     found: dict[PoolKey, Mapping[str, Any]] = {}
     for notice in notices:
@@ -221,7 +221,7 @@ def newest_of(notices: Iterable[Mapping[str, Any]]) -> dict[PoolKey, Mapping[str
 
 
 def names_of(pools: Iterable[PoolKey], between: str = ":") -> dict[PoolKey, str]:
-    """How to call each of these pools: ``HOST:POOL``, with ``#INSTANCE`` only where several have that name."""
+    """How to address each of these pools: ``HOST:POOL``, with ``#INSTANCE`` only where several have that name."""
     known = list(pools)
     count = Counter((host, pool) for host, pool, _ in known)
     return {
@@ -231,7 +231,7 @@ def names_of(pools: Iterable[PoolKey], between: str = ":") -> dict[PoolKey, str]
 
 
 def served_in(notices: Iterable[Mapping[str, Any]]) -> frozenset[str] | None:
-    """The queues that the pools of these notices serve; ``None`` if one, of an older version, does not tell."""
+    """The queues that the pools of these notices serve; ``None`` if one, of an older version, does not list them."""
     found: set[str] = set()
     for notice in notices:
         queues = notice.get("queues")

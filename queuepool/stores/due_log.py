@@ -1,6 +1,6 @@
-"""What became of the last due times of each schedule, as the stewards that settled them have written it down.
+"""What became of the last due times of each schedule, as recorded by the stewards that settled them.
 
-The marks decide what is pushed; this is for people. A steward that dies between both leaves no line.
+The marks decide what is pushed; this is for people. A steward that dies between the two leaves no line.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is on another server than the queue, as in Laravel applications: failed jobs, and unique locks.
+"""What is on another server than the queue, as often in Laravel applications: failed jobs, and unique locks.
 
 Often the queue is in Redis, and ``failed_jobs`` in a database.
 

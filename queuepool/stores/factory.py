@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 #: how errors name the stores other than the queue's
 FAILED, CONTROL, BATCHES, LOCKS = "failed store", "control store", "batches", "lock store"
-#: seconds after which a silent server counts as gone, for a loop; a producer has a setting
+#: seconds after which a silent server counts as gone, for a loop; for a producer there is a setting
 REPLY_TIMEOUT = 2.0
 _LOOP_TIMEOUTS = {"redis": REPLY_TIMEOUT, "sql": 3.0}
 #: the same for a person, whose command may count millions of rows
 _PERSON_TIMEOUTS = {"redis": 7.0, "sql": 60.0}
-#: seconds for which a producer waits while others write to its SQLite file: writers get no turns there
+#: seconds for which a producer waits while others write to its SQLite file: writers do not take turns there
 _LOCK_TIMEOUT = 60.0
 
 
@@ -94,7 +94,7 @@ class Stores:
 
     @cached_property
     def commands(self) -> CommandPost:
-        """The way from operators to pools on other hosts."""
+        """The channel from operators to pools on other hosts."""
         signer = signer_of(self.settings.signing, self.settings.signing_keys)
         return CommandPost(self.values, self.control.announce, signer)
 

@@ -1,6 +1,6 @@
 """The journal: who has done what to pools, queues, jobs and schedules, as lines in their store.
 
-It is for people who look for the cause of something. It proves nothing: whoever may write to the store can add a line.
+It is for people who look for the cause of something. It is not proof: anyone who may write to the store can add a line.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_OF_SUBJECT, _MOST = 1000, 200
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """That ``by`` (``user@host``) has done ``verb`` to ``subject``, ``at`` in the store's Unix seconds.
+    """One line: ``by`` (``user@host``) has done ``verb`` to ``subject``, ``at`` in the store's Unix seconds.
 
     ``count``: to how many jobs or other things, if they were counted.
     """

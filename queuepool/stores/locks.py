@@ -67,8 +67,8 @@ class LocksOf:
     """Divides the locks of a job between its ``own`` store, of this ``kind``, and the stores with Laravel's locks.
 
     Those elsewhere are released before the job is settled. A crash in between may let a duplicate be dispatched too
-    early; in the other order it would leave the lock held. Of a job that nobody has, which a worker may take meanwhile,
-    they are released after. ``elsewhere``: the other stores, with the kind of each.
+    early; in the other order it would leave the lock held. The locks of a job that is not leased, which a worker may
+    take meanwhile, are released afterwards. ``elsewhere``: the other stores, with the kind of each.
     """
 
     def __init__(self, kind: str, own: Locks, elsewhere: Sequence[tuple[str, Locks]] = ()) -> None:

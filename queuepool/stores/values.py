@@ -114,7 +114,7 @@ class Values(Locks, Protocol):
     def note(self, book: str, text: str, most: int, lifetime: float) -> None:
         """Add a text to this book, which keeps its last ``most``, each for ``lifetime`` seconds at least.
 
-        Repeated, the text is there twice. A book's name is of lower-case letters, digits and colons.
+        If this is repeated, the text is there twice. A book's name has only lower-case letters, digits and colons.
         """
 
     def notes(self, book: str, count: int) -> list[bytes]:

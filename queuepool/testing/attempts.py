@@ -21,7 +21,7 @@ class Attempt:
     #: which attempt of the job this was, from 1
     attempt: int
     outcome: Outcome
-    #: why the job failed or is tried again; of a job that is done, what its handler or hook raised all the same
+    #: why the job failed or is tried again; for a job that is done, what its handler or hook raised all the same
     error: BaseException | None = None
     #: seconds until the next attempt of a released job
     delay: float | None = None
@@ -57,17 +57,17 @@ class Ran:
 
     @property
     def done(self) -> list[Attempt]:
-        """Those that ended a job well."""
+        """The attempts that completed a job."""
         return self._of("done")
 
     @property
     def released(self) -> list[Attempt]:
-        """Those after which the job is to be tried again."""
+        """The attempts after which the job is to be tried again."""
         return self._of("released")
 
     @property
     def failed(self) -> list[Attempt]:
-        """Those with which a job failed for good, and payloads that are not jobs."""
+        """The attempts with which a job failed for good, and payloads that are not jobs."""
         return self._of("failed") + self._of("quarantined")
 
     def _of(self, outcome: Outcome) -> list[Attempt]:

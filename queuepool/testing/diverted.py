@@ -92,7 +92,7 @@ class Recorder:
         self.recorded.add(pushed_jobs(push))
 
     def run(self) -> None:
-        """Called when a push is over, and at a commit. No job runs."""
+        """Called when a push is over, and at a commit. It runs no job."""
         self.settle()
 
     def settle(self) -> None:
@@ -114,7 +114,7 @@ class Recorder:
 
 
 def postponed(pushes: PushStore) -> Postponed | None:
-    """Where a push waits for its commit; ``None`` if it has none, or if its connection does not say when it commits.
+    """Where a push waits for its commit; ``None`` if it has none, or if its connection does not report its commits.
 
     Raises ``TypeError`` and ``ValueError`` for a connection that a push in its transaction refuses.
     """

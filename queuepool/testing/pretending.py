@@ -36,7 +36,7 @@ def as_current(
 ) -> Iterator[Current]:
     """Let ``current()`` return a job of this id, name, queue and attempt in the block, as in a worker.
 
-    Returns it: its ``verdict`` says what the handler has decided, as ``Release(10)``, ``Fail(error)`` or ``Delete()``;
+    Returns it: its ``verdict`` shows what the handler has decided, as ``Release(10)``, ``Fail(error)`` or ``Delete()``;
     ``None`` = nothing. ``context``: what the job came with. ``extra``: further fields of its payload. Raises
     ``ValueError`` for an attempt below 1, and for an id or name that no job can have.
     """

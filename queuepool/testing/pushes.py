@@ -239,7 +239,7 @@ def arguments_of_task(task: Any, args: Sequence[Any], kwargs: Mapping[str, Any])
 
 
 def enqueued_arguments(task: Any, data: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The same of a pushed task, by its payload's data; ``None`` if they do not fit, which Django does not check."""
+    """The same for a pushed task, by its payload's data; ``None`` if they do not fit, which Django does not check."""
     try:
         return arguments_of_task(task, data.get("args", ()), data.get("kwargs", {}))
     except TypeError:

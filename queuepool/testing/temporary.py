@@ -1,7 +1,7 @@
 """Temporary stores: SQLite files of this process, in memory where the system allows; and ``make_tables``.
 
-Time there is skipped, not waited for: a store's clock is set forward in this process. ``next_times`` shows what a
-schedule makes of time.
+Time there is skipped, not waited for: a store's clock is set forward in this process. ``next_times`` lists the due
+times of a schedule.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def make_tables(where: str | Path | None = None, *, connection: str | None = Non
 
 @cache
 def _stores(settings: ConnectionSettings, process: int) -> Stores:
-    """Those of this process: a test may have forked it, and then they lie beside its parent's."""
+    """The stores of this process: if a test has forked it, their files lie beside its parent's."""
     path = _folder() / f"{process}-{_stores.cache_info().currsize}.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -99,7 +99,7 @@ def _stores(settings: ConnectionSettings, process: int) -> Stores:
 
 @cache
 def _folder() -> Path:
-    """Removed when the process that made it ends."""
+    """The folder of these files, removed when the process that made it ends."""
     made = mkdtemp(prefix="queuepool-testing-", dir=_IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None)
     atexit.register(_remove, made, os.getpid())
     return Path(made)

@@ -89,7 +89,7 @@ class InProcessWorker:
             )
 
     def _quarantined(self, found: Reservation) -> Attempt | None:
-        """Payloads in which the store itself found no job, before any attempt; returns the last."""
+        """Payloads that the store itself found not to be jobs, before any attempt; returns the last one."""
         attempts = [Attempt("", "", queue, 1, "quarantined", BadPayload(reason)) for queue, reason in found.quarantined]
         for attempt in attempts:
             self._note(attempt)
@@ -152,7 +152,7 @@ class TestsRegistry(Registry):
 
 
 class OutcomeListeners(Listeners):
-    """Listeners of one worker: note what becomes of its attempt, and pass every event on to those of the process."""
+    """Listeners of one worker: note the outcome of its attempt, and pass every event on to those of the process."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -171,18 +171,18 @@ class OutcomeListeners(Listeners):
 
     @property
     def hook_error(self) -> BaseException | None:
-        """What a hook of the attempt raised."""
+        """A hook of the attempt has raised this."""
         event = self._events.get(HookRaised)
         return event.error if isinstance(event, HookRaised) else None
 
     @property
     def raised(self) -> BaseException | None:
-        """What the attempt raised, or one of its hooks."""
+        """The attempt, or one of its hooks, has raised this."""
         event = self._events.get(JobExceptionOccurred)
         return event.error if isinstance(event, JobExceptionOccurred) else self.hook_error
 
     def attempt(self, lease: Lease) -> Attempt:
-        """What became of the attempt with this lease."""
+        """The outcome of the attempt with this lease."""
         try:
             job = decode(lease.receipt, lease.attempts)
             about = (job.id, job.name, lease.queue, job.attempts)
@@ -198,7 +198,7 @@ class OutcomeListeners(Listeners):
         return Attempt(*about, "done", self.raised)
 
 
-# What a worker in a test's own process does without: alarms, signal handlers, a title, a loop of its own thread.
+# What a worker in a test's own process lacks: alarms, signal handlers, a title, a loop in a thread of its own.
 
 
 class NoAlarm(Alarm):

@@ -1,1 +1,1 @@
-"""``queuepool top``: what the local pools do, drawn twice a second, from their boards alone."""
+"""``queuepool top``: what the local pools are doing, drawn twice a second, from their boards alone."""

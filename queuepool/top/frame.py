@@ -121,11 +121,11 @@ def report(reading: PoolReading, place: Display, now: float) -> list[str]:
         found = table_of(reading, View(), place.encoding, page)
         if found.rows:
             lines += [line(""), *table(found.columns, found.rows, place.columns)]
-    return [plain_text(each) for each in lines]  # a pipe has no edge: what is wrong is said in full
+    return [plain_text(each) for each in lines]  # a pipe has no edge: troubles are shown in full
 
 
 def head(reading: PoolReading, now: float, place: Display) -> Iterator[Line]:
-    """What stands above the tables; ``now`` is Unix time."""
+    """The lines above the tables; ``now`` is Unix time."""
     yield _title(reading, now, place)
     if reading.problem:
         yield line(plain(reading.problem, place.encoding), Style.BAD)
@@ -141,7 +141,7 @@ def head(reading: PoolReading, now: float, place: Display) -> Iterator[Line]:
 
 
 def _troubles(health: Health, place: Display) -> Iterator[Line]:
-    """On at most a quarter of the lines: the tables must be seen, too."""
+    """The troubles, on at most a quarter of the lines: the tables must be seen, too."""
     found = [plain(f"! {trouble.text}", place.encoding) for trouble in health.troubles]
     most = max(place.lines // 4, 1) if place.lines else len(found)
     for each in found[:most]:

@@ -29,7 +29,7 @@ NONE = "-"
 
 
 class Style(Enum):
-    """What a span means; how that looks is the screen's business."""
+    """What a span means; how that looks is decided by the screen."""
 
     PLAIN = auto()
     STRONG = auto()
@@ -65,7 +65,7 @@ def line(text: str, style: Style = Style.PLAIN) -> Line:
 
 
 def plain_text(spans: Line) -> str:
-    """What a line says, without its styles."""
+    """A line's text, without its styles."""
     return "".join(span.text for span in spans).rstrip()
 
 

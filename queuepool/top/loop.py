@@ -152,7 +152,7 @@ class Watched(NamedTuple):
 def found_in(folder: Path) -> list[Watched]:
     """The pools whose directories are in ``folder``, by name, whatever configuration they have.
 
-    Commands find them by their directory alone: what a file there says of a configuration may be a job's.
+    Commands find them by their directory alone: a job may have written what a file there holds about a configuration.
     """
     environ = {key: value for key, value in os.environ.items() if key != _FILE}
     program = (sys.executable, "-m", "queuepool")

@@ -1,4 +1,4 @@
-"""One look at a local pool, what its board says at one moment; and how fast that changes."""
+"""One look at a local pool: what its board shows at one moment; and how fast that changes."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class SeenReady(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """``None`` and what is missing are unknown: a second reading has not come, or the pool counts nothing.
+    """``None`` or missing = unknown: there is no second reading yet, or the pool does not count.
 
     ``rates``: jobs a second. ``growth``: ready jobs a second, by queue. ``recent``: what has ended in the last minute.
     """
@@ -191,7 +191,7 @@ class PaceMeter:
 
 
 def minus(new: JobCounts, old: JobCounts) -> JobCounts:
-    """What has come since ``old``; all of ``new`` if it is not the later one."""
+    """What has been counted since ``old``; all of ``new`` if it is not the later one."""
     if new.ended < old.ended or new.run.observations < old.run.observations:
         return new
     numbers = {name: getattr(new, name) - getattr(old, name) for name in (*OUTCOMES, *LOSSES)}

@@ -160,7 +160,7 @@ class NameRow(NamedTuple):
 
 
 def jobs(reading: PoolReading) -> list[NameRow]:
-    """All that have ended since the pool's start, by name."""
+    """All jobs that have ended since the pool's start, by name."""
     recent, found = reading.pace.recent or {}, sorted(reading.counts.jobs.items())[:_MOST]
     return [NameRow(queue, name, counts, recent.get((queue, name), JobCounts())) for (queue, name), counts in found]
 

@@ -1,6 +1,6 @@
-"""A child that user code forks has nothing of ours: it is as it would be under Python alone.
+"""A child that user code forks keeps nothing of ours: it behaves as it would under Python alone.
 
-Our own forks are told apart, as their children need what they inherit: blocked signals, handlers, a log.
+Our own forks are exempt, as their children need what they inherit: blocked signals, handlers, a log.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def fork() -> int:
 
 
 def watch(before: Call, in_child: Call, in_parent: Call | None = None) -> None:
-    """Have these called around each fork of user code's, from now on; repeating it does nothing.
+    """Have these called around each fork by user code, from now on; repeating it does nothing.
 
-    They must not wait, and what they raise Python ignores.
+    They must not block, and Python ignores what they raise.
     """
     if in_child not in _watchers:
         _watchers.append(in_child)
@@ -53,7 +53,7 @@ def _unless_ours(call: Call | None) -> Call:
 
 
 def leave_if_copy(pid: int, error: BaseException | None = None) -> None:
-    """Call after user code: unless this still is process ``pid``, it is a child that returned into our code: end it.
+    """Call after user code: if this is no longer process ``pid``, it is a child that returned into our code: end it.
 
     With an error it ends as Python would; without one it must not go on as its parent does.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-#: as many new objects between two collections as cost a command nothing; above that the figure makes no difference
+#: new objects between two collections: so many that they cost a command nothing; a higher number makes no difference
 _RARELY = 10_000
 
 _usual = gc.get_threshold()
@@ -16,6 +16,6 @@ def expect_imports() -> None:
 
 
 def expect_jobs() -> None:
-    """Collect as often as Python does by itself, and leave out what is there: its pages stay shared after a fork."""
+    """Collect as often as Python does by itself, and freeze what exists: its pages stay shared after a fork."""
     gc.freeze()
     gc.set_threshold(*_usual)

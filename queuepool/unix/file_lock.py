@@ -1,4 +1,4 @@
-"""Locks on a byte of a file: the kernel keeps one for each process, and ends it with that process."""
+"""Locks on a byte of a file: the kernel keeps them for a process, and releases them when it ends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def lock(fd: int, byte: int = 0) -> None:
 
 
 def holder(fd: int) -> int | None:
-    """The pid of a process that has a lock on the file, 0 for one in another container; ``None``: no other has one."""
+    """The pid of another process that has a lock on the file, 0 for one in another container; ``None``: none."""
     asked = _FLOCK.pack(fcntl.F_WRLCK, 0, 0, 0, 0)
     kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, asked))
     return None if kind == fcntl.F_UNLCK else max(int(pid), 0)
@@ -30,7 +30,7 @@ def holder(fd: int) -> int | None:
 
 @contextmanager
 def held(path: Path) -> Iterator[bool]:
-    """Within the block, hold the lock of this file, which is made for it; ``False`` if somebody has it. Never waits.
+    """Within the block, hold the lock of this file, which is created for it; ``False`` if it is taken. Never waits.
 
     Unlike the locks above it also excludes this process's other threads. Raises ``OSError``.
     """

@@ -105,7 +105,7 @@ def signal_other(pid: int, signum: signal.Signals, is_same: Callable[[int], bool
 def signal_thread_of_other(pid: int, thread: int, signum: signal.Signals, is_same: Callable[[int], bool]) -> None:
     """As ``signal_other``, but to one thread of the process; only for a signal that is ignored by default.
 
-    By its number alone: no handle of a thread is to be had from most kernels.
+    The thread is given by its number alone: most kernels offer no handle of a thread.
     """
     import ctypes  # imported here: few commands need it
 
@@ -116,7 +116,7 @@ def signal_thread_of_other(pid: int, thread: int, signum: signal.Signals, is_sam
 
 
 def wake_parent(parent: int) -> None:
-    """Have the master, our parent, look at the board; once it has died, our parent is somebody else."""
+    """Wake the master, our parent, to look at the board. Does nothing once it has died and we have another parent."""
     with suppress(OSError, ValueError):
         signal_other(parent, signal.SIGUSR1, lambda pid: pid == os.getppid())
 
@@ -141,7 +141,7 @@ def _signal_other(pid: int, signum: signal.Signals, is_same: Callable[[int], boo
     with suppress(ProcessLookupError):  # it has ended
         handle = _handle_of(pid)
         try:
-            # Asked about while we have a handle, a process cannot be confused with a later one of its pid.
+            # While we hold the handle, the check cannot be fooled by a later process with the same pid.
             if not is_same(pid):
                 return
             if group:
@@ -156,7 +156,7 @@ def _signal_other(pid: int, signum: signal.Signals, is_same: Callable[[int], boo
 
 
 def _handle_of(pid: int) -> int | None:
-    """``None`` where the system has none to give. Raises ``ProcessLookupError``."""
+    """``None`` where the system offers none. Raises ``ProcessLookupError``."""
     try:
         return os.pidfd_open(pid)
     except ProcessLookupError:

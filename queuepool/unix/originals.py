@@ -1,9 +1,9 @@
 """What processes of a pool wait with, taken before user code is imported: the kernel's own calls.
 
-gevent and eventlet replace names in Python's modules. A wait by their functions runs other code meanwhile, and a
+gevent and eventlet replace names in Python's modules. A wait in their functions runs other code meanwhile, and a
 signal's handler could end it in the middle of that; eventlet takes ``select.poll`` away altogether.
 
-A descriptor is waited for by poll(): select() refuses numbers from 1024 on, which a job that leaks files can reach.
+Waits on a descriptor use poll(): select() refuses numbers from 1024 on, which a job that leaks files can reach.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from _thread import start_new_thread
 from types import FrameType
 
 sleep, poll, waitpid = time.sleep, select.poll, os.waitpid
-#: starts a thread of the kernel's
+#: starts a kernel thread
 start_thread = start_new_thread
 #: by module: the names that are replaced, as they were
 _ORIGINALS: dict[str, dict[str, object]] = {
@@ -31,7 +31,7 @@ _LIBRARIES = ("gevent", "eventlet")
 
 
 def replaced() -> list[str]:
-    """The names that user code has replaced since, as ``time.sleep``."""
+    """The names that user code has replaced since, such as ``time.sleep``."""
     found = [
         f"{module}.{name}"
         for module, names in _ORIGINALS.items()
@@ -48,9 +48,9 @@ def replacing() -> list[str]:
 
 
 def is_in_library(frame: FrameType | None) -> bool:
-    """Whether one of these libraries runs there: an exception would be printed, and leave a timer that fires later.
+    """Whether this frame runs in one of these libraries: an exception would be printed, and a timer stay behind.
 
-    A short wait in there, as for a connection, is not worth that; the long ones are the kernel's.
+    Short waits in there, as for a connection, need no interruption; the long ones use the kernel's calls.
     """
     while frame and frame.f_globals.get("__name__", "").partition(".")[0] not in _LIBRARIES:
         frame = frame.f_back
@@ -58,7 +58,7 @@ def is_in_library(frame: FrameType | None) -> bool:
 
 
 def has_threads() -> bool:
-    """Whether a new thread is one of the kernel's; else it would run only while this one waits in that library."""
+    """Whether a new thread is a kernel thread; else it would run only while this one waits in that library."""
     return sys.modules["_thread"].start_new_thread is start_thread
 
 
@@ -71,12 +71,12 @@ def give_back() -> None:
 
 
 def is_readable(fd: int, timeout: float) -> bool:
-    """Whether there is something to read, or an end, within these seconds."""
+    """Whether there is something to read, or an end of file, within these seconds."""
     return _is_ready(fd, select.POLLIN, timeout)
 
 
 def is_writable(fd: int, timeout: float) -> bool:
-    """Whether there is room to write, or no reader any more, within these seconds."""
+    """Whether there is room to write, or the reader is gone, within these seconds."""
     return _is_ready(fd, select.POLLOUT, timeout)
 
 

@@ -1,4 +1,4 @@
-"""What a process was started in and with, which may be removed while it runs: a release that is pruned, say."""
+"""What a process was started in and with, which may be removed while it runs, as when old releases are pruned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A second timer of the kernel beside the alarm's, which is the only one that Python can set."""
+"""A second kernel timer beside the alarm, which is the only one that Python can set."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class PosixTimer:
         self._libc = _with_timers()
         self._id = ctypes.c_void_p()
         self._pid = os.getpid()
-        # To the main thread, which has the process's number: a signal that another thread took would not end its wait.
+        # To the main thread, whose number is the process's: elsewhere the signal would not end that thread's wait.
         event = _Event(signum=signum, notify=_TO_THREAD, thread=self._pid)
         self._check(self._libc.timer_create(time.CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(self._id)))
 
     def arm(self, seconds: float) -> None:
-        """Fire once, in ``seconds``; 0 = not at all. Does nothing in a process that was forked from the timer's."""
+        """Fire once, in ``seconds``; 0 = never. Does nothing in a forked process, which has no timer."""
         if os.getpid() != self._pid:
             return
         whole, nanoseconds = divmod(round(seconds * _NANOSECONDS), _NANOSECONDS)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _MB = 1024 * 1024
 _GROUPS = Path("/sys/fs/cgroup")
-# It finds the arguments and the environment in memory now: once a variable was removed, it could not set a title.
+# It locates the arguments and the environment in memory now: after a variable was removed it could not set a title.
 with suppress(UnicodeDecodeError):  # an argument is not text, which others report
     getproctitle()
 
@@ -198,7 +198,7 @@ def plausible(status: int | None) -> int | None:
 
 
 def cause_of(status: int) -> str:
-    """A wait status in words: ``signal 9 (SIGKILL)`` or ``exit code 3``. Raises ``ValueError`` for no wait status."""
+    """A wait status in words: ``signal 9 (SIGKILL)`` or ``exit code 3``. Raises ``ValueError`` for anything else."""
     code = os.waitstatus_to_exitcode(status)
     if code >= 0:
         return f"exit code {code}"
@@ -210,7 +210,7 @@ def cause_of(status: int) -> str:
 
 @cache
 def boot() -> str:
-    """The first digits of the kernel's name for this boot, as pids repeat with each; ``0`` where it has none."""
+    """The first digits of the kernel's id of this boot, since pids repeat after each; ``0`` where there is none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
     except OSError:
@@ -233,7 +233,7 @@ class Memory(NamedTuple):
 
 
 def memory() -> Memory | None:
-    """That of the host, or less where a control group (version 2) of this process has a limit; ``None``: not known."""
+    """The host's memory, or less where a control group (version 2) of this process has a limit; ``None``: unknown."""
     try:
         whole = library().virtual_memory()
     except (library().Error, OSError):  # no free descriptor, say
@@ -243,7 +243,7 @@ def memory() -> Memory | None:
 
 
 def _own_group() -> Path:
-    """The control group of this process, as far as it sees; the root where that is not known."""
+    """The control group of this process, as the process sees it; the root where that is unknown."""
     with suppress(OSError, UnicodeDecodeError):
         for line in Path("/proc/self/cgroup").read_text().splitlines():
             if line.startswith("0::/"):
@@ -252,7 +252,7 @@ def _own_group() -> Path:
 
 
 def _limits(group: Path, root: Path) -> list[Memory]:
-    """What this group and those around it, up to the ``root``, allow; a group without a limit says nothing."""
+    """What this group and those around it, up to the ``root``, allow; a group without a limit is skipped."""
     inside = [group, *group.parents]
     groups = inside[: inside.index(root) + 1] if root in inside else [group]
     return [found for each in groups if (found := limit_of(each))]
@@ -261,12 +261,12 @@ def _limits(group: Path, root: Path) -> list[Memory]:
 def limit_of(group: Path) -> Memory | None:
     """The limit of one control group, and what it has left; ``None`` if it has none, or that cannot be read.
 
-    Cached files count as free: the kernel drops those that nobody has used lately before it kills anybody.
+    Cached files count as free: the kernel drops those that were not used lately before it kills a process.
     """
     try:
         most, used = int((group / "memory.max").read_text()), int((group / "memory.current").read_text())
         lines = (group / "memory.stat").read_text().splitlines()
         cached = sum(int(line.split()[1]) for line in lines if line.startswith("inactive_file "))
-    except (OSError, ValueError, IndexError):  # ``max``, which is no number; another system; a group that has gone
+    except (OSError, ValueError, IndexError):  # ``max``, which is not a number; another system; a group that has gone
         return None
     return Memory(most / _MB, max(most - used + cached, 0) / _MB)

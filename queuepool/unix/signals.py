@@ -5,7 +5,7 @@ lost between a fork and a mask, and no code is re-entered. A worker's handlers s
 worker waits: Python restarts a wait that a handler merely interrupted (PEP 475).
 A job's timeout needs no Python handler: SIGALRM keeps its default action, and faulthandler's C code writes the stacks
 before it takes effect, even inside C code and with the GIL held.
-No child that user code forks keeps our handlers: it would swallow the signals that are to end it.
+A child that user code forks does not keep our handlers: they would swallow the signals meant to end it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HANDLED = {
     signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT,
     signal.SIGTTIN, signal.SIGTTOU, signal.SIGCHLD,
 }  # fmt: skip
-#: those that ask for an end
+#: those that ask a process to end
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 _STOPS = tuple(map(int, STOPS))
 _PAUSE, _CONTINUE, _WAKE = int(signal.SIGUSR2), int(signal.SIGCONT), int(signal.SIGUSR1)
@@ -42,7 +42,7 @@ _WANTS_DUMPS = faulthandler.is_enabled()
 Handler = Callable[[int, FrameType | None], None] | signal.Handlers
 #: the handlers that this process has installed
 _ours: dict[int, Handler] = {}
-#: the mask of the thread in which user code forks, which two threads may do at a time
+#: the signal mask of the thread in which user code forks; two threads may fork at a time
 _mask: ContextVar[set[int | signal.Signals]] = ContextVar("mask")
 
 
@@ -120,7 +120,8 @@ class WorkerSignals:
     def __init__(self, *, paused: bool = False) -> None:
         self.stop = False
         self.paused = paused
-        #: called in the signal's handler, at any moment of a job's, when somebody wakes us: it must not raise
+        #: called in the signal's handler, possibly in the middle of a job, when another process wakes us: it must not
+        #: raise
         self.woken: Callable[[], object] = _nothing
         self._news = False
         self._waiting = False
@@ -141,7 +142,7 @@ class WorkerSignals:
                 install(signum, _end)
             else:
                 install(signum, signal.SIG_DFL)
-        if self.stop:  # it came before
+        if self.stop:  # the stop came before
             _end(signal.SIGTERM, None)
 
     def begin_round(self) -> bool:
@@ -162,7 +163,7 @@ class WorkerSignals:
             finally:
                 self._waiting = False
         except Interrupted:
-            pass  # the attributes say what the signal asked
+            pass  # the attributes hold what the signal asked for
 
     def _on_signal(self, signum: int, frame: FrameType | None) -> None:
         # One handler for all signals, and it calls nothing before it has noted the signal: a second one may be handled
@@ -234,23 +235,23 @@ class Alarm:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
-#: has a worker's C code write where it stands. By default the kernel ignores it, so it harms no process
+#: makes a worker's C code write its stack. By default the kernel ignores this signal, so it harms no other process
 LIVE_STACK = signal.SIGURG
 
 
 def write_stack_on_request(file: IO[bytes]) -> None:
     """From now on write the main thread's stack to ``file`` at each ``LIVE_STACK``, also in C code; the job goes on.
 
-    System calls are restarted. That thread's alone: another one may run meanwhile, and its frames must not be read.
-    Registered once: a library that takes the signal for itself (Go's does) then keeps it, and so does one that has it
-    already.
+    System calls are restarted. Only that thread's stack is written: another thread may run meanwhile, and its frames
+    must not be read. Registered once: a library that takes over the signal (Go's does) then keeps it, and so does one
+    that already has it.
     """
     if not proc.catches(os.getpid(), LIVE_STACK):
         faulthandler.register(LIVE_STACK, file=file, all_threads=False, chain=False)
 
 
 def listen_for(signum: signal.Signals, handler: Handler) -> None:
-    """Have Python call ``handler`` for this signal, in the main thread. Repeat it where user code may have run."""
+    """Have Python call ``handler`` for this signal, in the main thread. Repeat it after user code has run."""
     install(signum, handler)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signum})
 
@@ -272,8 +273,8 @@ def default_actions() -> None:
 def handle_ctrl_c() -> None:
     """In a command: exit at once if interrupted during an import; elsewhere Ctrl-C is ``KeyboardInterrupt`` as always.
 
-    During an import Python may make another exception of it (``__set_name__``, up to 3.11) or lose it (in the callbacks
-    of its own locks). Nothing has to be undone there: a command leaves by ``os._exit`` in any case.
+    During an import Python may turn it into another exception (``__set_name__``, up to 3.11) or lose it (in the
+    callbacks of its own locks). Nothing has to be undone there: a command leaves by ``os._exit`` in any case.
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a script's background process ignores it
         signal.signal(signal.SIGINT, _interrupted)
@@ -327,10 +328,10 @@ def _give_up() -> None:
     if signal.getsignal(signal.SIGALRM) == signal.SIG_DFL:  # as far as Python knows: it is faulthandler's
         faulthandler.unregister(signal.SIGALRM)
     faulthandler.unregister(LIVE_STACK)
-    faulthandler.disable()  # its file is the worker's: the child's dump would be taken for the worker's own
+    faulthandler.disable()  # its file is the worker's: a dump of the child would be taken for the worker's own
     if _WANTS_DUMPS:
         faulthandler.enable(2)
     _let_go()
-    # Last: what an interrupt raises here, Python ignores. One that has come already kills.
+    # Last: Python ignores what an interrupt raises here. One that came before this kills.
     if signal.SIGINT in given_up:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -3,10 +3,11 @@
 The master is a subreaper (``PR_SET_CHILD_SUBREAPER``), so the kernel makes it the parent of every orphan below it. A
 worker marks itself, and every process that comes from it inherits the mark, in two ways. The first is the soft limit
 ``RLIMIT_LOCKS``, which no kernel since Linux 2.4.25 looks at: it is kept by fork, exec and set-user-id programs, and
-everybody may read it. The second is a variable of the environment, for systems without that limit: a program that is
-started with another environment loses it, and that of one that no debugger may trace (``ssh-agent``) cannot be read.
+every process may read it. The second is a variable of the environment, for systems without that limit: a program that
+is started with another environment loses it, and that of a program that cannot be traced (``ssh-agent``) cannot be
+read.
 
-A process without our mark is never signalled: a container's first process adopts everybody's orphans, and a process
+A process without our mark is never signalled: a container's first process adopts all orphans, and a process
 that becomes a master by ``exec`` may have children from before.
 """
 
@@ -31,7 +32,7 @@ _log = logging.getLogger("queuepool")
 
 
 class ProcessMark(NamedTuple):
-    """Of one life of one worker, unique on this host: its board, and its place and incarnation there."""
+    """The mark of one incarnation of one worker, unique on this host: its board, and its slot and incarnation there."""
 
     board: int
     life: int
@@ -69,7 +70,7 @@ def mark_of(pid: int) -> ProcessMark | None:
 
 
 def sweep(living: Container[int], board: str, marks: Container[ProcessMark], refused: Container[int] = ()) -> set[int]:
-    """Kill our children that a dead worker of this board has left: ``marks`` are those of the living workers.
+    """Kill those of our children that a dead worker of this board has left: ``marks`` are those of the living workers.
 
     Children with a ``living`` pid are spared. Returns the pids that cannot be killed, as they are another user's; those
     ``refused`` before are not tried again.
@@ -96,7 +97,7 @@ def _is_killed(pid: int) -> bool:
 def ending_with_us() -> Iterator[None]:
     """Around the jobs of a worker without a master: kill what they have left behind, in other sessions too.
 
-    Within a pool's job the pool does it.
+    In a worker of a pool, the pool does it.
     """
     if COOKIE in os.environ:
         yield

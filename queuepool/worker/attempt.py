@@ -70,10 +70,10 @@ class JobAttempt:
     began: float = 0.0
     duration: float = 0.0
     error: BaseException | None = None
-    #: since when (monotonic) it is known that the job may have ended its workers, and so runs beside no other such job;
-    #: 0.0: it is not
+    #: when (monotonic) it became known that the job may have killed workers, so that it runs beside no other such job;
+    #: 0.0: it is not a suspect
     suspect_since: float = 0.0
-    #: how often it was there when a worker died without a proof of who ended it, as far as that was asked for
+    #: in how many workers it ran that died without proof of which job killed them, as far as the store was asked
     suspects: int = 0
     #: whether another worker may have the job, so that nothing is settled
     is_lost: bool = False
@@ -94,7 +94,7 @@ class JobAttempt:
     def settlement(self, verdict: Verdict) -> Settlement:
         """The settlement to write to the store."""
         policy, run = self.plan.policy, self.job.run._replace(began=self.began)
-        # The handler may be the only one to say how long the job's state is kept.
+        # Possibly only the handler sets for how long the job's state is kept.
         payload = self.payload.tracked_for(self.plan.track)
         tally = "exceptions" if self.error is not None and policy.max_exceptions is not None else ""
         return Settlement(self.lease, payload, verdict, self.error, tally, self.cause, policy.locks, run)
@@ -163,7 +163,7 @@ class Runner:
             self._call_after_failed(payload, lease.queue, plan, error)
 
     def tasks(self, lane: int | None = None) -> Collection[object]:
-        """Those of the running job, or of the one in this lane."""
+        """The tasks of the running job, or of the job in this lane."""
         return self._invoker.tasks()
 
     def look_for_an_order(self) -> None:
@@ -172,7 +172,7 @@ class Runner:
         order = cancel_orders.order_for(slot, number)
         if order is None or job is None or not cancel_orders.runs(slot, order.hand, number):
             return
-        # It is told once: a second cancellation would hit it while it clears up.
+        # It is told once: a second cancellation would hit it while it cleans up.
         can_end = job.cancelled or self._invoker.cancel() or job.asks
         if can_end:
             job.cancel(cancelled_in(job.payload, order.by), requeue=order.requeue)
@@ -281,7 +281,7 @@ class Runner:
         self._carry_out(attempt, attempt.verdict)
 
     def _cancel(self, attempt: JobAttempt, order: CancelOrder) -> None:
-        """It was cancelled, and has ended by itself."""
+        """The job was cancelled, and has ended by itself."""
         payload, trace = attempt.payload, text_of(attempt.error) if attempt.error is not None else ""
         attempt.error = error = cancelled_in(payload, order.by, trace)
         ended = KilledAttempt(attempt.began, time.time(), payload.extra, is_cancelled=True)
@@ -302,7 +302,7 @@ class Runner:
             self._call_after_failed(attempt.payload, attempt.lease.queue, attempt.plan, verdict.error)
 
     def _ends(self, attempt: JobAttempt, order: CancelOrder | None) -> None:
-        """It is settled, as this order wanted if there was one."""
+        """The job is settled; ``order`` is the one that it was cancelled by, if any."""
         if order:
             cancel_orders.carried_out(self._slot_writer.slot, order)
         self._note_settled(attempt)

@@ -46,7 +46,7 @@ class WorkerContext:
     batches: Callable[[], Batches]
     control_state: ControlState
     limits: Limits
-    #: the next hook of a job that failed with its worker
+    #: the next hook of a job that failed when its worker died
     take_deferred_hook: Callable[[], DeferredHook | None]
     #: called in each round: does the steward's work if there is no steward
     run_chores: Callable[[], object]
@@ -56,7 +56,7 @@ class WorkerContext:
     parent: int = field(default_factory=os.getppid)
 
     def is_draining(self) -> bool:
-        """Whether this worker takes no more jobs, as it is to leave or may not work for now. Running jobs ask this.
+        """Whether this worker takes no more jobs, because it is leaving or may not work for now. Running jobs ask this.
 
         A newer generation alone is not a reason: until its replacement is ready, the worker takes other jobs.
         """
@@ -94,11 +94,11 @@ class ControlState(Protocol):
         """The queues that must not be served."""
 
     def deferred_hooks(self) -> int:
-        """How many jobs have failed with their worker so far; a change means that a deferred hook may wait."""
+        """How many jobs have failed by their worker's death so far; a change means that a deferred hook may wait."""
 
 
 class _HeaderSays(NamedTuple):
-    """What a header said; ``changes`` comes first, as a change that comes meanwhile is to be noticed later."""
+    """What a header holds; ``changes`` is read first, so that a change during the read is noticed afterwards."""
 
     changes: int
     is_down: bool
@@ -109,7 +109,7 @@ class _HeaderSays(NamedTuple):
 class BoardControlState:
     """The state on the board; the master carries out restarts.
 
-    Jobs ask in their own threads: what is seen is replaced as a whole, so that nobody finds half of a change.
+    Jobs ask from their own threads: what was seen is replaced as a whole, so that none of them reads half of a change.
     """
 
     def __init__(self, header: Header, generation: int, queues: Sequence[str]) -> None:

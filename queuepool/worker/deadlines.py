@@ -17,7 +17,7 @@ _EXACT = 0.001
 
 
 class Deadline:
-    """One job's: ``at`` in monotonic seconds. Once it has ``passed``, its job has been cancelled."""
+    """One job's deadline: ``at`` in monotonic seconds. Once it has ``passed``, its job has been cancelled."""
 
     __slots__ = ("at", "cancel", "passed", "timeout")
 
@@ -29,7 +29,7 @@ class Deadline:
 
 
 class Deadlines:
-    """Those of one loop. ``arm`` is called with the time of the kernel's alarm (monotonic), 0.0 = none.
+    """The deadlines of one loop. ``arm`` is called with the time of the kernel's alarm (monotonic), 0.0 = none.
 
     Jobs with the same timeout end in the order in which they began, so one queue for each timeout keeps them sorted.
     """

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _SIGNAL = signal.SIGRTMIN
 #: seconds until the next try if the signal came in code that is not the handler's
 _AGAIN = 0.001
-#: an exception out of these frames would lose a stop signal, be ignored around a fork, pass for the listener's own, or
+#: an exception out of these frames would lose a stop signal, be ignored around a fork, look like the listener's own, or
 #: interrupt a command to a store: it would be unknown whether a push was stored, and a client with C code has crashed
 _SHIELDED = (signals.__file__, at_fork.__file__, listeners.__file__, stores.__path__[0])
 #: seconds that cancelled tasks have to end, within the timeout of the job that left them
@@ -92,7 +92,7 @@ class Invoker:
         return self._loop is not None and self._loop.cancel()
 
     def tasks(self) -> Collection[_Task]:
-        """All that run on its loop."""
+        """All tasks that run on its loop."""
         return self._loop.tasks() if self._loop else ()
 
     def clear(self, job: JobFacts) -> None:
@@ -223,7 +223,7 @@ class JobLoop:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        #: what it runs, and whether that only clears up after a job
+        #: what it runs, and whether that only cleans up after a job
         self._task: _Task | None = None
         self._clears = False
 
@@ -241,11 +241,11 @@ class JobLoop:
             del task  # as below
 
     def tasks(self) -> Collection[_Task]:
-        """All that run on it."""
+        """All tasks that run on it."""
         return asyncio.all_tasks(self._loop)
 
     def cancel(self) -> bool:
-        """From a signal's handler: cancel what it runs for a job; ``False`` if that is nothing."""
+        """From a signal's handler: cancel what it runs for a job; ``False`` if there is none."""
         task = self._task
         if task is None or task.done() or self._clears:
             return False

@@ -1,6 +1,6 @@
 """What a worker that runs jobs side by side shows of them: its lanes on the board.
 
-The main thread takes and frees lanes; the loop's thread marks the begin and the end of what runs in them.
+The main thread takes and frees lanes; the loop's thread marks the beginning and the end of what runs in them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from queuepool.worker.lane_tasks import lane_of
 from queuepool.worker.plan import Plan
 from queuepool.worker.slot_writer import SlotWriter
 
-#: seconds between two looks at what jobs may have changed, at memory too, and between two titles
+#: seconds between two checks of what jobs may have changed and of memory, and between two titles
 _PERIOD = 1.0
-#: seconds until an alarm that is due by now
+#: seconds to an alarm that is already due
 _AT_ONCE = 0.001
 #: most kinds of jobs whose texts are kept
 _MOST = 256
@@ -53,12 +53,12 @@ class LaneBatch:
         self._held: dict[int, Lease] = {}
         #: jobs of which only the receipt is left to delete, each with its lane
         self.done: list[tuple[int, Lease]] = []
-        #: jobs that wait until no other one runs that may have ended its worker; they take no place from others
+        #: suspects that wait until no other suspect runs; they take no place from other jobs
         self.suspects: deque[JobAttempt] = deque()
         self._succeeded = 0
         #: the kind of the last job that has begun
         self.began_last: LaneJobs | None = None
-        #: what the pages of the lanes say of each kind of job
+        #: the texts of the lanes' pages, by kind of job
         self._kinds: dict[str, tuple[Plan, LaneJobs]] = {}
 
     @property
@@ -77,21 +77,21 @@ class LaneBatch:
         return min(self._most - self.running, len(self._free))
 
     def next_suspect(self) -> JobAttempt | None:
-        """The next suspect, whose turn it is now; ``None`` = none waits, or as many jobs run as may."""
+        """The next suspect, whose turn it is now; ``None`` = none waits, or no more jobs may run."""
         if not self.suspects or self.running >= self._most:
             return None
         suspect = self.suspects.popleft()
-        if suspect.now:  # it was asked for before the wait, in which the job may have expired
+        if suspect.now:  # the clock was read before the wait, during which the job may have expired
             suspect.now += time.monotonic() - suspect.suspect_since
         return suspect
 
     @property
     def awaits_reply(self) -> bool:
-        """As of ``HeldBatch``."""
+        """As in ``HeldBatch``."""
         return bool(self._slot.reserve_sent_at)
 
     def requesting(self) -> float:
-        """As of ``HeldBatch``."""
+        """As in ``HeldBatch``."""
         now = time.monotonic()
         self._slot.reserve_sent_at = now
         return now
@@ -130,11 +130,11 @@ class LaneBatch:
         self._free.append(lane)
 
     def reads(self, lane: int) -> None:
-        """As of ``HeldBatch``."""
+        """As in ``HeldBatch``."""
         self._lanes.mark(lane, Stage.READING)
 
     def has_read(self, lane: int) -> None:
-        """As of ``HeldBatch``."""
+        """As in ``HeldBatch``."""
         self._lanes.mark(lane, Stage.RESERVED)
 
     def begins(self, attempt: JobAttempt, deadline: Deadline) -> float:
@@ -146,13 +146,13 @@ class LaneBatch:
         return now
 
     def succeeded(self, lane: int) -> None:
-        """On the loop: as of ``HeldBatch``."""
+        """on the loop: as in ``HeldBatch``."""
         self._lanes.mark(lane, Stage.DONE)
         self._succeeded += 1
         self._slot.done = self._succeeded
 
     def key(self, lane: int) -> int:
-        """What tells this job's attempt from all others, for the meters."""
+        """The key of this job's attempt, for the meters."""
         return self._writer.key(lane)
 
     def counted(self, lane: int) -> None:
@@ -168,11 +168,11 @@ class LaneBatch:
         self._writer.ends(OwnEnd.FAILED)
 
     def breaks(self) -> None:
-        """As of ``HeldBatch``."""
+        """As in ``HeldBatch``."""
         self._writer.ends(OwnEnd.BROKEN)
 
     def suspect(self, lane: int) -> None:
-        """This job may have ended other workers."""
+        """This job may have killed other workers."""
         self._writer.suspect(lane)
 
     def told(self, lane: int) -> None:
@@ -203,11 +203,11 @@ class LaneBatch:
         """Called while a worker is alive; what runs here has its own lane."""
 
     def settled(self, lane: int) -> None:
-        """As of ``HeldBatch``; the meters have counted its attempt: of a lane that is settled they no longer ask."""
+        """As in ``HeldBatch``. The meters have counted its attempt by now: they do not ask about a settled lane."""
         self._lanes.mark(lane, Stage.SETTLED)
 
     def progress(self, lane: int, fraction: float, note: str) -> None:
-        """On the loop: how far this job is."""
+        """On the loop: show how far this job is."""
         self._writer.progress(lane, fraction, note)
 
     def lost(self) -> list[int]:
@@ -215,7 +215,7 @@ class LaneBatch:
         return [lane for lane, order in self._lanes.orders() if order is LaneOrder.LOST]
 
     def cancelled(self) -> list[CancelOrder]:
-        """The orders to end jobs that somebody has cancelled."""
+        """The orders to end jobs that an operator has cancelled."""
         lanes = [lane for lane, order in self._lanes.orders() if order is not LaneOrder.LOST]
         return [order for lane in lanes if (order := self._lanes.cancelled(lane))]
 
@@ -231,12 +231,12 @@ class LaneBatch:
 
 
 class LaneSlotWriter(SlotWriter):
-    """As of a worker that runs one job at a time; jobs have their deadlines in their lanes."""
+    """As for a worker that runs one job at a time; the deadlines of jobs are in their lanes."""
 
     batch: LaneBatch  # type: ignore[assignment]
 
     def __init__(self, *args: Any, most: int, **facts: Any) -> None:
-        """``most``: jobs that may run at once; the rest as of ``SlotWriter``."""
+        """``most``: jobs that may run at once; the rest as in ``SlotWriter``."""
         super().__init__(*args, **facts)
         self.batch = LaneBatch(self.slot, most)
         self._most = most
@@ -248,13 +248,13 @@ class LaneSlotWriter(SlotWriter):
             self.batch.may_end(lane)
 
     def boots(self, problem: str, within: float) -> None:
-        """The boot goes on: after so many seconds, 0.0 = never, the alarm ends it, for this reason."""
+        """A step of the boot begins: the alarm ends it after so many seconds (0.0 = never), for this reason."""
         self.slot.note = problem
         self.slot.deadline = time.monotonic() + within if within else 0.0
         self._alarm.arm(within)
 
     def has_booted(self) -> None:
-        """Nothing of the boot is left to do."""
+        """The boot is over."""
         self._alarm.disarm()
         self.slot.note = ""
         self.alive()
@@ -266,17 +266,17 @@ class LaneSlotWriter(SlotWriter):
     def arm_at(self, at: float) -> None:
         """On the loop: set the kernel's alarm (monotonic), 0.0 = none."""
         self._alarm.arm(max(at - time.monotonic(), _AT_ONCE) if at else 0.0)
-        if self._ends:  # looked at only now: what is set above may have replaced that alarm
+        if self._ends:  # read only now: the call above may have replaced that alarm
             self._alarm.arm(_AT_ONCE)
 
     def end_at_once(self) -> None:
-        """In the main thread: have the alarm end the process, though the loop may go on meanwhile and set it anew."""
+        """In the main thread: have the alarm end the process, even if the loop sets another one meanwhile."""
         self._ends = True
         self._alarm.arm(_AT_ONCE)
 
     def show(self, state: State) -> None:
-        """Nothing runs, as far as the caller knows; ``show_jobs`` knows better, once it has been called."""
-        if self.slot.state == State.STARTING:  # a first job that ends the worker is no failed boot
+        """Nothing runs, as far as the caller knows; once ``show_jobs`` has been called, the state comes from there."""
+        if self.slot.state == State.STARTING:  # if the first job kills the worker, the boot has not failed
             self.show_jobs(0, state)
 
     def show_jobs(self, running: int, state: State) -> None:
@@ -292,12 +292,12 @@ class LaneSlotWriter(SlotWriter):
 
     @property
     def ran_last(self) -> str:
-        """As of ``SlotWriter``."""
+        """As in ``SlotWriter``."""
         return self.batch.began_last.job if self.batch.began_last else ""
 
     def rss(self) -> float:
         """Resident MB, at most a second old."""
         if time.monotonic() - self._rss_at >= _PERIOD:
-            self._has_run = True  # if no job then what it has left, or a lifespan
+            self._has_run = True  # a job, what one has left behind, or a lifespan
             self.tidy()
         return self._rss

@@ -1,8 +1,8 @@
 """The event loop of a worker that runs jobs side by side, in a thread of its own.
 
-The main thread keeps what it has in every worker: signals, the store, the gate, the limits. So no job stops the
-settlement of another by blocking the loop, and a store that is away stops no job. The two threads meet in two places:
-the main thread hands over attempts (``begin``), and takes those that are over (``ended``), of which the bell tells it.
+The main thread does what it does in every worker: signals, the store, the gate, the limits. So a job that blocks the
+loop does not keep another from being settled, and a store that is away stops no job. The two threads meet in two
+places: the main thread hands over attempts (``begin``), and takes those that are over (``ended``) when the bell rings.
 
 Another thread waits for new jobs (``Waiter``).
 """
@@ -66,7 +66,7 @@ class Bell:
 
 
 class LaneLoop:
-    """The loop and its thread. Methods are for the main thread, except where they say otherwise."""
+    """The loop and its thread. Methods are for the main thread, except where noted."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, bell: Bell) -> None:
         self.loop = loop
@@ -94,8 +94,8 @@ class LaneLoop:
             perform(attempt)
 
     def _run(self, runs_in: Callable[[int], object]) -> None:
-        # No signal is blocked: what jobs start would inherit that, and a fault would leave no stacks. The kernel gives
-        # a process its signals in the main thread, unless that one has another to see to, and so wakes up anyway.
+        # No signal is blocked: what jobs start would inherit that, and a fault would leave no stacks. The kernel
+        # delivers a process's signals to its main thread, unless that one has others to handle, and so wakes up anyway.
         runs_in(threading.get_ident())
         asyncio.set_event_loop(self.loop)
         try:
@@ -111,16 +111,16 @@ class LaneLoop:
 
 
 class Waiter:
-    """Waits at the store for jobs, in a thread of its own: the main thread has other things to ask meanwhile."""
+    """Waits for jobs at the store, in a thread of its own: the main thread has other requests to make meanwhile."""
 
     def __init__(self, store: QueueStore, bell: Bell) -> None:
         self._store = store
         self._bell = bell
-        #: each with whether it is a wait
+        #: the requests, each with whether it is a wait
         self._asks: SimpleQueue[tuple[Callable[[], object], bool]] = SimpleQueue()
-        #: of the wait whose end has yet to be seen
+        #: the queues of the wait that runs, or whose end the main thread has not yet seen
         self._queues: Sequence[str] = ()
-        #: whether that wait has; what is passed on meanwhile is no wait, and must not keep the next one out
+        #: whether that wait has returned; a ``pass_on`` is not a wait, and must not delay the next one
         self._has_returned = True
         #: what ended the thread
         self._broken: BaseException | None = None
@@ -128,11 +128,11 @@ class Waiter:
 
     @property
     def is_over(self) -> bool:
-        """Whether the wait is over, which has yet to be seen."""
+        """Whether a wait is over whose end the main thread has not yet seen."""
         return self._has_returned and bool(self._queues)
 
     def ended(self) -> Sequence[str]:
-        """The queues of the wait that is over; none if none is, or if that has been seen."""
+        """The queues of the wait that is over, reported once; none otherwise."""
         found: Sequence[str] = ()
         if self._has_returned:
             found, self._queues = self._queues, ()
@@ -145,7 +145,7 @@ class Waiter:
             self._ask(lambda: self._store.wait(queues, timeout), is_wait=True)
 
     def pass_on(self, queues: Sequence[str]) -> None:
-        """Have another worker woken instead: a wait may have taken the token of a job that nobody here will ask for."""
+        """Have another worker woken instead: the wait may have taken the token of a job that we will not reserve."""
         self._ask(lambda: self._store.stage(queues), is_wait=False)
 
     def _ask(self, ask: Callable[[], object], *, is_wait: bool) -> None:
@@ -161,7 +161,7 @@ class Waiter:
                 ask()
             except StoreError:
                 sleep(_AWAY)
-            except BaseException as error:  # noqa: BLE001 - the main thread raises it: nobody looks at this one
+            except BaseException as error:  # noqa: BLE001 - the main thread raises it: this thread has no caller
                 self._broken = error
             if is_wait:
                 self._has_returned = True

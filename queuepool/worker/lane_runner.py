@@ -51,14 +51,14 @@ from queuepool.worker.preparation import Skipped, followed
 _DELETE = Delete()
 #: seconds that cancelled tasks have to end, within the timeout of the job that left them
 _CANCEL_TIMEOUT = 5.0
-#: unproven deaths after which a job runs beside no other suspect: once may be by chance, as all that ran beside it were
+#: unproven deaths after which a job runs beside no other suspect. One may be chance: it counts for all that ran then
 _SUSPECT = 2
 #: seconds between notes of the time that the loop is free
 _TICK = 0.05
 
 
 class LaneRunner(Runner):
-    """Makes attempts side by side. ``prepare`` and ``conclude`` are for the main thread, ``begin`` for the loop's."""
+    """Makes attempts side by side. ``prepare`` and ``conclude`` run in the main thread, ``begin`` in the loop's."""
 
     def __init__(self, context: WorkerContext, job_lines: JobLines, loop: LaneLoop, deadlines: Deadlines) -> None:
         super().__init__(context, job_lines)
@@ -68,27 +68,27 @@ class LaneRunner(Runner):
         self._grace = context.pool.grace
         self._deadlines = deadlines
         concurrency, self._thread_count = context.pool.concurrency, ThreadCount(self._lanes.threads)
-        #: of plain functions
+        #: for plain functions
         self._threads = LaneThreads(concurrency, self._thread_count)
-        #: of their hooks: one that hangs takes no thread from a job
+        #: for their hooks: one that hangs takes no thread from a job
         self._hook_threads = LaneThreads(concurrency, self._thread_count)
         loop.loop.set_default_executor(default_threads(concurrency, self._thread_count))
-        #: what was set before the first job, for each job
+        #: the context variables set before the first job, copied for each job
         self.context = copy_context()
-        #: the hooks of jobs that are over, and have yet to end; each by the identity of its job
+        #: the running hooks of jobs that are over; each by the identity of its job
         self.hooks: dict[int, asyncio.Task[Any] | None] = {}
-        #: seconds that a job may take, and so its hook: what the pool says, or more if one has failed that may
+        #: seconds that a job, and so its hook, may take: the pool's timeout, or that of a failed job with a longer one
         self.longest = context.pool.timeout or math.inf
-        #: by lane: the tasks of attempts
+        #: the tasks of attempts, by lane
         self._tasks: dict[int, JobTask] = {}
-        #: the lanes whose jobs were told to end at their deadlines, or as another worker may have them
+        #: the lanes whose jobs were told to end, at their deadlines or because another worker may have them
         self._told: set[int] = set()
-        #: whether the time that the loop is free is being counted, once
+        #: whether the free time of the loop is being counted; once, for all jobs
         self._ticks = False
         self._lost: set[int] = set()
 
     def prepare(self, lease: Lease, lane: int) -> JobAttempt | None:
-        """Read the payload of this held job; ``None`` if it is none, and is in the quarantine now."""
+        """Read the payload of this held job; ``None`` if it is invalid, and is now in the quarantine."""
         self._batch.reads(lane)
         try:
             payload, plan = self._preparer.prepare(lease)
@@ -104,7 +104,7 @@ class LaneRunner(Runner):
         return attempt
 
     def _ask_for_suspicions(self, attempt: JobAttempt) -> None:
-        """See whether the job was there when workers died without a proof of who ended them."""
+        """Ask whether the job ran in workers that died without proof of which job killed them."""
         tallies = self._outage.insist(lambda: self._store.tallies(attempt.payload.id))[0]
         attempt.suspects = tallies.suspects
         if tallies.suspects >= _SUSPECT:
@@ -118,7 +118,7 @@ class LaneRunner(Runner):
         self._start(attempt.number, self._run(attempt, tasks), tasks, ended)
 
     def conclude(self, attempt: JobAttempt) -> bool:
-        """Settle an attempt that is over; whether only its receipt is left to delete."""
+        """Settle an attempt that is over; returns whether only its receipt is left to delete."""
         try:
             self._counts(attempt)  # first: ``abandon`` ends what was begun here
             if attempt.is_lost and attempt.verdict is None:  # what is done stays so, even if it is done again
@@ -145,12 +145,12 @@ class LaneRunner(Runner):
             attempt.error = attempt.verdict = None
 
     def _note_settled(self, attempt: JobAttempt) -> None:
-        # The other way round than for one job: of all lanes, the meters know only which was counted last.
+        # In the opposite order to a worker of one job: of all lanes, the meters know only the attempt counted last.
         self._meter.settled(attempt.duration)
         self._batch.settled(attempt.number)
 
     def abandon(self, attempt: JobAttempt) -> None:
-        """The store refuses any verdict on it."""
+        """Give it up: the store refuses any verdict on it."""
         self._meter.abandons(attempt.began)
 
     def _counts(self, attempt: JobAttempt) -> None:
@@ -179,7 +179,7 @@ class LaneRunner(Runner):
         try:
             await self._perform_beside(attempt, tasks, deadline)
         except BaseException as raised:  # noqa: BLE001 - cancelled in our own code
-            if attempt.verdict is None and attempt.error is None:  # else it was over, and only had to clear up
+            if attempt.verdict is None and attempt.error is None:  # else it was over, and only had to clean up
                 attempt.error = raised
         attempt.duration = time.monotonic() - began
         self._report(attempt)
@@ -194,7 +194,7 @@ class LaneRunner(Runner):
         task.end()
 
     def _tick(self, before: float) -> None:
-        """Show for how long the loop is free while jobs are told to end: time that it is blocked is not theirs."""
+        """Show for how long the loop is free while jobs are told to end: the time that it is blocked is not theirs."""
         now = time.monotonic()
         self._lanes.free_for(min(now - before, 2 * _TICK))
         self._ticks = bool(self._told)
@@ -209,7 +209,7 @@ class LaneRunner(Runner):
                 task.end()
 
     def tasks(self, lane: int | None = None) -> Collection[object]:
-        """As of ``Runner``. From any thread."""
+        """As in ``Runner``. From any thread."""
         task = self._tasks.get(-1 if lane is None else lane)
         return [task, *(task.owner.left if task.owner else ())] if task else []
 
@@ -218,7 +218,7 @@ class LaneRunner(Runner):
         return can_end(self._tasks.get(order.number))
 
     def cancel(self, orders: Iterable[CancelOrder]) -> None:
-        """On the loop: somebody has cancelled these jobs: tell them to end, once each."""
+        """On the loop: these jobs have been cancelled: tell them to end, once each."""
         for order in orders:
             task = self._tasks.get(order.number)
             job = task.owner.job if task and task.owner else None
@@ -279,7 +279,7 @@ class LaneRunner(Runner):
         return await around_beside(returned)
 
     async def _in_a_thread(self, run: Callable[[], object], threads: LaneThreads | None = None) -> object:
-        """Run it in a thread, in the job's context. It cannot be ended alone: whoever cancels gets what it returns."""
+        """Run it in a thread, in the job's context. A thread cannot be cancelled, so this waits for its end."""
         future = self._loop.loop.run_in_executor(threads or self._threads, self._outcome, run)
         while not future.done():
             with suppress(asyncio.CancelledError):
@@ -290,7 +290,7 @@ class LaneRunner(Runner):
         return returned
 
     def _outcome(self, run: Callable[[], object]) -> tuple[object, BaseException | None]:
-        """In a thread: a future cannot hold any exception."""
+        """In a thread. The error is returned, since a future cannot hold every exception."""
         try:
             returned, error = with_new_connections(run), None
         except BaseException as raised:  # noqa: BLE001 - the job's own
@@ -307,7 +307,7 @@ class LaneRunner(Runner):
         return await returned if inspect.isawaitable(returned) else returned
 
     async def _clear(self, attempt: JobAttempt, tasks: LaneTasks) -> None:
-        """End what the job has left. What refuses to end runs on, in nobody's lane."""
+        """End what the job has left. What refuses to end runs on, in no lane."""
         # A job past its deadline has half of the grace, or the alarm would end its neighbours for what it has left.
         is_late = tasks.deadline is not None and tasks.deadline.passed
         until = tasks.deadline.at + self._grace / 2 if tasks.deadline and is_late else math.inf
@@ -335,7 +335,7 @@ class LaneRunner(Runner):
     def _report(self, attempt: JobAttempt) -> None:
         """Emit how it ended; print what it left of a line."""
         if attempt.job.cancelled:
-            pass  # it is told of once that is settled
+            pass  # it is reported once that is settled
         elif attempt.error is not None:
             self._listeners.emit(JobExceptionOccurred(attempt.facts, attempt.error, attempt.duration))
         elif self._listeners.wants(JobProcessed):
@@ -350,11 +350,11 @@ class LaneRunner(Runner):
         error = JobTimedOut(f"{name} ran past its deadline: cancelled after {attempt.plan.timeout:g} s", trace)
         killed = KilledAttempt(attempt.began, time.time(), attempt.payload.extra, is_cancelled=True)
         attempt.error, attempt.cause = error, events.JobTimedOut(attempt.facts, trace, killed)
-        # What the job's guard has said was about the cancellation.
+        # The guard has judged the cancellation, not an error of the job.
         attempt.job.is_final, attempt.job.retry_after = False, None
 
     def _call_after_failed(self, payload: Payload, queue: str, plan: Plan, error: BaseException) -> None:
-        """Call ``after_failed`` on the loop. The job is already over: its lane may have another one."""
+        """Call ``after_failed`` on the loop. The job is already over: its lane may hold another one."""
         job = Current(payload, queue)
         task = self._starter.task_of(job, plan)
         if task:
@@ -369,7 +369,7 @@ class LaneRunner(Runner):
         """On the loop. It has as much time as its job had."""
         loop, context, lanes = self._loop.loop, self.context.copy(), self._lanes.lanes
         context.run(set_job_beside, job)
-        # In no job's lane: nobody answers for it.
+        # In no lane: no job is to blame for it.
         task = self.hooks[id(job)] = asyncio.Task(Stepped(hook(), lanes, lanes.hook), loop=loop, context=context)
         limit = loop.call_later(timeout, task.cancel) if timeout else None
         task.add_done_callback(partial(self._hook_ended, job, limit), context=context)

@@ -1,8 +1,8 @@
-"""The code of jobs that run side by side on one loop: their tasks, steps and threads, each told apart by its job.
+"""The code of jobs that run side by side on one loop: their tasks, steps and threads, each attributed to its job.
 
-A task belongs to the job in whose code it was made, and a thread works in the context of its job. A coroutine says on
-the board, at each of its steps, which lane has the processor. If the process dies, or its loop stands still, in the
-middle of a step, that word names the job to blame.
+A task belongs to the job in whose code it was made, and a thread works in the context of its job. A coroutine writes on
+the board, at each of its steps, which lane has the processor. If the process dies, or its loop hangs, in the middle of
+a step, that word names the job to blame.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ class JobTask(_Task):
     owner: LaneTasks | None = None
 
     def cancel(self, msg: Any = None) -> bool:
-        """As ever, in the job's own code; in another job's nothing happens."""
+        """As usual in the job's own code; does nothing in another job's."""
         return _owner.get() in (None, self.owner) and super().cancel(msg)
 
     def __await__(self) -> Generator[Any, None, Any]:
-        """As ever, in the job's own code; another job that awaits it can be cancelled, and this one goes on."""
+        """As usual in the job's own code. Cancelling another job that awaits it does not cancel this one."""
         if self.done() or _owner.get() in (None, self.owner):
             return super().__await__()
         return asyncio.shield(self).__await__()
 
     def end(self) -> None:
-        """Cancel it, and so what it awaits, as its own code: a timer runs in the context of the job that set it."""
+        """Cancel it, and so what it awaits, as its own code would: the caller may be a timer of another job."""
         token = _owner.set(self.owner)
         try:
             super().cancel()
@@ -68,19 +68,19 @@ def can_end(task: JobTask | None) -> bool:
 
 
 class LaneTasks:
-    """Those of one attempt in one lane. ``lanes``: the slot's, for the steps of its tasks."""
+    """The tasks of one attempt in one lane. ``lanes``: the slot's, for the steps of its tasks."""
 
     def __init__(self, lanes: Lanes, lane: int) -> None:
         self._lanes = lanes
-        #: ``None`` once the attempt is over: its lane may be another's
+        #: ``None`` once the attempt is over: its lane may hold another job
         self.lane: int | None = lane
         self._shown = lane
-        #: of the job, once it has begun
+        #: the context of the job, once it has begun
         self.deadline: Deadline | None = None
         self.job: Current | None = None
-        #: whether it is a function in a thread, which cannot be ended alone
+        #: whether it is a function in a thread, which cannot be cancelled
         self.is_plain = False
-        #: what the job has made and what still runs of it
+        #: the tasks that the job has made and that still run
         self.left: set[_Task] = set()
         #: whether a thread has been asked for; and whether nothing of the job runs any more, but perhaps such a thread
         self.has_threads = self.is_over = False
@@ -93,7 +93,7 @@ class LaneTasks:
         return task
 
     def make(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **options: Any) -> _Task:
-        """A task that the job makes. ``options`` as of ``asyncio.Task``."""
+        """A task that the job makes. ``options`` as in ``asyncio.Task``."""
         context = options.get("context")
         if context is not None:
             with suppress(RuntimeError):  # it is the one that this runs in
@@ -122,7 +122,7 @@ class LaneTasks:
         return Leftovers(len(cancelled), set(self.left))
 
     def end(self) -> None:
-        """The attempt is over: what still runs of it is in nobody's lane."""
+        """The attempt is over: what still runs of it is in no lane."""
         self.lane, self._shown = None, self._lanes.hook
         for task in self.left:
             work = task.get_coro()
@@ -137,12 +137,12 @@ def lane_of() -> int | None:
 
 
 def owner_here() -> LaneTasks | None:
-    """That of the job whose code runs here; ``None`` outside of one."""
+    """The tasks of the job whose code runs here; ``None`` outside of one."""
     return _owner.get()
 
 
 def make_task(lanes: Lanes, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **options: Any) -> _Task:
-    """The loop's task factory, for the slot with these ``lanes``. What is no job's is shown as common to all."""
+    """The loop's task factory, for the slot with these ``lanes``. A task of no job is shown as common to all."""
     owner = _owner.get()
     # A generator is closed where garbage is collected, which may be in another job's code.
     if closes_a_generator(work) or not asyncio.iscoroutine(work):
@@ -153,7 +153,7 @@ def make_task(lanes: Lanes, loop: asyncio.AbstractEventLoop, work: Coroutine[Any
 
 
 def end_copies() -> None:
-    """By the worker: a copy of it that a job forks ends with that step, before it goes on with its neighbours."""
+    """By the worker: a copy of it that a job forks ends with that step, before it runs any other job's code."""
     at_fork.watch(_nothing, _note_copy)
 
 
@@ -261,14 +261,14 @@ class ThreadCount:
         self._lock = Lock()
 
     def add(self, owner: LaneTasks | None, more: int) -> None:
-        """In any thread; nothing once the job is over, whose lane may be another's by then, nor outside of jobs."""
+        """In any thread. Does nothing outside of jobs, or once the job is over: its lane may hold another by then."""
         with self._lock:
             lane = None if owner is None or owner.is_over else owner.lane  # read once: the loop may end it
             if lane is not None:
                 self._show(lane, more)
 
     def over(self, owner: LaneTasks) -> None:
-        """On the loop: a thread that the job leaves behind is nobody's."""
+        """On the loop: a thread that the job leaves behind no longer counts for a lane."""
         with self._lock:
             owner.is_over = True
 
@@ -282,7 +282,7 @@ class LaneThreads(ThreadPoolExecutor):
         self._pid = os.getpid()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """As of every executor; the call sees the caller's ``contextvars``."""
+        """As in every executor; the call sees the caller's ``contextvars``."""
         if owner := owner_here():
             owner.has_threads = True
         refused: list[bool] = []
@@ -304,10 +304,10 @@ class LaneThreads(ThreadPoolExecutor):
             at_fork.leave_if_copy(self._pid, error)
             raise
         finally:
-            at_fork.leave_if_copy(self._pid)  # first: in a copy nobody gives the lock back
+            at_fork.leave_if_copy(self._pid)  # first: in a copy, no thread would release the lock
             self._count.add(owner, -1)
 
 
 def default_threads(concurrency: int, count: ThreadCount) -> LaneThreads:
-    """Those of ``asyncio.to_thread``. Plain jobs have others: a job with many threads must not hold them up."""
+    """The threads of ``asyncio.to_thread``. Plain jobs have others: a job with many threads must not delay them."""
     return LaneThreads(max(concurrency, _USUAL), count)

@@ -43,9 +43,9 @@ from queuepool.worker.loop_watch import LoopWatch, Silence
 _GAP = 0.001
 #: seconds after which a round looks at signals and limits, whatever happens
 _LONGEST = 1.0
-#: seconds between looks for what the steward says of the jobs that run, and for one that holds up the others
+#: seconds between checks for the steward's orders about running jobs, and for a job that holds up the others
 _LOOK = 0.25
-#: seconds for which jobs wait, at least and at most, for a loop that code of no job holds up
+#: seconds, least and most, for which jobs wait for a loop that is held up by code of no job
 _LEAST_PATIENCE, _MOST_PATIENCE = 5.0, 60.0
 
 
@@ -72,11 +72,11 @@ class LaneWorker(Rounds):
         self._lifespans = Lifespans(self._loop, self._runner.context)
         self._waiter = Waiter(waits_in, self._bell)
         self._served: Sequence[str] = ()
-        #: jobs that were taken and have yet to begin
+        #: jobs that were taken and have not yet begun
         self._taken: deque[tuple[int, Lease]] = deque()
-        #: whether a job runs that may have ended its workers
+        #: whether a job runs that may have killed its workers
         self._suspect_runs = False
-        #: how many attempts the loop has
+        #: how many attempts have been handed to the loop and are not over
         self._open = 0
         self._sent_at = self._done_at = self._looked_at = 0.0
         self._last, self._is_empty = 1, False
@@ -86,20 +86,20 @@ class LaneWorker(Rounds):
         self._loop.start(self._batch.runs_in)
 
     def run(self) -> StopReason:
-        """As of every worker; within what ``@lifespan`` has registered. Raises ``BootFailure`` too."""
+        """As in every worker, within the registered lifespans. Raises ``BootFailure`` too."""
         if LIFESPANS:
             self._begin_lifespans()
         try:
             return super().run()
         except BaseException:
-            self._batch.fails()  # the loop goes on, and no job that has the CPU there has done this
+            self._batch.fails()  # the loop goes on, and the job that has the CPU there is not the cause
             raise
         finally:
             self._slot_writer.alive()
             self._lifespans.leave()
 
     def _begin_lifespans(self) -> None:
-        """This still is the boot: a stop ends it at once, and the alarm once it has taken too long."""
+        """This is still the boot: a stop ends it at once, and the alarm if it takes too long."""
         self._signals.let_end()
         self._slot_writer.boots(too_late("@lifespan", self._pool.boot_timeout, "start"), self._pool.boot_timeout)
         try:
@@ -109,7 +109,7 @@ class LaneWorker(Rounds):
             self._signals.listen()
 
     def _progress(self, fraction: float, note: str) -> None:
-        """On the loop, or in a thread of a job."""
+        """Show the progress of the job whose code runs here, on the loop or in a thread."""
         if (lane := lane_of()) is not None:
             self._batch.progress(lane, fraction, note)
 
@@ -117,7 +117,7 @@ class LaneWorker(Rounds):
         self._settle_or_report()
         queues = self._gate.queues()
         if self._taken or self._batch.suspects:
-            self._give_back(but=queues)  # of a closed gate: none of them may begin
+            self._give_back(but=queues)  # those of a closed gate: none of them may begin
             self._begin_taken()
         self._ask(queues)
 
@@ -145,14 +145,14 @@ class LaneWorker(Rounds):
         self._rest(timeout)
 
     def _look_at_waiter(self, queues: Sequence[str]) -> None:
-        """If a wait is over, ask for what has ended it; that is for others unless these ``queues`` are asked now."""
+        """If a wait is over, reserve the job that ended it, or leave that to others if it was for other ``queues``."""
         if waited := self._waiter.ended():
             self._is_empty = False
             if waited != queues:
                 self._waiter.pass_on(waited)
 
     def _look(self, now: float) -> None:
-        """End the jobs that another worker may have, and say which one holds up the others."""
+        """End the jobs that another worker may have, and report which job holds up the others."""
         if now - self._looked_at >= _LOOK:
             self._looked_at = now
             self._watch_loop(now)
@@ -163,7 +163,7 @@ class LaneWorker(Rounds):
             self._hear()
 
     def _hear(self) -> None:
-        """As of every worker; also called now and then, as the signal may have come too early."""
+        """As in every worker; also called now and then, as the signal may have come too early."""
         orders = self._batch.cancelled()
         for order in orders:
             cancel_orders.answer(self._slot_writer.slot, order, can_end=self._runner.obeys(order))
@@ -174,19 +174,19 @@ class LaneWorker(Rounds):
                 self._loop.loop.call_soon_threadsafe(self._runner.cancel, orders)
 
     def _meanwhile(self) -> None:
-        """The store is away, and whoever asks it waits."""
+        """Called while the store is away and a request waits for it."""
         self._slot_writer.alive()
         self._watch_loop(time.monotonic())
 
     def _watch_loop(self, now: float) -> None:
-        # No job's code need run: a hook may take as long as its job.
+        # Even while no job's code runs: a hook may take as long as its job.
         patience = min(max(self._runner.longest, _LEAST_PATIENCE), _MOST_PATIENCE) + self._pool.grace
         self._watch.look(now, patience, is_needed=bool(self._open or self._runner.hooks))
 
     def _drop(self, lanes: Sequence[int]) -> None:
-        """Of these jobs, which another worker may have, those that have yet to begin: no loop will end them.
+        """Drop those of these jobs, which another worker may have, that have yet to begin: the loop will not end them.
 
-        The end of their leases would end us: for the master they are jobs like any other.
+        Their leases are about to end, and the master would then kill us, as it does for running jobs.
         """
         lost = {lane: lease for lane, lease in self._waiting() if lane in lanes}
         self._forget(lost)
@@ -290,7 +290,7 @@ class LaneWorker(Rounds):
         """Wait until a job ends, until one may be ready, or for ``timeout`` seconds."""
         self._job_lines.rest()
         if INCOMPLETE and not self._open:
-            log_incomplete()  # of listeners, and of threads that are no job's
+            log_incomplete()  # of listeners, and of threads of no job
         self._signals.wait(lambda: self._bell.wait(timeout, self._is_due))
 
     def _is_due(self) -> bool:
@@ -321,14 +321,14 @@ class LaneWorker(Rounds):
         return [*self._taken, *((one.number, one.lease) for one in self._batch.suspects)]
 
     def _forget(self, jobs: Mapping[int, Lease]) -> None:
-        """Nothing is left to do for these jobs, which have not begun; by lane."""
+        """These jobs, by lane, have not begun, and nothing is left to do for them."""
         self._taken = deque(one for one in self._taken if one[0] not in jobs)
         self._batch.suspects = deque(one for one in self._batch.suspects if one.number not in jobs)
         for lane in jobs:
             self._batch.free(lane)
 
     def _settle_or_report(self) -> None:
-        """As in a round: what the store refuses for one job does not end the others."""
+        """As in a round: an error of the store about one job does not end the others."""
         try:
             self._settle_ended()
         except StoreDown:

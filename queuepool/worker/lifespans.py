@@ -28,7 +28,7 @@ _log = logging.getLogger("queuepool")
 
 
 def refuse_lifespans() -> None:
-    """By a worker that runs one job at a time. Raises ``BootFailure`` if there are any."""
+    """Refuse ``@lifespan`` in a worker that runs one job at a time. Raises ``BootFailure`` if any is registered."""
     if LIFESPANS:
         name = lifespan_name(LIFESPANS[0])
         raise BootFailure(
@@ -38,7 +38,7 @@ def refuse_lifespans() -> None:
 
 
 class Lifespans:
-    """Those of one worker. ``context``: where their ``contextvars`` are set, for all jobs."""
+    """The lifespans of one worker. ``context``: where their ``contextvars`` are set, for all jobs."""
 
     def __init__(self, loop: LaneLoop, context: Context) -> None:
         self._loop = loop

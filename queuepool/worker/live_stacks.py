@@ -1,6 +1,6 @@
-"""Where the coroutines of a running job are, for whoever asks: written in the main thread, at a signal.
+"""Where the coroutines of a running job are, on request: written in the main thread, at a signal.
 
-What a coroutine awaits is on no thread's stack. If C code keeps the interpreter's lock there is no answer: then that
+What a coroutine awaits is on no thread's stack. If C code holds the interpreter's lock there is no answer: then that
 code is on a stack (``board/live_stack.py``).
 """
 
@@ -21,7 +21,7 @@ _KINDS = (("cr_frame", "cr_await"), ("gi_frame", "gi_yieldfrom"), ("ag_frame", "
 
 
 class LiveStacks:
-    """Answers for one worker. ``tasks_of``: the tasks of the job in this lane; of its only job for ``None``."""
+    """Answers for one worker. ``tasks_of``: the tasks of the job in this lane; of the only job for ``None``."""
 
     def __init__(self, slot: Slot, file: IO[bytes], tasks_of: Callable[[int | None], Iterable[Any]]) -> None:
         self._slot = slot
@@ -36,7 +36,7 @@ class LiveStacks:
             return
         self._given = wanted
         lane = self._slot.stack_lane - 1
-        # What is raised here would be raised in the midst of a job: there is just no answer.
+        # An exception here would be raised in the middle of a job, so there is no answer instead.
         with suppress(Exception):  # closed or full; the loop's thread has changed the tasks; the user's own awaitables
             tasks = list(self._tasks_of(lane if lane >= 0 else None))[:_MOST]
             text = "\n\n".join("\n".join(frames_of(task.get_coro())) for task in tasks)

@@ -1,4 +1,4 @@
-"""A worker's loop: rounds, until there is a reason to leave; here of a worker that runs one job at a time.
+"""A worker's loop: rounds, until there is a reason to leave. Here for a worker that runs one job at a time.
 
 A round checks the gate, reserves, runs and settles, or waits. Its frame is that of every worker (``Rounds``).
 """
@@ -34,7 +34,7 @@ _WAITS, _LONG_ENOUGH = 1 / 6, 3.0
 
 
 class Rounds:
-    """Those of one worker. What a round is differs between one job at a time and many side by side."""
+    """The rounds of one worker. A round differs between one job at a time and many side by side."""
 
     def __init__(self, context: WorkerContext, runner: Runner, job_lines: JobLines) -> None:
         self._context = context
@@ -121,11 +121,11 @@ class Rounds:
             self._live_stacks.look()
 
     def _hear(self) -> None:
-        """From a signal's handler: somebody may have cancelled a job that runs."""
+        """From a signal's handler: a running job may have been cancelled."""
         self._runner.look_for_an_order()
 
     def _call_deferred_hooks(self) -> None:
-        """Call the hooks of jobs that failed when their worker died; the board shows when there may be one."""
+        """Call the hooks of jobs that failed when their worker died; the board shows when one may be waiting."""
         deferred_so_far = self._control_state.deferred_hooks()
         if self._deferred_hooks != deferred_so_far:
             self._deferred_hooks = deferred_so_far
@@ -154,13 +154,13 @@ class Rounds:
         raise NotImplementedError
 
     def _abandon(self) -> None:
-        """The store refuses any verdict on the job that has ended."""
+        """Give up the job that has ended: the store refuses any verdict on it."""
 
     def _make_way(self) -> None:
-        """For a deferred hook, which may take long."""
+        """Make room for a deferred hook, which may take long."""
 
     def _await_hooks(self) -> None:
-        """Let those end that have been called."""
+        """Let hooks that have been called end."""
 
 
 class Gate:
@@ -283,7 +283,7 @@ class Worker(Rounds):
             self._signals.wait(lambda: self._store.wait(queues, timeout))
 
     def _settle_down(self) -> None:
-        """What is put off while there are jobs; now, while there is time, rather than once one has come."""
+        """Do what is put off while there are jobs: now, while the worker is idle, rather than when a job has come."""
         self._show_idle()
         self._slot_writer.tidy()
 
@@ -299,7 +299,7 @@ class Worker(Rounds):
         )
 
     def _may_wait_first(self, queues: Sequence[str]) -> bool:
-        """Whether to wait without a look, as nothing was left; a lone worker looks: it wakes for what is due."""
+        """Whether to wait without asking first, as nothing was left; a lone worker asks: it also wakes for due jobs."""
         return not self._context.alone and self._prefetch.has_none_left(queues) and self._can_reserve_waiting
 
     def _may_idle(self) -> float:
@@ -312,7 +312,7 @@ class Worker(Rounds):
 
 
 def _may_reserve_waiting(context: WorkerContext) -> bool:
-    """Whether the store can, and a lease that is some seconds shorter is long enough: in a pool it is renewed."""
+    """Whether the store can do this, and a lease shorter by some seconds is long enough: in a pool it is renewed."""
     connection = context.pool.connection
     is_renewed = connection.renew or context.alone
     return context.store.reserve_waiting is not None and is_renewed and connection.retry_after >= _LONG_ENOUGH

@@ -1,6 +1,6 @@
-"""Says who blocks the event loop that many jobs share, and at which line; ends the worker if nobody's deadline does.
+"""Reports which job blocks the event loop that many jobs share, and where; ends the worker if no deadline will.
 
-The main thread looks. While C code keeps the interpreter's lock it cannot: of that only the alarm tells, at the job's
+The main thread looks. It cannot while C code holds the interpreter's lock: then only the alarm shows it, at the job's
 deadline.
 """
 
@@ -21,13 +21,13 @@ from queuepool.events.listeners import Listeners
 from queuepool.settlement.facts import facts_in, unknown_in
 from queuepool.worker.lane_tasks import Stepped
 
-#: seconds that a step of a job's code may take before that is said
+#: seconds that a step of a job's code may take before it is reported
 _LONG = 1.0
-#: seconds until it is said again of jobs with this name
+#: seconds until jobs of the same name are reported again
 _AGAIN = 60.0
-#: most seconds between two looks that count: what is longer is nobody's, as when the process was stopped
+#: most seconds between two looks that count: a longer gap is charged to no job, as when the process was stopped
 _PAUSE = 1.0
-#: most seconds between two looks for which the main thread counts as one that goes on
+#: most seconds between two looks for which the main thread is taken to go on
 _GLANCE = 0.5
 #: most names that are remembered, and most frames that are shown
 _MOST, _MOST_FRAMES = 256, 50
@@ -38,7 +38,7 @@ _log = logging.getLogger("queuepool")
 
 
 class LoopWatch:
-    """That of one worker, whose lanes these are. ``end`` is called to end it."""
+    """Watches the loop of one worker, with these lanes. ``end`` is called to end the worker."""
 
     def __init__(self, lanes: Lanes, listeners: Listeners, silence: Silence, end: Callable[[], object]) -> None:
         self._lanes = lanes
@@ -46,7 +46,7 @@ class LoopWatch:
         self._silence = silence
         self._end = end
         self._looked_at = 0.0
-        #: by name of the job: when it was said (monotonic)
+        #: when each was last reported (monotonic), by name of the job
         self._said: dict[str, float] = {}
 
     def look(self, now: float, patience: float, *, is_needed: bool) -> None:
@@ -75,7 +75,7 @@ class LoopWatch:
             self._end()
 
     def _note(self, step: tuple[int, float] | None, now: float) -> None:
-        """Show that we go on although the loop does not: so it is the step that blocks it, and not a thread."""
+        """Show that we go on although the loop does not: its step blocks it, not a thread that holds the GIL."""
         if step:
             seen = self._lanes.reals[WATCHED]
             is_same = seen >= step[1]

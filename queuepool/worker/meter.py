@@ -60,7 +60,7 @@ class Meter:
     def counts(self, key: int, payload: Payload, began: float) -> None:
         """As ``begins``, by a worker that runs jobs side by side: this attempt is counted next."""
         self.begins(payload, began)
-        self._words[layout.COUNTED] = key  # only now, as of ``SlotMeters.count``
+        self._words[layout.COUNTED] = key  # only now, as in ``SlotMeters.count``
 
     def look(self) -> None:
         """Write what was kept, and the offset between the clocks: the board has begin times in wall-clock time."""

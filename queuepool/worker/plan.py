@@ -34,7 +34,7 @@ class Guard(NamedTuple):
 
     soft_timeout: float
     retryable: Retryable
-    #: by exception class; ``None`` = the same as for any other exception
+    #: by exception class; ``None`` = as for any other exception
     delays: Mapping[type[BaseException], Backoff | None] = MappingProxyType({})
 
     def call(self, invoker: Invoker, run: Callable[[], object], job: Current) -> object:
@@ -71,9 +71,9 @@ class Plan(NamedTuple):
     warning: str
     #: converts the arguments, if the handler's annotations need more than plain JSON
     read: Reader | None = None
-    #: whether Laravel may expect more than a call of its handler
+    #: whether Laravel may expect more than a call of the handler
     is_object_job: bool = False
-    #: whether its handler says more about its unique lock than its payload does
+    #: whether the handler declares more about the job's unique lock than the payload holds
     is_unique: bool = False
     #: seconds that the job's state is kept after its end; 0 = it is not tracked
     track: float = 0.0

@@ -116,7 +116,7 @@ class Prefetch:
         self._take_in(reservation, turn)
 
     def leaves_nothing_at_the_server(self) -> None:
-        """The worker leaves while the store is away: what a server has closed, unserved, need not be searched for."""
+        """The worker leaves while the store is away: if the server closed the waiting request, it took no job."""
         if self._was_cut_off:
             self._batch.replied()
 

@@ -54,7 +54,7 @@ class Preparer:
         return payload, plan
 
     def _unique(self, payload: Payload, plan: Plan, options: Options, claim: Claim | None) -> Plan:
-        """The plan with what is known of the job's unique lock; its policy tells the steward."""
+        """The plan with what is known of the job's unique lock, which the steward learns from its policy."""
         try:
             given = self._given(payload, options)
         except Exception as error:  # noqa: BLE001 - the application's function; the job itself can still run

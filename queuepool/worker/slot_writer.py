@@ -338,7 +338,7 @@ class HeldBatch:
         self._held.mark(number, Stage.SETTLED)
 
     def breaks(self) -> None:
-        """The worker ends itself, as a job has closed its files; only of several that run this has to be said."""
+        """The worker ends itself because a job has closed its files. Only a worker with lanes has to record this."""
 
     def gave_back(self) -> None:
         """Other workers may hold the waiting jobs now."""

@@ -167,8 +167,8 @@ def file(site: Site) -> list[str]:
     ("words", "code", "line"),
     [
         (["jobs", "--where", "customer"], 2, "has no =: write PATH=VALUE"),
-        (["jobs", "--where", "a..b=1"], 2, "is no path to an argument"),
-        (["jobs", "--by", "a..b"], 2, "is no path to an argument"),
+        (["jobs", "--where", "a..b=1"], 2, "is not a path to an argument"),
+        (["jobs", "--by", "a..b"], 2, "is not a path to an argument"),
         (["jobs", "--state", "done"], 2, "'done' is not one of ready, delayed, reserved, running, failed"),
         (["jobs", "--since", "yesterday"], 2, "is not a time"),
         (["jobs", "--limit", "-1"], 2, "not a whole number"),

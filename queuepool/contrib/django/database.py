@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, quote, quote_from_bytes, unquote_to_bytes, u
 from django.db import connections
 
 _Options = Mapping[str, Any]
-#: what DATABASES may say of a login or a session that is Django's own affair
+#: keys of DATABASES about a login or a session that concern only Django
 _DJANGOS = frozenset((
     "connect_timeout", "read_timeout", "write_timeout", "isolation_level", "pool", "server_side_binding",
     "client_encoding",
@@ -32,7 +32,7 @@ _LIBPQ = frozenset((
     "target_session_attrs", "channel_binding", "gssencmode", "krbsrvname", "keepalives", "keepalives_idle",
     "keepalives_interval", "keepalives_count", "tcp_user_timeout", "prepare_threshold",
 ))  # fmt: skip
-#: what a file's URI may say: it is opened like this anyway
+#: what a file's URI may contain: it is opened like this anyway
 _HARMLESS = frozenset(((b"mode", b"rw"), (b"mode", b"rwc")))
 _MYSQLS_SSL = {"ca": "ssl_ca", "cert": "ssl_cert", "key": "ssl_key"}
 _SOCKETS = {"postgresql": "/var/run/postgresql", "mysql": "/run/mysqld/mysqld.sock"}
@@ -107,7 +107,7 @@ def _known(options: _Options, known: frozenset[str]) -> dict[str, str]:
 
 
 def _is_unset(key: str, value: object) -> bool:
-    """Whether it is as if the option were not there: the driver leaves out what is ``None``, except for this one."""
+    """Whether it is as if the option were missing: the driver leaves out what is ``None``, except for this one."""
     return value is None and key != "prepare_threshold"
 
 

@@ -23,12 +23,12 @@ _opened: dict[tuple[str | None, ...], Queue] = {}
 
 
 def begin() -> None:
-    """From now on a dispatch of this process goes by Django's settings and transactions."""
+    """From now on, dispatches of this process follow Django's settings and transactions."""
     connecting.decide_by(_queue)
 
 
 def renew() -> None:
-    """Open another queue with the next dispatch."""
+    """Let the next dispatch open another queue."""
     while _opened:
         _opened.popitem()[1].close()
 

@@ -78,7 +78,7 @@ def _text(content: bytes | bytearray) -> str:
 
 
 def _plain(value: object) -> object:
-    """Without translations that wait for their language: it is that of whoever sends the message."""
+    """The text with its lazy translations resolved, in the language of the code that dispatches the message."""
     if isinstance(value, Promise):
         return str(value)
     if isinstance(value, Mapping):

@@ -172,7 +172,7 @@ def _label(*keys: object) -> str:
 
 
 def _numbered(lines: Iterator[_Line]) -> Iterator[_Line]:
-    """With their order as their lines' numbers, by which errors are sorted."""
+    """The lines, numbered in their order: errors are sorted by these numbers."""
     for number, line in enumerate(lines, 1):
         place = Place(line.place.label, number)
         if isinstance(line, Problem):

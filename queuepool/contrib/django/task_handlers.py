@@ -79,7 +79,7 @@ class TaskRun:
         task_finished.send(sender=self._sender, task_result=result)
 
     def _result(self, status: Any) -> Any:
-        """What a receiver of a signal gets. The job's own record says more, once it is written."""
+        """What a receiver of a signal gets. The job's own record has more, once it is written."""
         job = current()
         result = new_result(self._task, job.id, self._alias, self._args, self._kwargs)
         pushed = job.payload.pushed_at
@@ -95,7 +95,7 @@ class TaskRun:
         return self._checked(await call())
 
     def _checked(self, value: object) -> object:
-        """The value as JSON. One that cannot be kept fails the task, as Django has it, for good: its work is done."""
+        """The value as JSON. If it cannot be kept, the task fails for good, as Django requires: its work is done."""
         try:
             self._returned = normalize_json(value)
             if problem := result_of(self._returned)[1]:

@@ -33,7 +33,7 @@ _BEGIN = "Traceback (most recent call last):\n"
 
 
 def new_result(task: Any, job_id: str, alias: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Of a task that waits; nothing is known of its times."""
+    """The result of a waiting task; its times are unknown."""
     nothing = dict.fromkeys(("enqueued_at", "started_at", "finished_at", "last_attempted_at"))
     lists: dict[str, list[Any]] = {"errors": [], "worker_ids": []}
     about = {"task": task, "id": job_id, "backend": alias, "args": list(args), "kwargs": dict(kwargs)}
@@ -41,7 +41,7 @@ def new_result(task: Any, job_id: str, alias: str, args: Sequence[Any], kwargs: 
 
 
 def task_of(state: JobState, alias: str) -> Any | None:
-    """The task whose job this is; ``None`` if it is not one, or no longer.
+    """The task whose job this is; ``None`` if it is not a task's, or no longer.
 
     Imports only what belongs to the project: a name comes from the store.
     """

@@ -31,7 +31,7 @@ from queuepool.jobs.door import terms_of
 from queuepool.jobs.job_options import Delay, Options, options_of
 from queuepool.jobs.registry import REGISTRY
 
-#: those of a job that a payload carries
+#: the options of a job that a payload carries
 _JOBS = ("tries", "timeout", "backoff", "max_exceptions", "fail_on_timeout")
 _OWN = ("connection", "keep")
 _APP = "queuepool.contrib.django"
@@ -41,7 +41,7 @@ class QueuepoolBackend(BaseTaskBackend):  # type: ignore[misc]
     """Enqueues tasks for the pools of ``QUEUEPOOL``. Inside of ``atomic()`` they are part of the transaction.
 
     Priorities are refused, as Django's contract asks of a backend without them: a pool serves its queues in their
-    order, so that the queue is what says what comes first.
+    order, so it is the queue that decides what comes first.
     """
 
     supports_defer = True

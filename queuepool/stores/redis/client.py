@@ -28,7 +28,7 @@ from queuepool.unix.originals import is_readable
 _CONFIRMS = 2.0
 #: keys that the server reads in one step of a scan
 _PAGE = 1000
-#: so that a connection that only listens notices within a minute that its peer is gone, not after the usual 2 hours
+#: a connection that only listens notices within a minute that its peer is gone, not after the usual 2 hours
 _KEEPALIVE = {
     getattr(socket, name): value
     for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
@@ -54,7 +54,7 @@ _KINDS = {
 }
 _CLUSTER_MESSAGES = re.compile("cluster mode|cluster node|hash to the same slot|Hash slot not served|different slots")
 _UNKNOWN = re.compile(r"unknown command [`'](\w+)")
-#: how a server says what its user may not do in a script
+#: how a server reports what its user may not do in a script
 _DENIED = re.compile("executing the script can't|ACL failure in script|NOPERM")
 
 

@@ -66,7 +66,7 @@ class PendingReplies:
         return self._has_come or (not self.are_over and is_readable(self._raw._sock.fileno(), seconds))
 
     def look(self) -> None:
-        """After a reply: look whether the next one has come with it, or the end of the connection."""
+        """After a reply: check whether the next one has come with it, or the end of the connection."""
         try:
             self._has_come = self._raw.can_read()
         except redis.ConnectionError:
@@ -162,7 +162,7 @@ class Connection:
 
 
 def server_of(connection: Any) -> str:
-    """The ``run_id`` of the server that a redis-py connection leads to; empty if it does not tell."""
+    """The ``run_id`` of the server that a redis-py connection leads to; empty if it does not report it."""
     try:
         connection.send_command("INFO", "server")
         found = re.search(rb"run_id:(\w+)", connection.read_response())

@@ -375,7 +375,7 @@ class RedisQueue:
 
 
 def _answers(jobs: Sequence[T], ask: Callable[[Sequence[T]], list[int]]) -> list[int]:
-    """For each job; those for which the script did not look are asked for again."""
+    """The answer for each job; jobs that the script did not reach are asked for again."""
     answers = ask(jobs)
     while left := [number for number, answer in enumerate(answers) if answer == _NOT_LOOKED]:
         for number, answer in zip(left, ask([jobs[number] for number in left]), strict=True):

@@ -37,7 +37,7 @@ from queuepool.stores.values import (
     sound_marks,
 )
 
-#: what ``held_locks.lua`` returns as the time left of a lock that nobody holds
+#: what ``held_locks.lua`` returns as the time left of a free lock
 _FREE = -2
 #: buckets of the history that one request reads
 _BATCH = 20

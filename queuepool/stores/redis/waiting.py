@@ -16,8 +16,8 @@ from queuepool.stores.redis.wire import reservation
 class ReserveBehindWait:
     """The replies to a BLPOP and a reserve; where jobs are done, there is another reserve before, which takes none.
 
-    The contract is ``stores.contract.WaitingReserve``. A server closes the connection of a client that it has not
-    served without carrying out what stands behind.
+    The contract is ``stores.contract.WaitingReserve``. A server that closes a client's connection before serving it
+    does not carry out the commands behind.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class ReserveBehindWait:
         self._client.give_up(self._replies)
 
     def _refusal(self) -> StoreError | None:
-        """Why the server did not wait; what stands behind was carried out all the same."""
+        """Why the server did not wait; the commands behind were carried out all the same."""
         try:
             self._client.reply(self._replies, "blpop")
         except StoreError as error:

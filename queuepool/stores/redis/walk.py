@@ -102,7 +102,7 @@ class _ListReader:
     """The ready jobs, from the head to what was the tail at the beginning.
 
     Others take from the head, so every index falls meanwhile; what is given back comes to the head, so it rises again.
-    The last jobs that were read tell where the next one is now. If they are all gone, so is all before them: then the
+    The last jobs that were read show where the next one is now. If they are all gone, so is all before them: then the
     next job is at the head.
     """
 

@@ -29,7 +29,7 @@ _BLOCKS = (
     "within: this connection would block the event loop: give an AsyncSession or an AsyncConnection, or call dispatch "
     "instead of adispatch, push instead of apush"
 )
-#: an id of the database that a connection leads to, whatever address the server was reached at
+#: identifies the database that a connection leads to, whatever address was used to reach the server
 _DATABASES = {
     "sqlite": "SELECT file FROM pragma_database_list WHERE name = 'main'",
     # With the table that the name means there: another search_path may lead to another table.

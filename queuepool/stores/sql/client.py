@@ -1,6 +1,6 @@
 """The one place that connects: an engine for each process, transactions, and drivers' exceptions as our errors.
 
-Of a replaced SQLite file, the jobs reserved from it are settled in it (``FormerFile``).
+Jobs reserved from an SQLite file that was replaced are settled in that file (``FormerFile``).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class SqlClient:
         return self._insist(partial(self._carry_out, work))
 
     def ask_once(self, work: Callable[[Connection], T]) -> T:
-        """As ``ask``, on a connection that is closed at once, so that none stays open to a database to be dropped."""
+        """As ``ask``, on a connection that is closed at once: none may stay open to a database to be dropped."""
         about: dict[str, Any] = {"store": self._store, "tables": self.tables, "migrate": self.database.migrate}
         with closing(SqlClient(self.url, timeout=self._timeout, **about)) as own:
             return own.ask(work)
@@ -294,7 +294,7 @@ def former_of(connection: Connection, file: FileConnection, migrate: str) -> For
 
 def _begin_of(connection: Connection) -> str:
     if connection.dialect.name == "sqlite":
-        return "BEGIN IMMEDIATE"  # else it would learn in mid-transaction that others write, too late to wait
+        return "BEGIN IMMEDIATE"  # else it would find in mid-transaction that others write, too late to wait
     return postgresql.begin_lent(connection) if postgresql.is_lent(connection) else "BEGIN"
 
 

@@ -45,7 +45,7 @@ _NO_BATCHES = "set batches_url to the database that has Laravel's batches"
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """What errors say about a database. ``migrate`` is the command that creates its tables.
+    """Facts about a database for the texts of errors. ``migrate`` is the command that creates its tables.
 
     ``batches`` is the name of its table of batches. ``by_others``: a file that lacks a table is another program's, as
     ours have all of them.

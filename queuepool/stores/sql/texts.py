@@ -1,7 +1,7 @@
-"""What the columns of a table make of texts: which characters they hold, and how names in them are compared.
+"""How a table's columns treat texts: which characters they hold, and how names in them are compared.
 
-Older tables and databases do not hold all of Unicode. A server would refuse a text with others, and with it what is to
-be recorded. Asked once, for the first text that is not ASCII.
+Older tables and databases do not hold all of Unicode. A server would refuse a text with other characters, and with it
+the whole record. Asked once, for the first text that is not ASCII.
 
 Names are compared by their bytes, as Redis and most databases do; MySQL's collations treat many names as equal. The
 comparison that MySQL's index supports comes first: it finds a few rows, whose bytes are then compared.
@@ -37,7 +37,7 @@ _OF_COLUMN = text(
 _OF_DATABASE = text("SELECT current_setting('server_encoding')")
 #: half of Unicode: what MySQL calls utf8, and its predecessor
 _BMP = Charset(last="\uffff")
-#: names that Python's codecs do not have. SQL_ASCII takes any bytes, and ours are UTF-8
+#: names that Python's codecs do not have; SQL_ASCII takes any bytes, and ours are UTF-8
 _KNOWN = MappingProxyType({
     "utf8mb4": UNICODE, "sql_ascii": UNICODE, "utf8": _BMP, "utf8mb3": _BMP, "ucs2": _BMP, "latin1": Charset("cp1252"),
     "koi8r": Charset("koi8-r"), "koi8u": Charset("koi8-u"),

@@ -7,6 +7,6 @@
 write_nothing(KEYS[1])
 local now = tonumber(redis.call('time')[1])
 local last = tonumber(redis.call('get', KEYS[1]) or '')
-if last and last >= now and last < 2 ^ 53 then now = last + 1 end -- above it one more is no other number
+if last and last >= now and last < 2 ^ 53 then now = last + 1 end -- from there on, adding 1 may give the same number
 redis.call('set', KEYS[1], string.format('%d', now))
 return now

@@ -87,7 +87,7 @@ def _words(verb: list[str]) -> list[str]:
 
 
 def _without_djangos(words: list[str]) -> list[str]:
-    """Without the options that ``manage.py`` has obeyed already."""
+    """The words without the options that ``manage.py`` itself has handled."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--settings")
     parser.add_argument("--pythonpath")

@@ -93,7 +93,7 @@ end
 local function anywhere(job, change)
   if #job > MAX_SEARCHED then return without_a_search(job, change) end
   local fine, decoded = pcall(cjson.decode, job)
-  -- cjson takes a NUL for the end of the text, and what comes after it would be read by nobody.
+  -- cjson takes a NUL for the end of the text, and what comes after it would never be read.
   if not fine or string.find(job, '\0', 1, true) then return nil, 'json' end
   if type(decoded) ~= 'table' or not string.find(job, '^%s*{') then return nil, 'not-an-object' end
   local attempts = as_count(decoded.attempts)
