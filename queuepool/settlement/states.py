@@ -117,7 +117,7 @@ def retried(
 
 
 def cancelled(raw: bytes, attempts: int | None, queue: str, why: str) -> StateRecord | None:
-    """What the kept state of a job becomes that is taken out of this queue for good; ``None`` for what is no job.
+    """The kept state of a job that is taken out of this queue for good; ``None`` for what cannot be a job.
 
     ``why``: as in "dropped by ana@web".
     """

@@ -97,7 +97,7 @@ def stack_lines(row: dict[str, Any]) -> Iterator[str]:
 
 
 def stacks_text(board: Board, pool: str, subject: str, room: int) -> str:
-    """The lines of all that are meant, as of ``few_lines``. Waits up to 6 s; for one who asks at a time."""
+    """The lines of all workers that are meant, as in ``few_lines``. Waits up to 6 s; answers one caller at a time."""
     try:
         with file_lock.held(board.path.with_name(f"{board.path.name}.asked")) as is_ours:
             lines = list(_lines(board, pool, subject)) if is_ours else [_ANOTHER]

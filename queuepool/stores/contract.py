@@ -374,7 +374,7 @@ class QueueStore(PushStore, Protocol):
         """
 
     def move(self, queue: str, jobs: Sequence[MovedJob], target: str) -> list[bool]:
-        """Move these ready and delayed jobs to another queue, each in one step; states and answers as of ``drop``."""
+        """Move these ready and delayed jobs to another queue, each in one step; states and answers as in ``drop``."""
 
     def queues(self) -> list[str]:
         """The names of all queues that are not empty, in order; scans the whole store."""

@@ -51,7 +51,7 @@ class Finder(NamedTuple):
     #: one of these is in the bytes of each job that asks to be tracked
     tracks: tuple[bytes, ...] = ()
     #: what the kept state of the job with these bytes becomes: of this queue, with so many attempts (``None``: as the
-    #: bytes say). ``None`` for what is no job
+    #: bytes say). ``None`` for what cannot be a job
     state_of: Callable[[str, bytes, int | None], StateRecord | None] = lambda *_: None
 
     def may_hold(self, raw: bytes) -> bool:

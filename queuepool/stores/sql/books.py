@@ -37,7 +37,7 @@ class _Span(NamedTuple):
 
     @classmethod
     def of(cls, text: bytes) -> _Span | None:
-        """``None`` for what is no span."""
+        """``None`` for anything else."""
         found = _SPAN.fullmatch(text.decode("utf-8", "replace"))
         span = cls(int(found[1]), int(found[2])) if found else None
         return span if span and span.first <= span.after else None

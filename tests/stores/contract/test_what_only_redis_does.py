@@ -245,8 +245,9 @@ def test_an_earlier_due_time_ends_the_wait_for_a_change(listening):
     assert [Wake.DUE] * 2 == [first, listening.wait_for_change(QUEUES, timeout=5.0)]
 
 
-def test_news_of_operators_end_the_wait_for_a_change(built, listening):
+def test_commands_of_operators_end_the_wait_for_a_change_and_lines_of_the_journal_do_not(built, listening):
     built.journal.write("jo@web1", "pause", "queue default")
+    built.control.announce()
 
     assert Wake.NEWS is listening.wait_for_change(QUEUES, timeout=5.0)
     assert None is listening.wait_for_change(QUEUES, timeout=0.1)

@@ -3,7 +3,7 @@
 -- KEYS     1 the book, list
 -- ARGV     1 the text   2 how many texts it keeps   3 seconds that it is kept from now on
 -- Returns  nothing
--- Differs  what is no list was put there by somebody else, and gives way: it would keep out every later text.
+-- Differs  a key that is not a list was put there by another program, and is removed: it would keep out every later text.
 -- include: full
 write_nothing(KEYS[1])
 local answer = redis.pcall('rpush', KEYS[1], ARGV[1])

@@ -2,7 +2,8 @@
 -- Source:  none.
 -- KEYS     1 the book, list
 -- ARGV     1 how many   2 most bytes of a text   3 most bytes of all   4 'take' = remove the book
--- Returns  the texts, the latest first, without those that are too large; the error of what is no list, which is removed
+-- Returns  the texts, the latest first, without those that are too large; the error of a key that is not a list: it is
+--          removed
 local found, left = {}, tonumber(ARGV[3])
 local texts = redis.pcall('lrange', KEYS[1], -tonumber(ARGV[1]), -1)
 if texts.err then
