@@ -132,7 +132,9 @@ def test_each_form_is_as_the_page_says(site):
         open_alerts.write(Board.open(board), [OpenAlert("wait", "default", 61.0, 60.0, since=1.0)])
         eventually(lambda: said("status", place=place)[0]["pauses"])
         [local] = said("status", place=place)
-        everywhere = eventually(lambda: (found := said("status", "--all")) and found[0]["alerts"] and found)
+        everywhere = eventually(
+            lambda: (found := said("status", "--all")) and found[0]["alerts"] and found[0]["pauses"] and found
+        )
         lines = {
             "size": "size", "monitor": "monitor", "failed": "failed", "failed ID": f"failed {failed}",
             "job": f"job {tracked}", "quarantine list": "quarantine list", "locks list": "locks list",
