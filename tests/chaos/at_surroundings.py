@@ -16,8 +16,8 @@ from tests.chaos.disks import fill
 from tests.chaos.pool import Pool
 from tests.chaos.rig import Rig
 
-#: seconds in which a job is begun, if at all
-_BEGINS = 3.0
+#: seconds in which a job is begun, if at all; and in which a master creates its directory again
+_BEGINS, _RESTORED = 3.0, 5.0
 _DEAF = """import os, signal, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -58,8 +58,17 @@ def vanish(rig: Rig) -> Iterator[float]:
         pool = rig.chance.choice(rig.pools)
         pool.may_end()
         shutil.rmtree(pool.directory, ignore_errors=True)
-        yield rig.chance.uniform(1.5, 3.0)
+        try:
+            yield rig.chance.uniform(1.5, 3.0)
+        finally:
+            _await_board(rig, pool)  # nobody knows what a host has left that is killed before its board is there again
         pool.note_size(rig.plan.whole)
+
+
+def _await_board(rig: Rig, pool: Pool) -> None:
+    end = time.monotonic() + _RESTORED
+    while pool.process and time.monotonic() < end and not any(pool.directory.glob("board.*")):
+        rig.rest(0.05)
 
 
 def directory_full(rig: Rig) -> Iterator[float]:
