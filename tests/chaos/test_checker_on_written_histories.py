@@ -528,6 +528,10 @@ def test_an_attempt_that_was_killed_has_the_span_of_the_steward():
     assert [] == violated(*usual, ("nemesis", {"name": "kill_steward", "on": 1}), *AGAIN)
     assert [] == violated(*usual, said("requeue"), start(pid=11), finish(pid=11), said("span", pid=11))
     assert [] == violated(*usual, *AGAIN, said("span", attempt=2, pid=11), said("stale", pid=5))
+    # cancelled and given back, and then cancelled again before the first line of its handler
+    back = [OF_KILLED, said("requeue", pid=5), OF_KILLED, said("requeue", pid=5)]
+    assert [] == violated(*usual, *back, *AGAIN)
+    assert ["I27 more than one span"] == violated(*usual, *back, OF_KILLED, OF_KILLED, *AGAIN)
 
 
 def test_an_attempt_whose_worker_was_killed_before_it_was_settled_may_have_both_spans():
