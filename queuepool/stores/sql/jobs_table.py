@@ -13,7 +13,7 @@ from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock, later
 from queuepool.stores.sql.encoding import bytes_of, text_of
 from queuepool.stores.sql.postgresql import CHANNEL
-from queuepool.stores.sql.statements import MEASURED, Statements, measuring, push_of
+from queuepool.stores.sql.statements import MEASURED, Statements, measuring, push_of, sending
 from queuepool.stores.sql.tables import Schema, schema_of
 from queuepool.stores.sql.texts import Charsets
 
@@ -158,9 +158,10 @@ class JobsTable:
     def send(self, connection: Connection, ids: Sequence[int], queue: str) -> None:
         """Replace rows that are not leased by new ones of another queue, which come after the rows there.
 
-        With their numbers they would come among those, and be met by whoever walks through that queue.
+        With their numbers they would come among those, and be met by whoever walks through that queue. They keep what
+        others have written into columns of their own.
         """
-        connection.execute(self._statements.send, {"ids": ids, "name": queue})
+        connection.execute(self._sending, {"ids": ids, "name": queue})
         self.delete(connection, ids)
         self._notify(connection, queue)
 
@@ -185,6 +186,10 @@ class JobsTable:
     @cached_property
     def _insertion(self) -> Insert:
         return push_of(self._client.tables.jobs, Clock(self._client.engine.dialect, self._clock))
+
+    @cached_property
+    def _sending(self) -> Insert:
+        return sending(self._client.tables.jobs, self._schema.others)
 
     @cached_property
     def _statements(self) -> Statements:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    ColumnClause,
     ColumnElement,
     Dialect,
     Insert,
@@ -16,6 +18,7 @@ from sqlalchemy import (
     bindparam,
     case,
     cast,
+    column,
     delete,
     func,
     insert,
@@ -23,6 +26,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    table,
     update,
 )
 
@@ -110,9 +114,6 @@ class Statements:
         is_free = self._in_queue, jobs.c.id.in_(_IDS), jobs.c.reserved_at.is_(None)
         free = select(jobs.c.id, self.payload).where(*is_free)
         self.lock_free = free.order_by(jobs.c.id).with_for_update()
-        same = (jobs.c.payload, jobs.c.attempts, jobs.c.available_at, jobs.c.created_at)
-        there = select(bindparam("name", type_=String), *same).where(jobs.c.id.in_(_IDS)).order_by(jobs.c.id)
-        self.send = insert(jobs).from_select(["queue", *(column.name for column in same)], there)
         self.rewrite = update(jobs).where(jobs.c.id == bindparam("row")).values(payload=bindparam("raw"))
         self.delete = delete(jobs).where(jobs.c.id.in_(_IDS))
         self.move = (
@@ -165,6 +166,16 @@ class Statements:
         self.end_in_time = (
             update(jobs).where(self._in_queues, jobs.c.reserved_at > clock.past(-SLACK)).values(reserved_at=clock.up())
         )
+
+
+def sending(jobs: Table, others: Sequence[str]) -> Insert:
+    """The statement that copies free rows to another queue, with these columns that others have added."""
+    columns: list[ColumnClause[Any]] = [column(one.name, one.type) for one in jobs.columns]
+    columns += [column(name) for name in others]
+    whole = table(jobs.name, *columns, schema=jobs.schema)
+    same = [one for one in columns if one.name not in ("id", "queue", "reserved_at")]
+    there = select(bindparam("name", type_=String), *same).where(whole.c.id.in_(_IDS)).order_by(whole.c.id)
+    return insert(whole).from_select(["queue", *(one.name for one in same)], there)
 
 
 def measuring(jobs: Table, dialect: Dialect) -> tuple[Any, Any, Any]:

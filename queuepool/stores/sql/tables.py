@@ -123,9 +123,13 @@ _NO_UUID = "as before Laravel 8: add it, varchar(255), unique, and fill it in ev
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What we must know about ``jobs``: ``most_attempts`` is the largest number that its column holds."""
+    """What we must know about ``jobs``: ``most_attempts`` is the largest number that its column holds.
+
+    ``others``: the columns that an application has added, without those that the database computes.
+    """
 
     most_attempts: int
+    others: tuple[str, ...] = ()
 
 
 def schema_of(connection: Connection, table: Table) -> Schema:
@@ -133,7 +137,8 @@ def schema_of(connection: Connection, table: Table) -> Schema:
     columns = _columns(connection, table)
     for problem in _problems("jobs", table, columns):
         raise StoreDenied(problem)
-    return Schema(_largest(columns["attempts"]))
+    others = tuple(one for one in columns if one not in table.columns and not _is_computed(columns[one]))
+    return Schema(_largest(columns["attempts"]["type"]), others)
 
 
 def problems_of(connection: Connection, tables: Tables, usual: str) -> list[str]:
@@ -158,8 +163,13 @@ def missing(connection: Connection, tables: Tables) -> str:
 
 
 def _columns(connection: Connection, table: Table) -> dict[str, Any]:
-    """The columns' types, by name. Raises SQLAlchemy's ``NoSuchTableError``, which the client translates."""
-    return {one["name"]: one["type"] for one in inspect(connection).get_columns(table.name, schema=table.schema)}
+    """What is known of the columns, by name. Raises SQLAlchemy's ``NoSuchTableError``, which the client translates."""
+    return {one["name"]: one for one in inspect(connection).get_columns(table.name, schema=table.schema)}
+
+
+def _is_computed(column: Mapping[str, Any]) -> bool:
+    """Whether the database gives the column its values, and takes none."""
+    return bool(column.get("computed") or column.get("identity"))
 
 
 def _problems(usual: str, table: Table, columns: Mapping[str, Any]) -> Iterator[str]:

@@ -13,6 +13,7 @@ import pytest
 from queuepool.errors import BadPayload
 from queuepool.payload.envelope import MAX_BYTES, decode
 from queuepool.payload.lease import Tallies
+from queuepool.stores.contract import MovedJob
 from queuepool.stores.factory import Stores
 from queuepool.stores.sql.statements import TAGS, mark_of
 from tests.support.odd_tables import NULLABLE
@@ -222,6 +223,20 @@ def test_a_job_may_be_tried_as_often_as_laravels_newest_column_counts(sql, diale
     write(sql, f"UPDATE jobs SET attempts = {most - 2}")
 
     assert [most - 1] == [attempts_of(lease) for lease in sql.queue.reserve(["default"], OURS, 1).leases]
+
+
+def test_a_row_that_is_moved_keeps_what_others_have_written_beside_it(sql, dialect):
+    kind = "STORED" if dialect == "postgresql" else "VIRTUAL"
+    computed = f"twice integer GENERATED ALWAYS AS (attempts * 2) {kind}"
+    write(sql, "ALTER TABLE jobs ADD COLUMN tenant varchar(20)", f"ALTER TABLE jobs ADD COLUMN {computed}")
+    sql.queue.push("default", new_jobs(payload("a")))
+    write(sql, "UPDATE jobs SET tenant = 'acme', attempts = 3")
+    [job] = sql.queue.walk("default", ("ready",)).page(9)
+
+    assert [True] == sql.queue.move("default", [MovedJob(job, job.payload)], "high")
+    shown = "SELECT queue, tenant, attempts, twice FROM jobs"
+    rows = sql.client.ask(lambda connection: connection.exec_driver_sql(shown).all())
+    assert [("high", "acme", 3, 6)] == [tuple(row) for row in rows]
 
 
 ROW = "INSERT INTO jobs (queue, payload, attempts, available_at, created_at) VALUES ('default', {}, 0, 1, 1)"
