@@ -20,7 +20,7 @@ from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import OBJECT_JOB
 from queuepool.payload.php_values import build_command
 from queuepool.stores.commands import CommandOutcome, RemoteCommand
-from queuepool.stores.contract import MovedJob
+from queuepool.stores.contract import MovedJob, Wake
 from queuepool.stores.records import RecordKey
 from queuepool.stores.values import AlertClaim
 from tests.support.eventually import eventually
@@ -358,6 +358,17 @@ def test_check_names_every_right_that_is_missing(login, meddle):
     assert "FAIL connection default: the user may not run 'zadd' (ACL)" in failures
     assert "FAIL connection default: the user may not run 'ltrim' (ACL)" in failures
     assert [True] == ["queuepool:due:default" in line for line in failures if "stewards' channel" in line]
+
+
+def test_a_steward_whose_rules_name_each_queues_channel_hears_of_its_queues(login, meddle, root):
+    meddle("resetchannels", "&queuepool:due:default")
+    store = login("worker").queue.stores.queue
+    store.wait_for_change(["default"], 5.0)
+    root.publish("queuepool:due:default", 1)
+
+    assert Wake.DUE is store.wait_for_change(["default"], 5.0)
+    with pytest.raises(StoreDenied, match="queuepool:due:other"):
+        store.wait_for_change(["default", "other"], 5.0)
 
 
 def test_check_names_the_locks_that_may_not_be_ended_with_their_jobs(login, meddle):

@@ -11,7 +11,7 @@ from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from queuepool.errors import StoreDown, StoreError
+from queuepool.errors import StoreDenied, StoreDown, StoreError
 from queuepool.payload.envelope import MAX_BYTES
 from queuepool.payload.lease import NOTHING, Ending, Lease, Lock, StateRecord, Tallies, Unlock
 from queuepool.stores.contract import (
@@ -78,6 +78,7 @@ class RedisQueue:
         self._offset = 0.0
         self._offset_ends = 0.0
         self._reserve_keys: dict[tuple[str, ...], list[str]] = {}
+        self._hears_news = True
 
     @property
     def polls(self) -> bool:
@@ -154,10 +155,21 @@ class RedisQueue:
 
     def wait_for_change(self, queues: Sequence[str], timeout: float) -> Wake | None:
         channels = tuple(map(self.keys.channel, queues))
-        heard = self.client.wait_for_message((*channels, self.keys.news), timeout)
+        heard = self._heard(channels, timeout)
         if heard is None:
             return None
         return Wake.DUE if heard in channels else Wake.NEWS  # also if it may have missed any
+
+    def _heard(self, channels: tuple[str, ...], timeout: float) -> str | None:
+        """The next message's channel; a user whose rules name only the queues' channels hears no news."""
+        if self._hears_news:
+            try:
+                return self.client.wait_for_message((*channels, self.keys.news), timeout)
+            except StoreDenied:  # of all of them, although it may be the last one alone
+                heard = self.client.wait_for_message(channels, timeout)
+                self._hears_news = False
+                return heard
+        return self.client.wait_for_message(channels, timeout)
 
     def delete(self, leases: Sequence[Lease]) -> list[bool]:
         queues = sorted({lease.queue for lease in leases})
