@@ -310,6 +310,8 @@ def test_an_answer_counts_although_the_store_was_away_before_it_came(away, own_s
     with ThreadPoolExecutor(1) as operator:
         said = operator.submit(told, away, "scale", "3", "--on", "web9")
         [command] = eventually(lambda: list(commands.take("aa")))
+        # The last that sending it takes: before that, its operator cannot know whether it was told.
+        eventually(lambda: "cmdstat_publish" in own_server.say("INFO", "commandstats"))
         own_server.kill()
         own_server.start()
         asked_again(lambda: commands.answer(command, CommandOutcome.DONE, "has 3 workers"))
