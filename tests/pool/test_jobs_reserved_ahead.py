@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from queuepool.board.board import Board, Role, State
 from queuepool.worker.prefetch import MOST, PrefetchSize
 from tests.support.eventually import eventually
+from tests.support.scenarios import finish_beside_a_stuck_job
 
 QUICK, SLOW = 0.00001, 1.0
 
@@ -72,14 +73,7 @@ def test_there_is_always_a_number(jobs):
 
 
 def test_what_waits_behind_a_job_that_is_stuck_in_c_is_done_by_another_worker(site):
-    site.push("hang_in_c")
-    for number in range(7):
-        site.push("ok", tag=str(number))
-    with site.pool("--workers", "2", "--reserve-ahead", "8") as pool:
-        eventually(lambda: 7 == len(site.trail(event="end")))
-        eventually(lambda: 1 == site.queue.sizes().reserved)  # the last one's receipt may still be on its way
-        pool.signal(signal.SIGQUIT)
-        pool.wait()
+    finish_beside_a_stuck_job(site)
 
     assert {1} == {line["attempt"] for line in site.trail(event="start")}
 

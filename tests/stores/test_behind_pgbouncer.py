@@ -21,6 +21,7 @@ from tests.support.drivers import site_at
 from tests.support.eventually import eventually
 from tests.support.pgbouncer import PgBouncer, pooler
 from tests.support.pools import RunningPool, Site
+from tests.support.scenarios import outage
 
 easier = pytest.mark.thorough("in transaction mode more changes beneath a store: each transaction has another session")
 
@@ -115,19 +116,8 @@ def test_a_serializable_default_is_none_of_our_transactions(bouncer, postgres, p
 
 
 def test_a_pool_outlives_a_killed_pooler(site, bouncer):
-    gate = site.path / "gate"
-    site.push("until", gate=str(gate))
-    with site.pool("--workers", "2") as pool:
-        eventually(lambda: site.trail(event="start"))
-        before = set(pool.workers())
-        bouncer.kill()
-        eventually(lambda: "store lost" in pool.log())
-        gate.touch()
-        eventually(lambda: site.trail(event="end"))
-        bouncer.start()
-        eventually(lambda: "store regained" in pool.log())
-        eventually(lambda: 0 == site.queue.size())
-        assert before == set(pool.workers())
+    with outage(site, bouncer):
+        pass
 
     assert 1 == len(site.trail(event="start"))
 

@@ -9,6 +9,7 @@ import signal
 import pytest
 
 from tests.support.eventually import eventually
+from tests.support.scenarios import finish_beside_a_stuck_job, outage
 
 pytestmark = pytest.mark.every_store("site", "server")
 
@@ -47,14 +48,7 @@ def test_a_job_may_be_longer_than_its_lease(site):
 
 
 def test_what_waits_behind_a_stuck_job_is_done_by_another_worker(site):
-    site.push("hang_in_c")
-    for number in range(7):
-        site.push("ok", tag=str(number))
-    with site.pool("--workers", "2", "--reserve-ahead", "8") as pool:
-        eventually(lambda: 7 == len(site.trail(event="end")))
-        eventually(lambda: 1 == site.queue.sizes().reserved)  # the last one's receipt may still be on its way
-        pool.signal(signal.SIGQUIT)
-        pool.wait()
+    finish_beside_a_stuck_job(site)
 
     assert {1} == {line["attempt"] for line in site.trail(event="start")}
     assert 1 == site.queue.sizes().ready  # the stuck one, put back
@@ -77,20 +71,8 @@ def test_workers_of_a_killed_master_finish_and_nothing_runs_twice(site):
 
 @pytest.mark.fault("F68")
 def test_a_pool_outlives_a_killed_database_and_its_running_job_is_settled_after(away, server):
-    gate = away.path / "gate"
-    away.push("until", gate=str(gate))
-    with away.pool("--workers", "2") as pool:
-        eventually(lambda: away.trail(event="start"))
-        before = set(pool.workers())
-        server.kill()
-        eventually(lambda: "store lost" in pool.log())
-        gate.touch()
-        eventually(lambda: away.trail(event="end"))
-        server.start()
-        eventually(lambda: "store regained" in pool.log())
-        eventually(lambda: 0 == away.queue.size())
+    with outage(away, server):
         away.push("ok")
         eventually(lambda: away.trail(event="end", mode="ok"))
-        assert before == set(pool.workers())
 
     assert 1 == len(away.trail(event="start", mode="until"))
