@@ -20,6 +20,7 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.config.values import seconds
 from queuepool.jobs.cancelling import Cancellation, Canceller, CancelOutcome, CancelWish
 from queuepool.jobs.client import Queue
+from queuepool.stores.journal import cancelled_job
 from queuepool.unix.exit_codes import FAILED, OK
 
 #: seconds for a job that can end by itself
@@ -44,8 +45,6 @@ def cancel(where: Where, job_id: str, requeue: bool, grace: float, as_json: bool
     Exits with 1 if the job was not cancelled. With --on or --everywhere, it is ended if a pool there runs it.
     """
     if elsewhere:
-        if as_json:
-            raise click.UsageError("--json does not go with --on or --everywhere")
         from queuepool.cli.remote import command  # imported here: few jobs run elsewhere
 
         details = {"id": job_id, "grace": grace, "requeue": requeue}
@@ -73,7 +72,7 @@ def _cancel(where: Where, connection: ConnectionSettings, wish: CancelWish) -> C
     with closing(Queue(connection, by_hand=True)) as queue, boards_in(folders) as boards:
         found = Canceller(queue.stores, known_queues(where, connection, queue.stores), boards).cancel(wish)
         if found:
-            note(queue.stores, "cancel", f"job {wish.job_id}{' (put back)' if wish.requeue else ''}", 1)
+            note(queue.stores, "cancel", cancelled_job(wish.job_id, requeue=wish.requeue), 1)
         return found
 
 

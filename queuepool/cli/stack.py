@@ -33,8 +33,6 @@ def stack(where: Where, subject: str, as_json: bool, elsewhere: Elsewhere | None
     With --on or --everywhere, pools there answer with as much as fits into 64 KB.
     """
     if elsewhere:
-        if as_json:
-            raise click.UsageError("--json does not go with --on or --everywhere")
         from queuepool.cli.remote import command  # imported here: few are asked elsewhere
 
         return command(where, elsewhere, "stack", {"subject": subject}, takes=STACKS_TAKE)

@@ -53,6 +53,8 @@ def reaching(verb: Callable[..., int | None]) -> Verb:
     def with_elsewhere(*args: Any, targets: tuple[PoolTarget, ...], everywhere: bool, **given: Any) -> int | None:
         if targets and everywhere:
             raise click.UsageError("--everywhere means all pools: leave out --on")
+        if (targets or everywhere) and given.get("as_json"):
+            raise click.UsageError("--json does not go with --on or --everywhere")
         return verb(*args, elsewhere=Elsewhere(targets) if targets or everywhere else None, **given)
 
     on = click.option(

@@ -18,10 +18,10 @@ from queuepool.payload.php_values import PhpEnum, PhpObject
 _LONGEST = 200
 #: characters that no writer of JSON or of PHP's serialization escapes
 _PLAIN = re.compile(r"[A-Za-z0-9_]+")
-#: how a number with a fraction or an exponent is written in JSON need not be how Python writes it
-_IN_OTHER_WORDS = re.compile(r"-?(true|false|null|nan|inf|\d+[.eE].*)", re.IGNORECASE)
-#: PHP writes none of them so; a text that ends in ``*`` may be the beginning of one
+#: Python's words for values that PHP writes otherwise; a text that ends in ``*`` may be the beginning of one
 _WORDS = "true", "false", "null", "nan", "inf"
+#: those, and numbers with a fraction or an exponent, which JSON may write otherwise than Python does
+_IN_OTHER_WORDS = re.compile(rf"-?({'|'.join(_WORDS)}|\d+[.eE].*)", re.IGNORECASE)
 #: the id of a payload that has none
 _DIGEST = re.compile(r"[0-9a-f]{32}")
 #: an encrypted payload has one of these: our own mark, and how Laravel's begins, in base64: {"iv"

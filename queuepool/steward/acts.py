@@ -17,6 +17,7 @@ from queuepool.board.requests import Change, Pin, ScaleOrder, fitted, is_carried
 from queuepool.errors import QueuepoolError
 from queuepool.steward.stacks import STACKS_TAKE, asked_on, stacks_text
 from queuepool.stores.commands import MAX_WORDS
+from queuepool.stores.journal import cancelled_job
 from queuepool.unix import fork
 from queuepool.unix.originals import start_thread
 from queuepool.unix.signals import leave_signals_to_the_main_thread
@@ -130,7 +131,7 @@ class _Wish(NamedTuple):
 
     @property
     def words(self) -> str:
-        return f"job {self.job_id}{' (put back)' if self.requeue else ''}"
+        return cancelled_job(self.job_id, requeue=self.requeue)
 
 
 def _runs_here(errand: Errand) -> None:

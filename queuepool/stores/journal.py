@@ -51,6 +51,11 @@ class Action:
         return None
 
 
+def cancelled_job(job_id: str, *, requeue: bool) -> str:
+    """The subject of a cancellation, here and from another host."""
+    return f"job {job_id}{' (put back)' if requeue else ''}"
+
+
 class Journal:
     """The journal of one store; ``clock`` is the store's, ``note_news`` has the pools look at the journal."""
 

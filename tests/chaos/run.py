@@ -66,11 +66,13 @@ def _commands_when_idle(rig: Rig, most: float) -> int:
 
     A session of PostgreSQL may report what it did before only ten seconds later.
     """
-    found: list[int] = []
-    while len(found) < 3 and not (found and found[-1] <= most * rig.plan.settle):
+    found = list[int]()
+    for _ in range(3):
         before = scan.commands(rig)
         rig.rest(rig.plan.settle)
         found.append(scan.commands(rig) - before)
+        if found[-1] <= most * rig.plan.settle:
+            break
     return min(found)
 
 
