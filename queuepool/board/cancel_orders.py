@@ -65,7 +65,7 @@ def kill_at(slot: Slot) -> float:
 def answer(slot: Slot, order: CancelOrder, *, can_end: bool) -> None:
     """By the worker: whether the job was told to end by itself; else it is ended at once.
 
-    A job that was told so stays told: as it ends there is nothing left to tell, and its worker must not crash.
+    Once a job was told, a later "cannot" does not count: it only means that the job has just ended.
     """
     answered = order.at if can_end else -order.at
     if not can_end and _answered(slot, order) == order.at:

@@ -131,7 +131,7 @@ class Obey:
         return f"its remote = {self._allows} does not allow {command.verb}"
 
     def _begin(self, command: RemoteCommand, clock: _StoreClock, now: float) -> None:
-        """Write it into the journal, then do it: whoever dies in between, nothing is done that has no line."""
+        """Write it into the journal, then do it: whatever dies in between, nothing is done without a line."""
         act, errand = ACTS[command.verb], Errand(self._board, command.details, command.by, self._pool)
         try:
             act.check(errand)

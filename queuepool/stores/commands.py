@@ -130,7 +130,7 @@ class CommandPost:
                 yield NoCommand(refusal.reason, _unverified(text))
 
     def answer(self, command: RemoteCommand, outcome: CommandOutcome, words: str) -> None:
-        """CommandAnswer the operator."""
+        """Answer the operator."""
         text = json.dumps(asdict(CommandAnswer(command.id, outcome, _fitted(words))))
         self._values.note(_answers(command.batch), text, _MOST_ANSWERS, _KEPT)
 

@@ -116,8 +116,8 @@ class SoftTimer:
 
     The signal may come at any moment, even as the handler returns. So the timer's Python handler raises only while
     ``_runs``, which changes in the lines next to the call, and only in frames that the call has made. It raises once:
-    who has caught it is not known, and may be clearing up. It raises again only if nobody has caught it: Python itself
-    ignores what some callbacks raise, such as those of weak references, and tells ``sys.unraisablehook``.
+    the code that has caught it is not known, and may be cleaning up. It raises again only if no code could catch it:
+    Python ignores what some callbacks raise, such as those of weak references, and calls ``sys.unraisablehook``.
     """
 
     def __init__(self) -> None:
@@ -181,8 +181,8 @@ class SoftTimer:
 
 
 _CALL, _ON_SIGNAL = SoftTimer.call.__code__, SoftTimer._on_signal.__code__
-#: code that has taken a lock which nobody would release if it ended by an exception, or is about to release one: of a
-#: queue, of an event, perhaps of a service's client, which later jobs need too
+#: code that has just taken a lock, or is about to release one. An exception there would leave it taken for ever, and it
+#: may be that of a queue, an event or a service's client, which later jobs need too
 _AT_A_LOCK = {threading.Condition.__enter__.__code__, threading.Condition.__exit__.__code__}
 
 
