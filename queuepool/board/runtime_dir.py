@@ -167,12 +167,10 @@ class Pidfile:
 
     def claim(self, make_directory: Callable[[], None]) -> None:
         """Lock the file and write our pid, in a directory made for it. Raises ``PoolRunning`` and ``ConfigError``."""
-        make_directory()
-        fd = self._locked_soon()
+        fd = self._locked_in(make_directory)
         while not self._is_in_place(fd):  # its last owner removed it while we took the lock
             os.close(fd)
-            make_directory()
-            fd = self._locked_soon()
+            fd = self._locked_in(make_directory)
         with refusing("runtime_dir", self.path):
             os.ftruncate(fd, 0)
             os.pwrite(fd, b"%d\n" % os.getpid(), 0)
@@ -203,6 +201,17 @@ class Pidfile:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+    def _locked_in(self, make_directory: Callable[[], None]) -> int:
+        """Take the lock in the directory; its last owner may remove that again before the file is in it."""
+        until = time.monotonic() + _LOCK_WAIT
+        while True:
+            try:
+                make_directory()
+                return self._locked_soon()
+            except ConfigError as error:
+                if not isinstance(error.__cause__, FileNotFoundError) or time.monotonic() >= until:
+                    raise
 
     def _locked_soon(self) -> int:
         """Take the lock; wait for a moment, since a steward that removes leftovers may hold it briefly."""

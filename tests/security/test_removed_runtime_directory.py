@@ -6,9 +6,12 @@ import json
 import os
 import shutil
 import signal
+from pathlib import Path
 
 import pytest
 
+from queuepool.board.runtime_dir import Pidfile
+from queuepool.errors import ConfigError, PoolRunning
 from tests.support.eventually import eventually
 from tests.support.processes import go_on, halt, kill
 
@@ -105,3 +108,29 @@ def test_what_a_pool_left_in_a_directory_that_was_made_anew_is_gone_after_the_ne
         assert left[0].exists()
         with site.pool("--workers", "1"):
             assert not left[0].exists()
+
+
+def refused(pid: int) -> PoolRunning:
+    return PoolRunning("p", pid, Path("run"))
+
+
+def test_a_directory_is_made_again_that_the_last_steward_removes_before_the_pidfile_is_in_it(tmp_path):
+    folder, made = tmp_path / "p", list[int]()
+
+    def make() -> None:
+        folder.mkdir(exist_ok=True)
+        made.append(1)
+        if len(made) == 1:
+            folder.rmdir()  # as the steward of the killed master does, which finds it empty
+
+    pidfile = Pidfile(folder / "master.pid", refused)
+    pidfile.claim(make)
+
+    assert pidfile.is_ours
+    assert 2 == len(made)
+    pidfile.close()
+
+
+def test_a_directory_that_cannot_be_made_is_told(tmp_path):
+    with pytest.raises(ConfigError, match=r"master\.pid: No such file or directory"):
+        Pidfile(tmp_path / "p/master.pid", refused).claim(lambda: None)
