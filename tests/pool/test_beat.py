@@ -40,7 +40,7 @@ def code_of(site, question: str, *flags: str) -> int:
 
 def follows(path: Path) -> bool:
     """Whether the file's time goes on, once it is there: the board of a new directory comes before it."""
-    eventually(path.exists)
+    eventually(lambda: os.path.lexists(path))
     before = path.lstat().st_mtime_ns
     return bool(eventually(lambda: path.lstat().st_mtime_ns > before))
 
