@@ -17,9 +17,7 @@ class Coroutines:
     pushes = True
     fields = AS_USUAL | {MANY}
     strengths = dict.fromkeys(("drain", "sleep"), CONCURRENT)
-
-    def __init__(self) -> None:
-        self._runner = asyncio.Runner()
+    _runner = asyncio.Runner()  # of all peers: two of one module push through one client, which is bound to its loop
 
     def push(self, job: str, n: int) -> None:
         self._runner.run(self._push(job, [n]))

@@ -31,7 +31,6 @@ class Saq(Coroutines):
     keeps = True
 
     def __init__(self, name: str, variable: str, concurrency: int, fields: frozenset[str]) -> None:
-        super().__init__()
         self.name, self.fields, self._variable = name, fields, variable
         self.settings = f"coroutines, {concurrency} at once in each process, results dropped"
 

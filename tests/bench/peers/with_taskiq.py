@@ -26,7 +26,6 @@ stream = _filled(RedisStreamBroker(url(), consumer_id="0", socket_timeout=None))
 
 class Taskiq(Coroutines):
     def __init__(self, name: str, broker: AsyncBroker, variable: str, *, keeps: bool) -> None:
-        super().__init__()
         self.name, self.keeps = name, keeps
         self.settings = f"`{type(broker).__name__}`, coroutines, 100 at once in each process, `socket_timeout=None`"
         self._broker, self._variable = broker, variable
