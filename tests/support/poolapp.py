@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import json
 import os
 import signal
@@ -109,7 +108,10 @@ def report(id: int, fail_times: int = 0) -> None:
 
 
 def hang_in_c() -> None:
-    hashlib.pbkdf2_hmac("sha256", b"password", b"salt", 2_000_000_000)
+    """In C code that no handler of a signal ends, and that takes no processor: a mutex that this thread has already."""
+    library, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(128)  # zeros are a free one
+    library.pthread_mutex_lock(mutex)
+    library.pthread_mutex_lock(mutex)
 
 
 def raise_it(times: int = 1_000_000) -> None:
