@@ -84,7 +84,7 @@ def test_each_panel_and_each_rule_shows_a_pool_as_it_is(site: Site, tmp_path: Pa
             fail(site, 1)
             eventually(lambda: failures(pages) == 1.0)
             eventually(lambda: found.series(f'queuepool_queue_jobs{{queue="{LAST}"}}'))
-            assert set() == raised(found)
+            eventually(lambda: set() == raised(found))  # a scrape that a busy machine delays for a second has failed
 
             fail(site, 20)
             eventually(lambda: failures(pages) == 21.0)
@@ -100,8 +100,9 @@ def test_each_panel_and_each_rule_shows_a_pool_as_it_is(site: Site, tmp_path: Pa
             [failed] = found.series(expression_of("QueuepoolFailures"))
             # A growth over some minutes needs two moments, 15 s apart.
             eventually(lambda: {SILENT} == {target for _, target in targets() if not found.series(target)}, TWO_LOOKS)
-            shown = [one for title, target in targets() if "by job" in title for one in found.series(target)]
-            attempts = found.values("sum by (queue) (queuepool_jobs_total)", "queue")
+            by_job = [target for title, target in targets() if "by job" in title]
+            shown = eventually(lambda: [one for target in by_job for one in found.series(target)])
+            attempts = eventually(lambda: found.values("sum by (queue) (queuepool_jobs_total)", "queue"))
             gate.touch()
             eventually(lambda: pages.value('queuepool_workers{pool="default",state="idle"}') == 2.0)
         eventually(lambda: {expression_of("QueuepoolDown")} == raised(found) - {expression_of("QueuepoolFailures")})
@@ -112,5 +113,4 @@ def test_each_panel_and_each_rule_shows_a_pool_as_it_is(site: Site, tmp_path: Pa
     assert {"job": "queuepool", "instance": pages.address} == {name: gone[name] for name in ("job", "instance")}
     assert set(QUEUES) == set(attempts)
     assert {LAST: 24.0, QUEUES[1]: 4.0} == {queue: attempts[queue] for queue in (LAST, QUEUES[1])}
-    assert shown
     assert all(re.fullmatch(r"job-\d{4}|_other", one["job_name"]) for one in shown)
