@@ -239,6 +239,7 @@ CASES: list[tuple[Callable[[Standing], None], str, bool, int, bool, str]] = [
 ]
 
 
+@pytest.mark.timeout(300)  # more than a hundred commands, and one second of `top` for each state
 @each(("change", "state", "takes_jobs", "code", "is_well", "words"), CASES)
 def test_everybody_says_the_same(pool: Standing, change, state, takes_jobs, code, is_well, words):
     def asked(answer: Callable[[], Any]) -> Any:

@@ -336,7 +336,7 @@ def test_a_verb_that_fails_says_why(tmp_path, board, place):
 def test_it_leaves_no_files_open_and_sends_the_pool_nothing(top, board):
     me = psutil.Process(top.process.pid)
     before, frames = me.num_fds(), len(top.sent)
-    for number in range(30):
+    for number in range(10):
         busy(board.slots[1], f"job{number}")
         top.shows(f"job{number} ")
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.metrics.test_prometheus_files import ROOT, RULES, dashboard, filled, rules
 from tests.support.eventually import eventually
 from tests.support.http_pages import Pages
@@ -74,6 +76,7 @@ def raised(found: Prometheus) -> set[str]:
     return {rule for rule in rules() if found.series(rule)}
 
 
+@pytest.mark.timeout(300)  # it waits for looks that are ten seconds apart, again and again
 def test_each_panel_and_each_rule_shows_a_pool_as_it_is(site: Site, tmp_path: Path) -> None:
     """And the pool itself watches its last queue as its first."""
     (site.path / "manyjobs.py").write_text(JOBS)
