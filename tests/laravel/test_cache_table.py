@@ -17,7 +17,7 @@ from tests.support.laravel_peer import Peer
 from tests.support.redis_server import PREFIX
 from tests.support.shared_tables import REPORT, made
 
-pytestmark = made("sqlite-13", "postgres-8", "mariadb-8")
+pytestmark = [*made("sqlite-13", "postgres-8", "mariadb-8"), pytest.mark.by_turns("prefix")]
 RESTART = "illuminate:queue:restart"
 PAUSED = "illuminate:queue:paused:default:high"
 

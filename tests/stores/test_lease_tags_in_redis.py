@@ -180,10 +180,7 @@ def test_a_retired_tag_is_not_given_to_anybody_for_an_hour(store):
 
 
 def test_where_every_tag_is_taken_the_one_that_was_used_longest_ago_is_given(store, server):
-    pipe = server.pipeline()
-    for tag in range(1, TAGS):
-        pipe.zadd(store.keys.tags, {tag: NOW + 100 + tag % 77_777})
-    pipe.execute()
+    server.zadd(store.keys.tags, {tag: NOW + 100 + tag % 77_777 for tag in range(1, TAGS)})
 
     assert 77_777 == store.join()
 

@@ -325,6 +325,7 @@ def test_a_queue_may_be_called_anything_that_is_text(sql):
     assert [name] == [lease.queue for lease in sql.queue.reserve(["default", name], OURS, 1).leases]
 
 
+@pytest.mark.every_store("database")
 def test_a_clear_counts_what_it_drops_piece_by_piece(sql):
     many = 10_001
     sql.queue.push("default", new_jobs(*[b"x"] * many))
