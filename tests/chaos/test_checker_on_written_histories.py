@@ -108,6 +108,16 @@ def test_a_job_runs_twice_only_when_its_worker_died_before_it_could_settle():
     assert (VALID, 1) == (explained.code, explained.counts["twice"])
 
 
+def test_a_settlement_comes_later_where_others_crowd_the_machine_and_so_may_a_kill_before_it():
+    def killed(times):
+        again = [start(attempt=2, pid=11), finish(attempt=2, pid=11)]
+        crowded = [*pushed(), start(), finish(), ("pace", {"times": times}), kill(), *again]
+        return violated(*crowded, step=300_000_000)
+
+    assert [] == killed(30.0)
+    assert ["I5 done twice, unexplained"] == killed(3.0)
+
+
 def test_the_death_of_a_worker_fails_no_job_before_the_third():
     def failed(attempt: int, error: str):
         return ("fail", {"id": "h.0", "a": attempt, "pid": 10, "e": error})
