@@ -82,7 +82,7 @@ def test_a_plain_function_is_ended_with_its_worker_and_never_retried(site, how):
         started(site, job_id)
         assert "was cancelled while it ran" in cancel(site, job_id)
         eventually(lambda: site.trail(event="after_failed", error="Cancelled"))
-        log = pool.log()
+    log = pool.log()  # the steward may say it after the next worker has called the hook
 
     assert failed(site, job_id).startswith("Cancelled: stays (attempt 1): cancelled by ")
     assert is_empty(site)

@@ -137,7 +137,7 @@ def test_a_timer_that_a_job_has_taken_is_set_again_for_the_next_one(site):
     with site.pool("--workers", "1", "--reserve-ahead", "8", "--timeout", "1") as pool:
         eventually(lambda: site.trail(event="after_failed"))
 
-        assert "SIGALRM" in pool.log()  # it was the kernel, not the master's second look
+    assert "SIGALRM" in pool.log()  # it was the kernel, not the master's second look
 
 
 # Asked for before the hand is empty: of four, when two are left

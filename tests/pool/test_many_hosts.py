@@ -166,6 +166,7 @@ def test_a_job_is_cancelled_by_the_pool_that_runs_it(site):
     job_id = site.push("until", gate=str(site.path / "gate"))
     with site.pool("--workers", "1"):
         eventually(lambda: site.trail(event="start"))
+        running(site, 1)
         assert [f"{target}: refused: it runs no job with this id"] == told(site, "cancel", "x", "--on", HOST, code=1)
         assert [f"{target}: job cancelled"] == told(site, "cancel", job_id, "--on", target)
         eventually(
@@ -182,6 +183,7 @@ def test_where_a_job_is_in_its_code_is_asked_of_the_pool_that_runs_it(site):
     job_id = site.push("until", gate=str(site.path / "gate"))
     with site.pool("--workers", "1") as pool:
         eventually(lambda: site.trail(event="start"))
+        running(site, 1)
         [pid] = pool.workers()
         nothing = [f"{target}: refused: nothing runs here under this id, pid or pool"]
         assert nothing == told(site, "stack", "nonesuch", "--everywhere", code=1)
@@ -200,7 +202,7 @@ def test_what_a_pool_does_not_allow_is_refused_and_pools_that_are_not_there_are_
     with site.pool("--workers", "1") as pool:
         running(site, 1)
         assert [f"{target}: refused: its remote = safe does not allow stop"] == told(site, "stop", "--on", HOST, code=1)
-        assert "command refused verb=stop by=" in pool.log()
+        eventually(lambda: "command refused verb=stop by=" in pool.log())
         missing = told(site, "pause", "--on", "web9", "--on", HOST, code=3)
         assert [f"no pool web9 has published a notice; there are: {target}"] == missing
         [notice] = shown(site)
@@ -280,6 +282,7 @@ def test_a_pause_that_signals_have_ended_and_begun_again_is_nobodys(site):
     place = ("--runtime-dir", str(site.path / "run"), *site.where)
     with site.pool("--workers", "1") as pool:
         site.run("pause", *place)
+        eventually(lambda: pool.pids(r"master \[default\] paused"))
         site.run("continue", *place)
         eventually(lambda: pool.pids(r"master \[default\] running"))
         pool.signal(signal.SIGUSR2)

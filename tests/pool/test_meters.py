@@ -45,9 +45,9 @@ def test_each_attempt_counts_once_by_how_it_ended(site, mode, options, expected)
 def test_a_killed_attempt_has_its_run_time(site):
     site.push("hang_in_c", maxTries=1, timeout=1)
     with site.pool("--workers", "1") as pool:
-        eventually(lambda: counted(pool).timeout)
+        eventually(lambda: counted(pool).run.total)  # it is written after the count
 
-        assert 1.0 <= counted(pool).run.total < 10.0
+        assert 1.0 <= counted(pool).run.total < 30.0
 
 
 def test_counts_grow_on_while_workers_are_recycled(site):

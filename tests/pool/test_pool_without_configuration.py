@@ -86,7 +86,7 @@ def pool(place: Place) -> Iterator[Place]:
         eventually(lambda: 2 == place.log().count("worker starting"))
         eventually(lambda: ["running"] == [pool["state"] for pool in place.rows("status")])  # the master says so later
         yield place
-        place.run("stop", "--wait", "10")
+        place.run("stop", "--wait", "40")
         assert 0 == master.wait(timeout=60)
     except BaseException:
         print(place.log())
@@ -339,7 +339,7 @@ def test_the_flags_that_are_advised_for_a_pool_on_another_url_mean_it(place):
         eventually(lambda: run("status", "--url", mine).returncode == 0)
         plain = run("stop")
         [url] = re.findall(r"say --url (\S+) ", plain.stderr)
-        stopped = run("stop", "--url", url, "--wait", "10")
+        stopped = run("stop", "--url", url, "--wait", "40")
     finally:
         master.terminate()
         master.wait(timeout=60)
@@ -354,7 +354,7 @@ def test_a_pool_without_a_file_may_have_a_name(place):
         ours = ("status", "--pool", "mine")
         eventually(lambda: ["running"] == [pool["state"] for pool in place.rows(*ours)])
         [mine] = place.rows(*ours)
-        stopped = place.run("stop", "--pool", "mine", "--wait", "10")
+        stopped = place.run("stop", "--pool", "mine", "--wait", "40")
     finally:
         master.terminate()
         master.wait(timeout=60)

@@ -73,6 +73,7 @@ def test_a_burst_makes_a_pool_grow_and_idleness_shrinks_it_and_no_job_is_interru
         eventually(lambda: 1 == len(pool.workers()), within=60.0)
         eventually(lambda: 1 == status(site, pool)["workers"])
         eventually(lambda: (told := site.trail(event="scaled")) and 1 == told[-1]["after"])
+        eventually(lambda: (told := sizes(pool.log())) and 1 == told[-1][1])
         log = pool.log()
 
     changes = sizes(log)

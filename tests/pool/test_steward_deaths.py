@@ -87,12 +87,12 @@ def status(site: Site, pool: RunningPool) -> subprocess.CompletedProcess[str]:
 def test_a_pool_whose_stewards_die_soon_after_they_have_come_is_failing_and_gives_up(site: Site):
     (site.path / "short_lived.py").write_text(SHORT_LIVED)
     config = "[pool]\nlisteners = short_lived\n"
-    with site.pool("--workers", "1", "--give-up", "6", config=config, wait=False) as pool:
+    with site.pool("--workers", "1", "--give-up", "9", config=config, wait=False) as pool:
         told = eventually(lambda: (said := status(site, pool)).returncode == 4 and "failing" in said.stdout and said)
         assert 1 == pool.wait()
 
     assert "the steward dies again and again" in told.stdout
-    assert "no steward has stayed alive for 6s: giving up" in pool.log()
+    assert "no steward has stayed alive for 9s: giving up" in pool.log()
 
 
 def test_workers_that_wait_for_their_first_orders_are_seen(site: Site):
