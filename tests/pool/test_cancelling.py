@@ -239,9 +239,9 @@ def test_whoever_dies_meanwhile_the_job_is_cancelled(site, who):
     assert 1 == len(site.trail(event="start"))
 
 
-def test_many_are_cancelled_at_any_moment_and_each_other_job_runs_unharmed(site):
+@pytest.mark.parametrize("count", [90, pytest.param(240, marks=pytest.mark.thorough("the same at more moments"))])
+def test_many_are_cancelled_at_any_moment_and_each_other_job_runs_unharmed(site, count):
     """Ended at once, so that now and then the next job is hit: it goes back, and its attempt does not count."""
-    count = 240
     ids = [push(site, "quick", n=n, seconds=0.01) for n in range(count)]
     victims = range(0, count, 3)
     with site.pool(*TWO), boards_in([site.path / "run" / "default"]) as boards:

@@ -130,7 +130,7 @@ def test_the_jobs_of_a_killed_master_end_once(site):
     assert 3 == len(site.trail(event="start", mode="until")) == len(site.trail(event="end", mode="until"))
 
 
-@pytest.mark.parametrize("grace", ["0.2", "3"])
+@pytest.mark.parametrize("grace", [pytest.param("0.2", marks=pytest.mark.thorough("as with half a second")), "3"])
 def test_the_blame_does_not_depend_on_the_grace(site, grace):
     neighbours(site, maxTries=1)
     with site.pool(*BESIDE, "--grace", grace):

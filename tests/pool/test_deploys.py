@@ -33,6 +33,7 @@ def delays_of(name: str, log: str) -> list[str]:
     return re.findall(rf"job released .* job={re.escape(name)} .* delay=(\S+)", log)
 
 
+@pytest.mark.by_turns("preload")
 @pytest.mark.parametrize("preload", [[], ["--preload"]], ids=["plain", "preload"])
 def test_jobs_of_newer_code_wait_for_the_reload_with_a_growing_delay(site: Site, preload: list[str]) -> None:
     module = site.path / "shop_jobs.py"

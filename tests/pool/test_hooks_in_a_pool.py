@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from queuepool import connect
+from tests.support import warm
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 
@@ -118,9 +120,6 @@ def test_the_command_line_and_schedules_get_the_keys_of_on_push(site):
 
 
 def test_a_push_in_the_applications_transaction_gets_them_too(sqlite_url, tmp_path: Path):
-    import subprocess
-    import sys
-
     program = f"""
 from sqlalchemy import create_engine
 from queuepool import connect, on_push
@@ -131,8 +130,8 @@ with create_engine({sqlite_url!r}).begin() as own:
 with create_engine({sqlite_url!r}).begin() as own:
     queue.within(own).bulk([("c.d", None)])
 """
-    subprocess.run([sys.executable, "-m", "queuepool", "migrate", "--url", sqlite_url], check=True, capture_output=True)
-    subprocess.run([sys.executable, "-c", program], check=True, cwd=tmp_path, timeout=60)
+    warm.run([sys.executable, "-m", "queuepool", "migrate", "--url", sqlite_url], check=True, capture_output=True)
+    warm.run([sys.executable, "-c", program], check=True, cwd=tmp_path)
     queue = connect(sqlite_url)
     leases = queue.stores.queue.reserve(["default"], 1, 2).leases
     queue.close()

@@ -51,13 +51,13 @@ def test_a_killed_attempt_has_its_run_time(site):
 
 
 def test_counts_grow_on_while_workers_are_recycled(site):
-    site.queue.bulk([("do", {"mode": "ok"})] * 30)
+    site.queue.bulk([("do", {"mode": "ok"})] * 12)
     with site.pool("--workers", "2", "--max-jobs", "1") as pool:
-        eventually(lambda: counted(pool).done == 30)
-        counts = eventually(lambda: (found := counts_in(Path(pool.runtime))).exits["max_jobs"] >= 30 and found)
+        eventually(lambda: counted(pool).done == 12)
+        counts = eventually(lambda: (found := counts_in(Path(pool.runtime))).exits["max_jobs"] >= 12 and found)
 
-        assert summary(counts.jobs["default", "do"]) == {"done": 30}
-        assert counts.jobs["default", "do"].wait.observations == 30
+        assert summary(counts.jobs["default", "do"]) == {"done": 12}
+        assert counts.jobs["default", "do"].wait.observations == 12
         assert sorted(path.name.count(".") for path in Path(pool.runtime).glob("*/*.meters*")) == [2]
 
 

@@ -246,7 +246,7 @@ def test_a_pool_whose_directory_cannot_be_written_to_ends_at_its_start(place, ur
 
 def test_who_comes_second_takes_the_file_that_is_there(place):
     command = [sys.executable, "-m", "queuepool", "push", "jobs.hello"]
-    pushing = [subprocess.Popen(command, cwd=place.path, env={**os.environ, **place._env()}) for _ in range(6)]
+    pushing = [warm.start(command, cwd=place.path, env={**os.environ, **place._env()}) for _ in range(6)]
 
     assert [0] * 6 == [process.wait(timeout=30) for process in pushing]
     assert [("default", 6)] == [(row["queue"], row["size"]) for row in place.rows("size")]
@@ -288,7 +288,7 @@ def test_a_program_that_dispatches_without_a_configuration_is_warned_once_and_wi
     (place.path / "elsewhere").mkdir()
     (place.path / "pool.ini").write_text("[pool]\nmodules = jobs\n")
     command = [sys.executable, "-c", DISPATCH]
-    run = partial(subprocess.run, command, cwd=place.path / "elsewhere", capture_output=True, text=True, check=True)
+    run = partial(warm.run, command, cwd=place.path / "elsewhere", capture_output=True, text=True, check=True)
     env = {key: value for key, value in os.environ.items() if not key.startswith("QUEUEPOOL_")} | place._env()
     without = run(env=env)
     found = run(env=env | {"QUEUEPOOL_CONFIG": str(place.path / "pool.ini")})

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from queuepool.board.board import Board, Slot
+from tests.support import warm
 from tests.support.eventually import eventually
 from tests.support.pools import ROOT, RunningPool, Site
 from tests.support.processes import go_on, halt
@@ -143,7 +144,7 @@ def stewards(program: str, board: Board, count: int) -> list[subprocess.Complete
     """So many of them, one after the other, on this board."""
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", program, str(board.path)]
-    return [subprocess.run(command, env=env, capture_output=True, text=True, timeout=30) for _ in range(count)]
+    return [warm.run(command, env=env, capture_output=True, text=True) for _ in range(count)]
 
 
 @pytest.mark.parametrize(("killed", "deaths"), [(0, 2), (1, 6)])
