@@ -13,33 +13,40 @@ from tests.support.eventually import eventually
 from tests.support.meters import board_in, counts_in, of_job
 
 
-def counted(pool, name="do"):
-    return of_job(counts_in(Path(pool.runtime)), name)
+def counted(pool, name="do", queue="default"):
+    return of_job(counts_in(Path(pool.runtime)), name, queue)
 
 
 def summary(counts):
     return {name: value for name, value in counts._asdict().items() if isinstance(value, int) and value}
 
 
-@pytest.mark.parametrize(
-    ("mode", "options", "expected"),
-    [
-        ("ok", {}, {"done": 1}),
-        ("delete", {}, {"done": 1}),
-        ("fail", {}, {"failed": 1}),
-        ("release", {"maxTries": 2}, {"released": 1, "done": 1}),
-        ("raise", {"maxTries": 3}, {"released": 2, "failed": 1}),
-        ("raise", {"times": 1, "maxTries": 3}, {"released": 1, "done": 1}),
-        ("kill", {"maxTries": 1}, {"failed": 1, "crash": 1}),
-        ("hang_in_c", {"maxTries": 1, "timeout": 0.5}, {"failed": 1, "timeout": 1}),
-        ("stop", {"maxTries": 1, "timeout": 0.5}, {"failed": 1, "timeout": 1}),
-    ],
-)
-def test_each_attempt_counts_once_by_how_it_ended(site, mode, options, expected):
-    site.push(mode, **options)
-    with site.pool("--workers", "1", "--grace", "0.3") as pool:
-        # One after the other is written: the count, and how long it took.
-        eventually(lambda: summary(found := counted(pool)) == expected and found.run.observations == found.ended)
+#: what a job does, and how its attempts count
+ENDS = [
+    ("ok", {}, {"done": 1}),
+    ("delete", {}, {"done": 1}),
+    ("fail", {}, {"failed": 1}),
+    ("release", {"maxTries": 2}, {"released": 1, "done": 1}),
+    ("raise", {"maxTries": 3}, {"released": 2, "failed": 1}),
+    ("raise", {"times": 1, "maxTries": 3}, {"released": 1, "done": 1}),
+    ("kill", {"maxTries": 1}, {"failed": 1, "crash": 1}),
+    ("hang_in_c", {"maxTries": 1, "timeout": 0.5}, {"failed": 1, "timeout": 1}),
+    ("stop", {"maxTries": 1, "timeout": 0.5}, {"failed": 1, "timeout": 1}),
+]
+
+
+def test_each_attempt_counts_once_by_how_it_ended(site):
+    """Each of them in a queue of its own, as counts are by queue and job."""
+    queues = {f"{mode}{number}": (mode, options) for number, (mode, options, _) in enumerate(ENDS)}
+    for queue, (mode, options) in queues.items():
+        site.push(mode, queue=queue, **options)
+    with site.pool("--workers", "1", "--grace", "0.3", "--queue", ",".join(queues)) as pool:
+        for queue, (*_, expected) in zip(queues, ENDS, strict=True):
+            eventually(lambda queue=queue, expected=expected: expected == summary(counted(pool, queue=queue)))
+        found = [counted(pool, queue=queue) for queue in queues]
+
+    assert [expected for *_, expected in ENDS] == [summary(one) for one in found]
+    assert [one.ended for one in found] == [one.run.observations for one in found]
 
 
 def test_a_killed_attempt_has_its_run_time(site):
