@@ -12,16 +12,20 @@ import click
 
 from queuepool.cli import output
 from queuepool.cli.finding import Errand, Question, carry_out, filtered, note_closed, states_of
-from queuepool.cli.options import CONNECTION, Where, located, option, parsed
-from queuepool.cli.output import FORCE
+from queuepool.cli.options import CONNECTION, TEXT, Where, located, option, parsed
+from queuepool.cli.output import FORCE, counted
 from queuepool.cli.queues import QUEUES, all_queues, by_connection, one_queue
 from queuepool.cli.scopes import Scope, scope_of
+from queuepool.config.connections import identity_of
 from queuepool.config.settings import ConnectionSettings
+from queuepool.config.values import ON_THEIR_WAY, shown
+from queuepool.errors import StoreError
 from queuepool.jobs.client import Queue
 from queuepool.search.bulk import Act, OfFailedJobs, OfWaitingJobs
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob
 from queuepool.search.look import Look
+from queuepool.search.transfer import Transfer
 from queuepool.settlement.held_locks import HeldLocks
 from queuepool.stores.contract import Shelf
 from queuepool.unix.exit_codes import FAILED
@@ -66,18 +70,25 @@ def drop(where: Where, queues: Sequence[str], states: Sequence[str], wanted: Fil
     default=_SHELVES,
     help="Of ready, delayed and failed  [default: the first two]",
 )
+@option("--connection", "there", metavar="NAME", type=TEXT, help="TO is a queue of this connection in the file")
 @filtered
 @FORCE
-def move(where: Where, queue: str, target: str, states: Sequence[str], wanted: Filter, force: bool) -> int:
-    """Move waiting jobs from one queue to another of the same connection
+def move(
+    where: Where, queue: str, target: str, states: Sequence[str], there: str | None, wanted: Filter, force: bool
+) -> int:
+    """Move waiting jobs from one queue to another, also of another connection
 
     Each is in one of both at any moment, and keeps its unique lock, its attempts and the time at which it is due. A job
     that a worker has stays; a failed one (--state failed) begins anew there. It says how many there are and asks first.
+    With --connection all begin anew, and those that hold unique locks stay.
     """
+    where.require(queue)
+    connection = where.connection_of(queue) if there else _common(where, queue, target)
+    elsewhere = _elsewhere(where, connection, there) if there else None
+    if elsewhere:
+        return _move_to(where, (connection, queue), (elsewhere, target), states, wanted, force)
     if queue == target:
         raise click.UsageError("FROM and TO are the same queue")
-    where.require(queue)
-    connection = _common(where, queue, target)
     shelves = [shelf for shelf in _SHELVES if shelf in states]
     with ExitStack() as stack:
         opened = stack.enter_context(closing(Queue(connection, by_hand=True)))
@@ -93,6 +104,82 @@ def move(where: Where, queue: str, target: str, states: Sequence[str], wanted: F
     return code
 
 
+def _move_to(where: Where, source: Place, target: Place, states: Sequence[str], wanted: Filter, force: bool) -> int:
+    (connection, queue), (there, name) = source, target
+    if "failed" in states and connection.failed_url:
+        raise click.UsageError("failed jobs are in another store than the queue: retry them, then move them")
+    with ExitStack() as stack:
+        opened, other = (stack.enter_context(closing(Queue(one, by_hand=True))) for one in (connection, there))
+        look = Look(opened.stores, wanted)
+        transfer = Transfer(look, other.stores, queue, name)
+        transfer.prepare()
+        steps = list[Step]()
+        if shelves := [shelf for shelf in _SHELVES if shelf in states]:
+            steps.append(_waiting_elsewhere(look, queue, shelves, transfer))
+        if "failed" in states:
+            scope = stack.enter_context(scope_of(where, connection, queue=queue))
+            steps.append(_failed_elsewhere(look, scope, transfer))
+        # Last: what goes back to its queue is not moved again.
+        steps.append(Step(transfer.left_over, lambda: (transfer.left_over(), transfer.take_on)))
+        try:
+            code = _all_of("Move", "moved", f" from {queue} to {name} on connection {there.name}", look, steps, force)
+        except (StoreError, KeyboardInterrupt):
+            output.complain(
+                f"note: jobs that are on their way are in queue {ON_THEIR_WAY}: the same command takes them on"
+            )
+            raise
+        transfer.finish()
+        for words in _notes_of(transfer, queue):
+            output.complain(words)
+        return code
+
+
+def _notes_of(transfer: Transfer, queue: str) -> Iterator[str]:
+    """What was left, and why."""
+    for why, count in transfer.staying.items():
+        yield f"note: {counted(count, 'job')} left: {why}"
+    for why, count in transfer.refused.items():
+        yield f"{counted(count, 'job')} left in {queue}, which the other store does not take: {why}"
+    if transfer.stale:
+        yield f"note: {counted(transfer.stale, 'job')} of long ago in queue {ON_THEIR_WAY}: they may have come, or not"
+    if others := transfer.others.total():
+        [(route, _), *more] = transfer.others.most_common(2)
+        also = ", and others" if more else ""
+        yield (
+            f"note: {counted(others, 'job')} of other moves in queue {ON_THEIR_WAY}: "
+            f"queuepool move {shown(route.origin)} {shown(route.queue)} --connection {shown(route.connection)}{also}"
+        )
+
+
+def _waiting_elsewhere(look: Look, queue: str, shelves: Sequence[Shelf], transfer: Transfer) -> Step:
+    met = look.waiting(queue, shelves)
+
+    def errand() -> Errand:
+        found = met.again()
+        return transfer.going(found.pages(), "waiting"), transfer.of_waiting(found)
+
+    return Step(lambda: transfer.going(met.pages(), "waiting"), errand)
+
+
+def _failed_elsewhere(look: Look, scope: Scope, transfer: Transfer) -> Step:
+    began = scope.store.now()
+    return Step(
+        lambda: transfer.going(scope.pages(look, began), "failed"),
+        lambda: (transfer.going(scope.pages(look, began), "failed"), transfer.of_failed),
+    )
+
+
+def _elsewhere(where: Where, connection: ConnectionSettings, name: str) -> ConnectionSettings | None:
+    """The connection of this name; ``None`` if it is the same place. Raises ``UsageError``."""
+    known = where.load().connections
+    if name not in known:
+        raise click.UsageError(f"there is no connection {name!r}, only: {', '.join(known)}")
+    there = known[name]
+    if there.signing == "require" and connection.signing == "off":
+        raise click.UsageError(f"connection {name} takes only signed jobs, and {connection.name} does not sign them")
+    return None if identity_of(there) == identity_of(connection) else there
+
+
 def _drop_on(
     where: Where, connection: ConnectionSettings, names: Sequence[str], states: Sequence[str], wanted: Filter,
     force: bool,
@@ -100,9 +187,14 @@ def _drop_on(
     with closing(Queue(connection, by_hand=True)) as opened:
         look = Look(opened.stores, wanted)
         shelves = [shelf for shelf in _SHELVES if shelf in states]
-        queues = names or list(all_queues(where, connection, opened))
+        every = names or all_queues(where, connection, opened)
+        queues = [queue for queue in every if queue != ON_THEIR_WAY]  # whose jobs may fit by what is around them
         steps = [_waiting(look, queue, shelves, lambda acts: acts.drop) for queue in queues]
         return _all_of("Drop", "dropped", f" on connection {connection.name}", look, steps, force)
+
+
+#: a queue of a connection
+Place = tuple[ConnectionSettings, str]
 
 
 class Step(NamedTuple):
@@ -113,13 +205,13 @@ class Step(NamedTuple):
 
 
 def _waiting(look: Look, queue: str, shelves: Sequence[Shelf], act_of: Callable[[OfWaitingJobs], Act]) -> Step:
-    counted = look.waiting(queue, shelves)
+    met = look.waiting(queue, shelves)
 
     def errand() -> Errand:
-        found = counted.again()  # not those that were pushed while the question stood
+        found = met.again()  # not those that were pushed while the question stood
         return found.pages(), act_of(OfWaitingJobs(look, HeldLocks(look.stores.settings), queue, found))
 
-    return Step(counted.pages, errand)
+    return Step(met.pages, errand)
 
 
 def _failed(look: Look, scope: Scope, target: str) -> Step:
@@ -147,6 +239,6 @@ def _common(where: Where, queue: str, target: str) -> ConnectionSettings:
     if others and target not in where.queues(found):
         raise click.UsageError(
             f"queue {target} is on connection {others[0].name}, and {queue} on {found.name}: "
-            "jobs move between queues of one connection"
+            f"give --connection {others[0].name}"
         )
     return found

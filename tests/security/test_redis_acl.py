@@ -19,8 +19,9 @@ from queuepool.errors import StoreDenied, StoreError
 from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import OBJECT_JOB
 from queuepool.payload.php_values import build_command
+from queuepool.stores.arrivals import Arrival
 from queuepool.stores.commands import CommandOutcome, RemoteCommand
-from queuepool.stores.contract import MovedJob, Wake
+from queuepool.stores.contract import MovedJob, NewJob, Wake
 from queuepool.stores.records import RecordKey
 from queuepool.stores.values import AlertClaim
 from tests.support.eventually import eventually
@@ -253,7 +254,11 @@ def test_the_operator_mends_and_cannot_take_a_job(login, root):
     jobs = [job for job in stores.queue.walk("default", ("ready", "delayed")).page(9) if b"unique" not in job.payload]
     assert [True] == stores.queue.move("default", [MovedJob(jobs[0], jobs[0].payload)], "other")
     assert [True] == stores.queue.drop("default", jobs[1:2])
-    assert 1 == queue.clear("other")
+    number, until = "7f" * 16, stores.queue.now() + 60.0
+    assert Arrival.CAME is stores.arrivals.admit("other", NewJob(b"{}"), until, number, until)
+    assert Arrival.CAME is stores.arrivals.refuse(number)
+    stores.arrivals.forget([number])
+    assert 2 == queue.clear("other")
     assert 2 == queue.clear()
     assert ([], []) == (denials(root), root.keys("laravel_unique_job:*"))
     assert "the user may not run 'lpop' (ACL)" == refused(queue, "LPOP", "queues:default")

@@ -1,0 +1,96 @@
+"""Jobs that come from another store, in a database; the contract is ``stores.arrivals.Arrivals``.
+
+What became of each is a row of Laravel's table ``cache_locks``, beside the jobs; Laravel also removes what has expired.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from functools import partial
+
+from sqlalchemy import ColumnElement, Connection, delete, select, update
+
+from queuepool.errors import StoreDown
+from queuepool.stores.arrivals import FORGOTTEN_AFTER, KNOWN_FOR, Arrival
+from queuepool.stores.contract import NewJob
+from queuepool.stores.sql.client import SqlClient
+from queuepool.stores.sql.clock import Clock
+from queuepool.stores.sql.encoding import bytes_of
+from queuepool.stores.sql.jobs_table import JobsTable
+from queuepool.stores.sql.locks import SqlLocks, unless_there
+from queuepool.stores.sql.queue import SqlQueue
+from queuepool.stores.sql.texts import is_name
+
+#: how the keys begin, without the prefix of Laravel's cache: another prefix must not make a job come again
+_START = "queuepool:arrived:"
+
+
+class SqlArrivals:
+    """In one database; a row's owner is what became of the job, and who wrote that."""
+
+    def __init__(self, client: SqlClient, table: JobsTable, queue: SqlQueue, locks: SqlLocks) -> None:
+        self._client = client
+        self._table = table
+        self._queue = queue
+        self._locks = locks
+        self._rows = client.tables.cache_locks
+
+    def examine(self) -> None:
+        self._locks.examine()
+
+    def admit(self, queue: str, job: NewJob, due: float | None, number: str, until: float) -> Arrival:
+        def work(connection: Connection) -> Arrival:
+            arrival, is_new = self._marked(connection, number, Arrival.CAME)
+            if not is_new:
+                return arrival
+            now = self._table.now(connection)
+            if now >= until:
+                raise StoreDown("the request arrived after its sender had given up; nothing was done")
+            self._queue.push_within(connection, queue, [job], max((due or 0.0) - now, 0.0), None)
+            return arrival
+
+        self.examine()
+        self._table.examine()  # before the transaction
+        return self._client.transaction(work)
+
+    def refuse(self, number: str) -> Arrival:
+        self.examine()
+        marked = partial(self._marked, number=number, arrival=Arrival.REFUSED)
+        return self._client.transaction(lambda connection: marked(connection)[0])
+
+    def forget(self, numbers: Sequence[str]) -> None:
+        def work(connection: Connection) -> None:
+            named = self._rows.c.key.in_([f"{_START}{number}" for number in numbers])
+            until = Clock(connection.dialect).up(FORGOTTEN_AFTER)
+            connection.execute(update(self._rows).where(named).values(expiration=until))
+
+        if numbers:
+            self._client.transaction(work)
+
+    def sweep(self) -> None:
+        def work(connection: Connection) -> None:
+            ours = self._rows.c.key.startswith(_START, autoescape=True)
+            has_expired = self._rows.c.expiration < Clock(connection.dialect).down()
+            connection.execute(delete(self._rows).where(ours, has_expired))
+
+        self.examine()
+        self._client.transaction(work)
+
+    def _marked(self, connection: Connection, number: str, arrival: Arrival) -> tuple[Arrival, bool]:
+        """Write down what becomes of the job, unless it is known; what became of it, and whether we wrote that.
+
+        Waits for another transaction that is about to write it.
+        """
+        key, ours = f"{_START}{number}", f"{arrival.value}:{secrets.token_hex(8)}"
+        row = {"key": key, "owner": ours, "expiration": Clock(connection.dialect).up(KNOWN_FOR)}
+        connection.execute(unless_there(self._rows, connection.dialect.name, row))
+        # The row as it is now, even where others show what was committed before the transaction began.
+        shown = select(self._rows.c.owner).where(self._is(connection, key)).with_for_update()
+        found = bytes_of(connection.execute(shown).scalar()).decode("utf-8", "replace")
+        if not found:  # it had expired, and was removed just now
+            raise StoreDown("what became of a job was removed meanwhile")
+        return Arrival(found.partition(":")[0]), found == ours
+
+    def _is(self, connection: Connection, key: str) -> ColumnElement[bool]:
+        return is_name(connection.dialect, self._rows.c.key, key)
