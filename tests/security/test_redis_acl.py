@@ -6,6 +6,7 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -234,6 +235,20 @@ def test_the_viewer_may_not_list_keys_so_size_counts_the_pools_queues_and_says_w
 
     assert ["QUEUE    SIZE", "default  1"] == done.stdout.splitlines()
     assert "the user may not run 'scan' (ACL)" in done.stderr
+
+
+def test_a_user_who_may_not_push_takes_no_job_for_one_that_has_come(guarded, root):
+    root.execute_command("ACL", "SETUSER", "half", "on", ">half", "~*", "&*", "+@all", "-rpush")
+    number = "7f" * 16
+    with closing(Queue(ConnectionSettings(url=f"unix://half:half@{guarded}"))) as half:
+        stores, until = half.stores, half.stores.queue.now() + 60.0
+        with pytest.raises(StoreDenied, match=r"'rpush'|'admit'"):
+            stores.arrivals.admit("default", NewJob(b"{}"), None, number, until)
+        assert Arrival.REFUSED is stores.arrivals.refuse(number)
+        assert Arrival.CAME is stores.arrivals.admit("default", NewJob(b"{}"), until, "7e" * 16, until)
+    root.execute_command("ACL", "DELUSER", "half")
+
+    assert (0, 1) == (root.llen("queues:default"), root.zcard("queues:default:delayed"))
 
 
 def test_the_operator_mends_and_cannot_take_a_job(login, root):

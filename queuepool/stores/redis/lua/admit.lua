@@ -11,14 +11,20 @@ if known then return known end
 -- First, as a key of the wrong type must fail before anything is written.
 redis.call('llen', KEYS[1])
 redis.call('zcard', KEYS[3])
-redis.call('set', KEYS[5], 'came', 'EX', ARGV[6])
 local due = tonumber(ARGV[2])
-if due > tonumber(time_now[1]) + tonumber(time_now[2]) / 1000000 then
-  put(KEYS[3], due, ARGV[1])
-  wake_if_first(KEYS[3], ARGV[3], due)
-else
-  redis.call('rpush', KEYS[1], ARGV[1])
-  pcall(redis.call, 'rpush', KEYS[2], 1)
+local is_delayed = due > tonumber(time_now[1]) + tonumber(time_now[2]) / 1000000
+
+local function add()
+  if is_delayed then put(KEYS[3], due, ARGV[1]) else redis.call('rpush', KEYS[1], ARGV[1]) end
 end
+
+redis.call('set', KEYS[5], 'came', 'EX', ARGV[6])
+local is_added, problem = pcall(add)
+if not is_added then
+  -- The user may not run RPUSH or ZADD, say. The command that has just been allowed takes back what it wrote.
+  redis.call('set', KEYS[5], 'refused', 'EX', ARGV[6])
+  error(problem)
+end
+if is_delayed then pcall(wake_if_first, KEYS[3], ARGV[3], due) else pcall(redis.call, 'rpush', KEYS[2], 1) end
 note_state(KEYS[4], ARGV[4], ARGV[5])
 return 'came'
