@@ -11,6 +11,7 @@ from typing import NamedTuple
 import click
 
 from queuepool.cli import output
+from queuepool.cli.acted import note
 from queuepool.cli.finding import Errand, Question, carry_out, filtered, note_closed, states_of
 from queuepool.cli.options import CONNECTION, TEXT, Where, located, option, parsed
 from queuepool.cli.output import FORCE, counted
@@ -18,14 +19,14 @@ from queuepool.cli.queues import QUEUES, all_queues, by_connection, one_queue
 from queuepool.cli.scopes import Scope, scope_of
 from queuepool.config.connections import identity_of
 from queuepool.config.settings import ConnectionSettings
-from queuepool.config.values import ON_THEIR_WAY, shown
+from queuepool.config.values import ON_THEIR_WAY
 from queuepool.errors import StoreError
 from queuepool.jobs.client import Queue
 from queuepool.search.bulk import Act, OfFailedJobs, OfWaitingJobs
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob
 from queuepool.search.look import Look
-from queuepool.search.transfer import Transfer
+from queuepool.search.transfer import Route, Transfer
 from queuepool.settlement.held_locks import HeldLocks
 from queuepool.stores.contract import Shelf
 from queuepool.unix.exit_codes import FAILED
@@ -36,6 +37,8 @@ _STATE = option(
     help="Only ready, or only delayed ones",
 )  # fmt: skip
 _QUEUE = parsed(one_queue)
+#: reasons, and ways of other moves, that are named
+_MOST_REASONS = 5
 
 
 @click.command()
@@ -110,9 +113,8 @@ def _move_to(where: Where, source: Place, target: Place, states: Sequence[str], 
         raise click.UsageError("failed jobs are in another store than the queue: retry them, then move them")
     with ExitStack() as stack:
         opened, other = (stack.enter_context(closing(Queue(one, by_hand=True))) for one in (connection, there))
-        look = Look(opened.stores, wanted)
-        transfer = Transfer(look, other.stores, queue, name)
-        transfer.prepare()
+        look, route = Look(opened.stores, wanted), Route(queue, other.stores.arrivals.place(), there.name, name)
+        transfer = Transfer(look, other.stores, route)
         steps = list[Step]()
         if shelves := [shelf for shelf in _SHELVES if shelf in states]:
             steps.append(_waiting_elsewhere(look, queue, shelves, transfer))
@@ -128,27 +130,33 @@ def _move_to(where: Where, source: Place, target: Place, states: Sequence[str], 
                 f"note: jobs that are on their way are in queue {ON_THEIR_WAY}: the same command takes them on"
             )
             raise
+        finally:
+            for words in _notes_of(transfer, route):
+                output.complain(words)
+            if transfer.came:  # the journal of the other store has a line as well
+                here = f"{queue} on connection {connection.name}"
+                note(other.stores, "move", f"jobs from {here} to {name}", transfer.came)
         transfer.finish()
-        for words in _notes_of(transfer, queue):
-            output.complain(words)
         return code
 
 
-def _notes_of(transfer: Transfer, queue: str) -> Iterator[str]:
+def _notes_of(transfer: Transfer, route: Route) -> Iterator[str]:
     """What was left, and why."""
     for why, count in transfer.staying.items():
         yield f"note: {counted(count, 'job')} left: {why}"
-    for why, count in transfer.refused.items():
-        yield f"{counted(count, 'job')} left in {queue}, which the other store does not take: {why}"
+    for why, count in transfer.refused.most_common(_MOST_REASONS):
+        yield f"{counted(count, 'job')} left in {route.origin}, which the other store does not take: {why}"
     if transfer.stale:
         yield f"note: {counted(transfer.stale, 'job')} of long ago in queue {ON_THEIR_WAY}: they may have come, or not"
-    if others := transfer.others.total():
-        [(route, _), *more] = transfer.others.most_common(2)
-        also = ", and others" if more else ""
-        yield (
-            f"note: {counted(others, 'job')} of other moves in queue {ON_THEIR_WAY}: "
-            f"queuepool move {shown(route.origin)} {shown(route.queue)} --connection {shown(route.connection)}{also}"
-        )
+    for other, count in transfer.others.most_common(_MOST_REASONS):
+        yield f"note: {counted(count, 'job')} in queue {ON_THEIR_WAY}: {_of_others(other, route)}"
+
+
+def _of_others(other: Route, ours: Route) -> str:
+    """What a command with our route says of jobs that are on their way by another one."""
+    if other._replace(place=ours.place) == ours:
+        return f"they were to come to the store that connection {ours.connection} was before"
+    return f"queuepool move {other.origin} {other.queue} --connection {other.connection} takes them on"
 
 
 def _waiting_elsewhere(look: Look, queue: str, shelves: Sequence[Shelf], transfer: Transfer) -> Step:

@@ -8,6 +8,7 @@ come already. Any number of movers may do so at once. ``docs/design.md`` has the
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import secrets
@@ -21,8 +22,7 @@ from functools import partial
 from typing import NamedTuple
 
 from queuepool.board.about import operator
-from queuepool.config.connections import identity_of
-from queuepool.config.settings import ConnectionSettings
+from queuepool.config import values
 from queuepool.config.urls import kind_of
 from queuepool.config.values import ON_THEIR_WAY
 from queuepool.errors import BadPayload, StoreError
@@ -52,7 +52,7 @@ _NUMBER = re.compile(r"[0-9a-f]{32}")
 
 
 class Route(NamedTuple):
-    """From a queue to a queue of another store: ``place`` identifies it, ``connection`` names it for people."""
+    """From ``origin`` to ``queue`` of another store: ``place`` is its id, ``connection`` names it for people."""
 
     origin: str
     place: str
@@ -72,6 +72,11 @@ class Parcel(NamedTuple):
     at: float
     payload: bytes
 
+    @property
+    def key(self) -> str:
+        """The number under which it comes: of this payload only, as others can read the random one and use it again."""
+        return hashlib.sha256(f"{self.number}:".encode() + self.payload).hexdigest()[:32]
+
     def packed(self) -> bytes:
         """As JSON in ASCII, which no worker takes for a job."""
         fields = {"number": self.number, **self.route._asdict(), "at": self.at}
@@ -86,27 +91,29 @@ class Parcel(NamedTuple):
                 "connection": str() as connection, "at": int() | float() as at, "payload": str() as payload,
             }:  # fmt: skip
                 with suppress(ValueError):
-                    text = b64decode(payload, validate=True).decode()
-                    route = Route(origin, place, connection, queue)
                     # Whoever may push can write one, which must not make a step fail for the others on its page.
+                    text = b64decode(payload, validate=True).decode()
+                    names = values.queue(origin), place, values.section_name(connection), values.queue(queue)
                     if _NUMBER.fullmatch(number) and "\0" not in text:
-                        return cls(number, route, at, text.encode())
+                        return cls(number, Route(*names), at, text.encode())
         return None
 
 
 class Transfer:
-    """Moves what ``look`` finds in ``origin`` to ``queue`` of ``target``. Its methods raise ``StoreError``."""
+    """Moves what ``look`` finds by this route to ``target``. Its methods raise ``StoreError``."""
 
-    def __init__(self, look: Look, target: Stores, origin: str, queue: str) -> None:
+    def __init__(self, look: Look, target: Stores, route: Route) -> None:
         source, settings = look.stores.settings, target.settings
         self._source, self._pace = look.stores, look.pace
         self._commands = look.commands
         self._target = target
-        self._route = Route(origin, place_of(settings), settings.name, queue)
+        self._route = route
         self._finder = HeldLocks(source).waiting
         self._signers = [signer_of(one.signing, one.signing_keys) for one in (source, settings)]
         self._has_keys = {*source.app_keys} <= {*settings.app_keys}
         self._staying = dict[str, Counter[str]]()
+        #: how many parcels have come there, now or before
+        self.came = 0
         #: how many the other store did not take, by its reason: they went back
         self.refused = Counter[str]()
         #: parcels of other moves, and ours that are too old
@@ -117,10 +124,6 @@ class Transfer:
     def staying(self) -> Counter[str]:
         """How many jobs cannot go, by the reason."""
         return sum(self._staying.values(), Counter[str]())
-
-    def prepare(self) -> None:
-        """Look whether the other store can write down what comes. Raises ``StoreDenied`` if it cannot."""
-        self._target.arrivals.examine()
 
     def finish(self) -> None:
         """Remove there what need not be known any more; if that fails, it is left to the next move."""
@@ -142,7 +145,7 @@ class Transfer:
     def take_on(self, jobs: Sequence[FoundJob]) -> list[Returned]:
         """Bring these parcels there."""
         found = [Parcel.unpacked(job.raw) for job in jobs]
-        back = self._deliver({one.number for one in found if one})
+        back = self._deliver({one.key for one in found if one})
         return [_result(one, back) for one in found]
 
     def going(self, pages: Iterable[Sequence[FoundJob]], kind: str) -> Iterator[list[FoundJob]]:
@@ -162,7 +165,7 @@ class Transfer:
                 answers = self._pace(partial(self._send, step, parcels))
                 found.taken(job for job, is_gone in zip(step, answers, strict=True) if is_gone)
                 gone = [one if is_gone else None for one, is_gone in zip(parcels, answers, strict=True)]
-                back = self._deliver({one.number for one in gone if one})
+                back = self._deliver({one.key for one in gone if one})
                 yield from (_result(one, back) for one in gone)
 
         return act
@@ -176,7 +179,7 @@ class Transfer:
             for one, parcel in zip(records, parcels, strict=True)
         ]
         answers = self._pace(lambda: self._source.failed.retry_all(going, ON_THEIR_WAY))
-        back = self._deliver({one.number for one, answer in zip(parcels, answers, strict=True) if answer})
+        back = self._deliver({one.key for one, answer in zip(parcels, answers, strict=True) if answer})
         pairs = zip(parcels, answers, strict=True)
         return [_result(one, back) if answer else answer for one, answer in pairs]
 
@@ -231,20 +234,20 @@ class Transfer:
         found = ((job, Parcel.unpacked(job.payload)) for job in page if job.shelf != "reserved" and _is_due(job))
         return [(job, one) for job, one in found if one]
 
-    def _deliver(self, numbers: Collection[str]) -> set[str]:
-        """Bring the parcels with these numbers there; returns those that went back to their queue.
+    def _deliver(self, keys: Collection[str]) -> set[str]:
+        """Bring the parcels with these keys there; returns those that went back to their queue.
 
         Those that are not there any more were brought by another mover.
         """
         walk, size, met, back = self._walk(), PageSize(), set[str](), set[str]()
-        while len(met) < len(numbers):
+        while len(met) < len(keys):
             # Before they are read: of what lies here later than this, it is still known there whether it has come.
             until = self._target.queue.now() + WITHIN
             page = self._page(walk, size)
             if page is None:
                 break
-            ours = [(job, one) for job, one in page if one.number in numbers]
-            met |= {one.number for _, one in ours}
+            ours = [(job, one) for job, one in page if one.key in keys]
+            met |= {one.key for _, one in ours}
             back |= self._bring(walk, ours, until) if ours else set()
         return back
 
@@ -258,19 +261,21 @@ class Transfer:
         over = [pair for pair, is_gone in zip([*came, *refused], gone, strict=True) if is_gone]
         walk.taken([job for job, _ in over])
         if over:
-            self._target.arrivals.forget([one.number for _, one in over])
-        return {one.number for _, one in refused}
+            self._target.arrivals.forget([one.key for _, one in over])
+        return {one.key for _, one in refused}
 
     def _pushed(self, job: ShelfJob, one: Parcel, until: float) -> Arrival:
         try:
             payload = self._there(one.payload)
             new = NewJob(payload, _first_state(payload, one.route.queue, job.at))
-            arrival = self._target.arrivals.admit(one.route.queue, new, job.at, one.number, until)
+            arrival = self._target.arrivals.admit(one.route.queue, new, job.at, one.key, until)
             why = "it was refused before"
         except (BadPayload, StoreError) as error:
             # What was sent may still be on its way; where the store is away, this raises as well.
-            arrival, why = self._target.arrivals.refuse(one.number), str(error)
-        if arrival is Arrival.REFUSED:
+            arrival, why = self._target.arrivals.refuse(one.key), str(error)
+        if arrival is Arrival.CAME:
+            self.came += 1
+        else:
             self.refused[why] += 1
         return arrival
 
@@ -282,11 +287,6 @@ class Transfer:
         return self._source.queue.move(ON_THEIR_WAY, jobs, self._route.origin) if jobs else []
 
 
-def place_of(settings: ConnectionSettings) -> str:
-    """An id of the store, and of where it writes down what came; reveals no secret."""
-    return f"{identity_of(settings)}:{settings.lock_table}"
-
-
 def _is_due(job: ShelfJob) -> bool:
     """Whether it is due at a time that every store can hold."""
     return job.at is None or 0 <= job.at < NO_SECOND
@@ -295,7 +295,7 @@ def _is_due(job: ShelfJob) -> bool:
 def _result(one: Parcel | None, back: Collection[str]) -> Returned:
     if one is None:
         return Returned.GONE
-    return Returned.REFUSED if one.number in back else Returned.DONE
+    return Returned.REFUSED if one.key in back else Returned.DONE
 
 
 def _again(failed: FailedJob) -> bytes:

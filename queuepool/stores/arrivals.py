@@ -29,8 +29,11 @@ class Arrivals(Protocol):
     Raises ``StoreDown`` and ``StoreError``. All verbs may be repeated.
     """
 
-    def examine(self) -> None:
-        """Raise ``StoreDenied`` if there is no place to write down what came."""
+    def place(self) -> str:
+        """An id of the place where jobs arrive: random, given by the first call. Raises ``StoreDenied`` without tables.
+
+        Another store has another one, and so has this one if it was emptied: nothing is known there of what came here.
+        """
 
     def admit(self, queue: str, job: NewJob, due: float | None, number: str, until: float) -> Arrival:
         """Push the job, unless it has come before, or was refused; ``due`` in Unix seconds.

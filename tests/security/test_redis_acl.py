@@ -269,6 +269,7 @@ def test_the_operator_mends_and_cannot_take_a_job(login, root):
     jobs = [job for job in stores.queue.walk("default", ("ready", "delayed")).page(9) if b"unique" not in job.payload]
     assert [True] == stores.queue.move("default", [MovedJob(jobs[0], jobs[0].payload)], "other")
     assert [True] == stores.queue.drop("default", jobs[1:2])
+    assert stores.arrivals.place() == stores.arrivals.place()
     number, until = "7f" * 16, stores.queue.now() + 60.0
     assert Arrival.CAME is stores.arrivals.admit("other", NewJob(b"{}"), until, number, until)
     assert Arrival.CAME is stores.arrivals.refuse(number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 
 from queuepool.stores.arrivals import FORGOTTEN_AFTER, KNOWN_FOR, Arrival
@@ -17,8 +18,8 @@ class RedisArrivals:
         self._client = client
         self._keys = keys
 
-    def examine(self) -> None:
-        """Nothing to look for: a key needs no table."""
+    def place(self) -> str:
+        return str(self._client.script("place", [self._keys.place], [secrets.token_hex(16)]).decode())
 
     def admit(self, queue: str, job: NewJob, due: float | None, number: str, until: float) -> Arrival:
         keys = self._keys

@@ -6,10 +6,11 @@ What became of each is a row of Laravel's table ``cache_locks``, beside the jobs
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, select, update
+from sqlalchemy import Connection, delete, select, update
 
 from queuepool.errors import StoreDown
 from queuepool.stores.arrivals import FORGOTTEN_AFTER, KNOWN_FOR, Arrival
@@ -18,12 +19,14 @@ from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
-from queuepool.stores.sql.locks import SqlLocks, unless_there
+from queuepool.stores.sql.locks import LAST_SECOND, SqlLocks, unless_there
 from queuepool.stores.sql.queue import SqlQueue
 from queuepool.stores.sql.texts import is_name
 
 #: how the keys begin, without the prefix of Laravel's cache: another prefix must not make a job come again
 _START = "queuepool:arrived:"
+#: the key of the id of this place
+_PLACE = "queuepool:place"
 
 
 class SqlArrivals:
@@ -36,8 +39,11 @@ class SqlArrivals:
         self._locks = locks
         self._rows = client.tables.cache_locks
 
-    def examine(self) -> None:
+    def place(self) -> str:
         self._locks.examine()
+        given = {"key": _PLACE, "owner": secrets.token_hex(16), "expiration": LAST_SECOND}
+        known = self._client.transaction(partial(self._written, row=given))
+        return f"{known}:{self._client.tables.jobs.fullname}"  # tables of jobs may share one of locks
 
     def admit(self, queue: str, job: NewJob, due: float | None, number: str, until: float) -> Arrival:
         def work(connection: Connection) -> Arrival:
@@ -50,12 +56,12 @@ class SqlArrivals:
             self._queue.push_within(connection, queue, [job], max((due or 0.0) - now, 0.0), None)
             return arrival
 
-        self.examine()
+        self._locks.examine()
         self._table.examine()  # before the transaction
         return self._client.transaction(work)
 
     def refuse(self, number: str) -> Arrival:
-        self.examine()
+        self._locks.examine()
         marked = partial(self._marked, number=number, arrival=Arrival.REFUSED)
         return self._client.transaction(lambda connection: marked(connection)[0])
 
@@ -74,7 +80,7 @@ class SqlArrivals:
             has_expired = self._rows.c.expiration < Clock(connection.dialect).down()
             connection.execute(delete(self._rows).where(ours, has_expired))
 
-        self.examine()
+        self._locks.examine()
         self._client.transaction(work)
 
     def _marked(self, connection: Connection, number: str, arrival: Arrival) -> tuple[Arrival, bool]:
@@ -82,15 +88,16 @@ class SqlArrivals:
 
         Waits for another transaction that is about to write it.
         """
-        key, ours = f"{_START}{number}", f"{arrival.value}:{secrets.token_hex(8)}"
-        row = {"key": key, "owner": ours, "expiration": Clock(connection.dialect).up(KNOWN_FOR)}
-        connection.execute(unless_there(self._rows, connection.dialect.name, row))
-        # The row as it is now, even where others show what was committed before the transaction began.
-        shown = select(self._rows.c.owner).where(self._is(connection, key)).with_for_update()
-        found = bytes_of(connection.execute(shown).scalar()).decode("utf-8", "replace")
-        if not found:  # it had expired, and was removed just now
-            raise StoreDown("what became of a job was removed meanwhile")
+        ours, until = f"{arrival.value}:{secrets.token_hex(8)}", Clock(connection.dialect).up(KNOWN_FOR)
+        found = self._written(connection, {"key": f"{_START}{number}", "owner": ours, "expiration": until})
         return Arrival(found.partition(":")[0]), found == ours
 
-    def _is(self, connection: Connection, key: str) -> ColumnElement[bool]:
-        return is_name(connection.dialect, self._rows.c.key, key)
+    def _written(self, connection: Connection, row: Mapping[str, Any]) -> str:
+        """Write this row, unless its key is there; returns the owner that is there now."""
+        connection.execute(unless_there(self._rows, connection.dialect.name, dict(row)))
+        is_key = is_name(connection.dialect, self._rows.c.key, row["key"])
+        # The row as it is now, even where others show what was committed before the transaction began.
+        found = connection.execute(select(self._rows.c.owner).where(is_key).with_for_update()).scalar()
+        if found is None:  # it had expired, and was removed just now
+            raise StoreDown("what is known of jobs from other stores was removed meanwhile")
+        return bytes_of(found).decode("utf-8", "replace")

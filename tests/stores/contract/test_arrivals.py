@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import threading
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +16,7 @@ from queuepool.payload.envelope import decode
 from queuepool.settlement.states import pushed
 from queuepool.stores.arrivals import Arrival
 from queuepool.stores.contract import NewJob
-from queuepool.stores.factory import Stores
+from queuepool.stores.factory import Stores, is_redis
 from tests.support.samples import payload
 
 pytestmark = pytest.mark.every_store("connection")
@@ -34,8 +36,18 @@ def waiting(built: Stores) -> list[str]:
     return [decode(job.payload, 0).id for job in built.queue.walk("default", ("ready", "delayed")).page(99)]
 
 
+def test_each_place_has_an_id_of_its_own(built, connection):
+    known = built.arrivals.place()
+    other = {"prefix": "other:"} if is_redis(connection.url) else {"jobs_table": "other_jobs"}
+    with closing(Stores(connection)) as same, closing(Stores(replace(connection, **other))) as another:
+        assert (known, True) == (same.arrivals.place(), known != another.arrivals.place())
+
+    built.arrivals.sweep()
+    assert known == built.arrivals.place()
+    assert re.match("[0-9a-f]{32}", known)
+
+
 def test_a_job_comes_once_however_often_it_is_sent(built, number):
-    built.arrivals.examine()
     answers = [admit(built, number) for _ in range(3)]
     other = admit(built, secrets.token_hex(16), NewJob(payload("b")))
 
