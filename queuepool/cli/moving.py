@@ -74,11 +74,17 @@ def drop(where: Where, queues: Sequence[str], states: Sequence[str], wanted: Fil
     help="Of ready, delayed and failed  [default: the first two]",
 )
 @option("--connection", "there", metavar="NAME", type=TEXT, help="TO is a queue of this connection in the file")
+@click.option(
+    "--take-back",
+    is_flag=True,
+    help="Only put back what was on its way to a store that NAME led to before: what has come there is run twice",
+)
 @filtered
 @FORCE
 def move(
-    where: Where, queue: str, target: str, states: Sequence[str], there: str | None, wanted: Filter, force: bool
-) -> int:
+    where: Where, queue: str, target: str, states: Sequence[str], there: str | None, take_back: bool, wanted: Filter,
+    force: bool,
+) -> int:  # fmt: skip
     """Move waiting jobs from one queue to another, also of another connection
 
     Each is in one of both at any moment, and keeps its unique lock, its attempts and the time at which it is due. A job
@@ -88,6 +94,10 @@ def move(
     where.require(queue)
     connection = where.connection_of(queue) if there else _common(where, queue, target)
     elsewhere = _elsewhere(where, connection, there) if there else None
+    if take_back and not (elsewhere and wanted.is_empty):
+        raise click.UsageError("--take-back goes with --connection and with no filter")
+    if elsewhere and take_back:
+        return _take_back(where, (connection, queue), (elsewhere, target), force)
     if elsewhere:
         return _move_to(where, (connection, queue), (elsewhere, target), states, wanted, force)
     if queue == target:
@@ -102,8 +112,8 @@ def move(
             scope = stack.enter_context(scope_of(where, connection, queue=queue))
             steps.append(_failed(look, scope, target))
         code = _all_of("Move", "moved", f" from {queue} to {target}", look, steps, force)
-    if note := where.note_on(target):
-        output.complain(note)
+    if words := where.note_on(target):
+        output.complain(words)
     return code
 
 
@@ -140,6 +150,17 @@ def _move_to(where: Where, source: Place, target: Place, states: Sequence[str], 
         return code
 
 
+def _take_back(where: Where, source: Place, target: Place, force: bool) -> int:
+    (connection, queue), (there, name) = source, target
+    with ExitStack() as stack:
+        opened, other = (stack.enter_context(closing(Queue(one, by_hand=True))) for one in (connection, there))
+        look, route = Look(opened.stores, Filter()), Route(queue, other.stores.arrivals.place(), there.name, name)
+        transfer = Transfer(look, other.stores, route)
+        lost = Step(transfer.lost, lambda: (transfer.lost(), transfer.take_back))
+        place = f" to {queue}, where those that have come elsewhere are run again"
+        return _all_of("Take back", "taken back", place, look, [lost], force)
+
+
 def _notes_of(transfer: Transfer, route: Route) -> Iterator[str]:
     """What was left, and why."""
     for why, count in transfer.staying.items():
@@ -147,15 +168,16 @@ def _notes_of(transfer: Transfer, route: Route) -> Iterator[str]:
     for why, count in transfer.refused.most_common(_MOST_REASONS):
         yield f"{counted(count, 'job')} left in {route.origin}, which the other store does not take: {why}"
     if transfer.stale:
-        yield f"note: {counted(transfer.stale, 'job')} of long ago in queue {ON_THEIR_WAY}: they may have come, or not"
+        old = f"{counted(transfer.stale, 'job')} of long ago in queue {ON_THEIR_WAY}"
+        yield f"note: {old}: they may have come, or not; see --take-back"
     for other, count in transfer.others.most_common(_MOST_REASONS):
         yield f"note: {counted(count, 'job')} in queue {ON_THEIR_WAY}: {_of_others(other, route)}"
 
 
 def _of_others(other: Route, ours: Route) -> str:
     """What a command with our route says of jobs that are on their way by another one."""
-    if other._replace(place=ours.place) == ours:
-        return f"they were to come to the store that connection {ours.connection} was before"
+    if other.names == ours.names:
+        return f"they were to come to the store that connection {ours.connection} led to before; see --take-back"
     return f"queuepool move {other.origin} {other.queue} --connection {other.connection} takes them on"
 
 

@@ -15,7 +15,7 @@ import secrets
 import time
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -58,6 +58,11 @@ class Route(NamedTuple):
     place: str
     connection: str
     queue: str
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """The words of the command."""
+        return self.origin, self.connection, self.queue
 
     def is_as(self, other: Route) -> bool:
         """Whether it is the same, whatever the connection is called."""
@@ -133,20 +138,37 @@ class Transfer:
     def left_over(self) -> Iterator[list[FoundJob]]:
         """The parcels that an earlier such move has left on their way, in pages."""
         self.others, self.stale, oldest = Counter[Route](), 0, self._target.queue.now() - _OLDEST
-        walk, size, pages = self._walk(), PageSize(), list[list[FoundJob]]()  # all, before anything is done with them
-        while (page := self._page(walk, size)) is not None:
-            ours = [(job, one) for job, one in page if one.route.is_as(self._route)]
-            self.others.update(one.route for _, one in page if not one.route.is_as(self._route))
-            going = [FoundJob.waiting(job, ON_THEIR_WAY, self._commands) for job, one in ours if one.at >= oldest]
-            self.stale += len(ours) - len(going)
-            pages.append(going)
-        return iter(pages)
+
+        def is_left(one: Parcel) -> bool:
+            if not one.route.is_as(self._route):
+                self.others[one.route] += 1
+                return False
+            self.stale += one.at < oldest
+            return one.at >= oldest
+
+        return self._parcels(is_left)
 
     def take_on(self, jobs: Sequence[FoundJob]) -> list[Returned]:
         """Bring these parcels there."""
         found = [Parcel.unpacked(job.raw) for job in jobs]
         back = self._deliver({one.key for one in found if one})
         return [_result(one, back) for one in found]
+
+    def lost(self) -> Iterator[list[FoundJob]]:
+        """The parcels of this way that are never brought: to a store that is not there any more, or of long ago."""
+        oldest = self._target.queue.now() - _OLDEST
+
+        def is_lost(one: Parcel) -> bool:
+            is_there = one.route.place == self._route.place
+            return one.route.names == self._route.names and (one.at < oldest or not is_there)
+
+        return self._parcels(is_lost)
+
+    def take_back(self, jobs: Sequence[FoundJob]) -> list[Returned]:
+        """Put the jobs in these parcels back on their queue; what has come elsewhere is run there as well."""
+        pairs = ((job.where, Parcel.unpacked(job.raw)) for job in jobs)
+        found = [(job, one) for job, one in pairs if one and isinstance(job, ShelfJob)]
+        return [Returned(int(is_back)) for is_back in self._pace(partial(self._send_back, found))]
 
     def going(self, pages: Iterable[Sequence[FoundJob]], kind: str) -> Iterator[list[FoundJob]]:
         """Those that can go; the others of this kind are counted anew."""
@@ -221,6 +243,14 @@ class Transfer:
         states = [cancelled(job.payload, job.attempts, self._route.origin, why) for job in jobs]
         raws = [one.packed() for one in parcels]
         return self._source.queue.move(self._route.origin, [*map(MovedJob, jobs, raws, states)], ON_THEIR_WAY)
+
+    def _parcels(self, is_meant: Callable[[Parcel], bool]) -> Iterator[list[FoundJob]]:
+        """Those that are meant, in pages: all are read before anything is done with them."""
+        walk, size, pages = self._walk(), PageSize(), list[list[FoundJob]]()
+        while (page := self._page(walk, size)) is not None:
+            meant = [job for job, one in page if is_meant(one)]
+            pages.append([FoundJob.waiting(job, ON_THEIR_WAY, self._commands) for job in meant])
+        return iter(pages)
 
     def _walk(self) -> QueueWalk:
         return self._source.queue.walk(ON_THEIR_WAY, ("ready", "delayed"))

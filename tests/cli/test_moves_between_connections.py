@@ -116,9 +116,23 @@ def test_parcels_of_other_moves_and_of_long_ago_stay_and_are_counted(places):
     assert "0 jobs moved" in done.stdout
     note = f"note: 1 job in queue {ON_THEIR_WAY}: "
     assert f"{note}queuepool move default slow --connection far takes them on" in done.stderr
-    assert f"{note}they were to come to the store that connection far was before" in done.stderr
+    assert f"{note}they were to come to the store that connection far led to before" in done.stderr
     assert f"note: 1 job of long ago in queue {ON_THEIR_WAY}" in done.stderr
     assert (3, []) == (places.near.size(ON_THEIR_WAY), ready(places.far, "distant"))
+
+
+def test_what_is_never_brought_can_be_taken_back(places):
+    lost = [places.parcel("another store", place="it was emptied"), places.parcel("old")._replace(at=1.0)]
+    places.leave(*lost, places.parcel("other queue", queue="slow"), places.parcel("of now"))
+    stays = places.near.push("do")
+    asked = places.site.run(*WORDS, "--take-back", check=False, stdin=subprocess.DEVNULL)
+    done = places.move("--take-back")
+
+    again = "to default, where those that have come elsewhere are run again"
+    assert (2, True) == (asked.returncode, f"this would take back 2 jobs {again}" in " ".join(asked.stderr.split()))
+    assert f"2 jobs taken back {again}: {ON_THEIR_WAY} 2\n" == done.stdout
+    assert {stays, "another store", "old"} == {*ready(places.near, "default")}
+    assert (["other queue", "of now"], []) == (on_their_way(places.near), ready(places.far, "distant"))
 
 
 # Before it acts
