@@ -169,7 +169,7 @@ class Stores:
         locks_of = LocksOf("sql", values, self.laravel_locks)
         self.records = records = SqlRecords(client, settings.name, table, values, locks_of)
         self.queue = queue = SqlQueue(client, table, records, values, locks_of, **self._kept)
-        self.arrivals = SqlArrivals(client, table, queue, values)
+        self.arrivals = SqlArrivals(client, table, values)
         self.borrowing = Borrowing(client, queue)
         return f"{prefix_of(settings.restart_key)}queuepool:down"
 

@@ -19,9 +19,9 @@ from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
-from queuepool.stores.sql.locks import LAST_SECOND, SqlLocks, unless_there
-from queuepool.stores.sql.queue import SqlQueue
+from queuepool.stores.sql.locks import LAST_SECOND, unless_there
 from queuepool.stores.sql.texts import is_name
+from queuepool.stores.sql.values import SqlValues
 
 #: how the keys begin, without the prefix of Laravel's cache: another prefix must not make a job come again
 _START = "queuepool:arrived:"
@@ -32,15 +32,14 @@ _PLACE = "queuepool:place"
 class SqlArrivals:
     """In one database; a row's owner is what became of the job, and who wrote that."""
 
-    def __init__(self, client: SqlClient, table: JobsTable, queue: SqlQueue, locks: SqlLocks) -> None:
+    def __init__(self, client: SqlClient, table: JobsTable, values: SqlValues) -> None:
         self._client = client
         self._table = table
-        self._queue = queue
-        self._locks = locks
+        self._values = values
         self._rows = client.tables.cache_locks
 
     def place(self) -> str:
-        self._locks.examine()
+        self._values.examine()
         given = {"key": _PLACE, "owner": secrets.token_hex(16), "expiration": LAST_SECOND}
         known = self._client.transaction(partial(self._written, row=given))
         return f"{known}:{self._client.tables.jobs.fullname}"  # tables of jobs may share one of locks
@@ -53,15 +52,18 @@ class SqlArrivals:
             now = self._table.now(connection)
             if now >= until:
                 raise StoreDown("the request arrived after its sender had given up; nothing was done")
-            self._queue.push_within(connection, queue, [job], max((due or 0.0) - now, 0.0), None)
+            self._table.push(connection, queue, [job.payload], max((due or 0.0) - now, 0.0))
+            if state:  # of a job that was here before, there is one
+                self._values.write_state(connection, state)
             return arrival
 
-        self._locks.examine()
+        state = job.state if job.state and self._values.keeps_states else None
+        self._values.examine()
         self._table.examine()  # before the transaction
         return self._client.transaction(work)
 
     def refuse(self, number: str) -> Arrival:
-        self._locks.examine()
+        self._values.examine()
         marked = partial(self._marked, number=number, arrival=Arrival.REFUSED)
         return self._client.transaction(lambda connection: marked(connection)[0])
 
@@ -80,7 +82,7 @@ class SqlArrivals:
             has_expired = self._rows.c.expiration < Clock(connection.dialect).down()
             connection.execute(delete(self._rows).where(ours, has_expired))
 
-        self._locks.examine()
+        self._values.examine()
         self._client.transaction(work)
 
     def _marked(self, connection: Connection, number: str, arrival: Arrival) -> tuple[Arrival, bool]:

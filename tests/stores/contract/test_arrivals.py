@@ -86,6 +86,9 @@ def test_a_delayed_job_keeps_its_time_and_a_tracked_one_has_its_state(built, num
     assert ("a", True) == (decode(delayed.payload, 0).id, due <= delayed.at <= due + 2)
     assert 1 == built.queue.sizes("default").ready
     assert "delayed" == json.loads(built.values.state("a") or b"{}")["state"]
+    back = NewJob(payload("a"), pushed("a", "app.ok", "default", 0.0))  # it was moved away, and comes again
+    assert Arrival.CAME is admit(built, secrets.token_hex(16), back)
+    assert "queued" == json.loads(built.values.state("a") or b"{}")["state"]
 
 
 def test_what_is_forgotten_is_still_known_while_a_request_may_be_under_way(built, number):
