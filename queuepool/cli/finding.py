@@ -196,4 +196,4 @@ def _report_left(done: Done) -> int:
         output.complain(f"note: {counted(gone, 'job')} had gone meanwhile")
     if held := done.results[Returned.HELD]:
         output.complain(f"{counted(held, 'failed job')} left: other jobs hold their unique locks")
-    return FAILED if held else OK
+    return FAILED if held or done.results[Returned.REFUSED] else OK  # why, only their verb can tell

@@ -21,6 +21,7 @@ from queuepool.stores.records import FailedStore, Records
 from queuepool.stores.values import Values
 
 if TYPE_CHECKING:
+    from queuepool.stores.arrivals import Arrivals
     from queuepool.stores.redis.client import RedisClient
     from queuepool.stores.redis.wire import Keys
     from queuepool.stores.sql.borrowed import Borrowing
@@ -108,6 +109,20 @@ class Stores:
         from queuepool.stores.sql.batches import SqlBatches
 
         return SqlBatches(self._own if url == settings.url else self._clients.sql(url, BATCHES))
+
+    @cached_property
+    def arrivals(self) -> Arrivals:
+        """Jobs that come from other stores."""
+        settings, client = self.settings, self._own
+        if is_redis(settings.url):
+            from queuepool.stores.redis.arrivals import RedisArrivals
+
+            return RedisArrivals(client, keys_of(settings))
+        from queuepool.stores.sql.arrivals import SqlArrivals
+        from queuepool.stores.sql.jobs_table import JobsTable
+
+        table = JobsTable(client, settings.retry_after)
+        return SqlArrivals(client, table, _sql_values(client, table, settings))
 
     @cached_property
     def pushes(self) -> PushStore:

@@ -181,6 +181,8 @@ def file(site: Site) -> list[str]:
         (["drop", "default", "--state", "reserved"], 2, "is not one of ready, delayed"),
         (["move", "default", "default", "--yes"], 2, "are the same queue"),
         (["move", "default", "distant", "--yes"], 2, "queue distant is on connection far, and default on near"),
+        (["move", "default", "distant", "--connection", "nope", "--yes"], 2, "no connection 'nope', only: "),
+        (["move", "default", "other", "--take-back", "--yes"], 2, "--take-back goes with --connection and"),
         (["quarantine", "drop", "default", "abc", "--search", "x"], 2, "name one payload by ID"),
         (["jobs", "--url", "redis://127.0.0.1:1"], 1, "cannot be reached"),
     ],

@@ -6,6 +6,7 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,8 +20,9 @@ from queuepool.errors import StoreDenied, StoreError
 from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import OBJECT_JOB
 from queuepool.payload.php_values import build_command
+from queuepool.stores.arrivals import Arrival
 from queuepool.stores.commands import CommandOutcome, RemoteCommand
-from queuepool.stores.contract import MovedJob, Wake
+from queuepool.stores.contract import MovedJob, NewJob, Wake
 from queuepool.stores.records import RecordKey
 from queuepool.stores.values import AlertClaim
 from tests.support.eventually import eventually
@@ -235,6 +237,20 @@ def test_the_viewer_may_not_list_keys_so_size_counts_the_pools_queues_and_says_w
     assert "the user may not run 'scan' (ACL)" in done.stderr
 
 
+def test_a_user_who_may_not_push_takes_no_job_for_one_that_has_come(guarded, root):
+    root.execute_command("ACL", "SETUSER", "half", "on", ">half", "~*", "&*", "+@all", "-rpush")
+    number = "7f" * 16
+    with closing(Queue(ConnectionSettings(url=f"unix://half:half@{guarded}"))) as half:
+        stores, until = half.stores, half.stores.queue.now() + 60.0
+        with pytest.raises(StoreDenied, match=r"'rpush'|'admit'"):
+            stores.arrivals.admit("default", NewJob(b"{}"), None, number, until)
+        assert Arrival.REFUSED is stores.arrivals.refuse(number)
+        assert Arrival.CAME is stores.arrivals.admit("default", NewJob(b"{}"), until, "7e" * 16, until)
+    root.execute_command("ACL", "DELUSER", "half")
+
+    assert (0, 1) == (root.llen("queues:default"), root.zcard("queues:default:delayed"))
+
+
 def test_the_operator_mends_and_cannot_take_a_job(login, root):
     one_of_each(login("worker"))
     queue = login("operator").queue
@@ -253,7 +269,12 @@ def test_the_operator_mends_and_cannot_take_a_job(login, root):
     jobs = [job for job in stores.queue.walk("default", ("ready", "delayed")).page(9) if b"unique" not in job.payload]
     assert [True] == stores.queue.move("default", [MovedJob(jobs[0], jobs[0].payload)], "other")
     assert [True] == stores.queue.drop("default", jobs[1:2])
-    assert 1 == queue.clear("other")
+    assert stores.arrivals.place() == stores.arrivals.place()
+    number, until = "7f" * 16, stores.queue.now() + 60.0
+    assert Arrival.CAME is stores.arrivals.admit("other", NewJob(b"{}"), until, number, until)
+    assert Arrival.CAME is stores.arrivals.refuse(number)
+    stores.arrivals.forget([number])
+    assert 2 == queue.clear("other")
     assert 2 == queue.clear()
     assert ([], []) == (denials(root), root.keys("laravel_unique_job:*"))
     assert "the user may not run 'lpop' (ACL)" == refused(queue, "LPOP", "queues:default")

@@ -96,6 +96,15 @@ class Keys:
         """A SCAN pattern that matches the locks whose names begin like this."""
         return f"{_GLOB.sub(_ESCAPED, self._cache + start)}*"
 
+    @property
+    def place(self) -> str:
+        """The id of this place, for jobs that come from other stores."""
+        return f"{self._own_prefix}place"
+
+    def arrival(self, number: str) -> str:
+        """What became of a job that was to come from another store."""
+        return f"{self._own_prefix}arrived:{number}"
+
     def state(self, job_id: str) -> str:
         """The state of a tracked job."""
         return f"{self._own_prefix}job:{job_id}"
