@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from queuepool.events import PoolScaled
 from queuepool.events.listeners import Listeners
 from queuepool.steward.measure import PoolMeters
 from queuepool.steward.scale import WishForWorkers
+from queuepool.steward.share import Bid
 from tests.support.boards import busy, process
 
 SETTINGS = PoolSettings(workers=2, max_workers=8, queues=("high", "low"))
@@ -58,6 +61,38 @@ def test_jobs_that_wait_call_for_workers(board):
     assert ((3, "9 jobs wait"), 1000.0) == (wish(board), board.header.wish_at)
 
 
+def test_what_other_pools_can_take_on_is_asked_for_each_queue(board):
+    asked = []
+
+    def bids(queue: str, now: float) -> tuple[Bid, ...]:
+        asked.append((queue, now))
+        return (Bid("another", 8, 8, 8),)
+
+    measured(board, 9)
+    measured(board, 0, queue=1)
+    WishForWorkers(SETTINGS, board, Listeners(), bids).run(1000.0)
+
+    assert [("high", 1000.0), ("low", 1000.0)] == asked
+    assert re.fullmatch(r"[45] of 9 waiting jobs are its part", board.header.wish_why)
+
+
+def test_what_is_needed_is_told_whatever_the_bounds(board):
+    board.header.fewest, board.header.most = 1, 2
+    measured(board, 9)
+    wish(board)
+
+    assert (2, 3, 0) == (board.header.wish, board.header.needed, board.header.lately)  # nothing is known of before
+
+
+def test_what_was_needed_of_late_is_told_once_it_is_known(board):
+    chore = WishForWorkers(replace(SETTINGS, scale_down_after=5.0), board, Listeners())
+    for now in range(8):
+        measured(board, 9 if now < 4 else 0)
+        chore.run(1000.0 + now)
+
+    assert (1, 3) == (board.header.needed, board.header.lately)
+
+
 def test_a_paused_queue_calls_for_none(board):
     measured(board, 9)
     board.header.paused = "high"
@@ -75,7 +110,7 @@ def test_a_pool_that_is_paused_stays_as_it_is(board, how):
     else:
         board.slots[1].state = board.slots[2].state = State.PAUSED
 
-    assert (2, "paused") == wish(board)
+    assert ((2, "paused"), 0) == (wish(board), board.header.needed)
 
 
 def test_listeners_are_told_of_each_change_once(board):
@@ -98,3 +133,4 @@ def test_nonsense_on_the_board_leads_to_some_wish(board):
     header.fewest, header.most, header.target, board.slots[1].state = -7, 2**60, -1, 99
 
     assert 1 <= wish(board)[0]
+    assert 0 <= board.header.needed <= 10**6
