@@ -117,7 +117,7 @@ class ScalingRow:
     until: str | None = None
     #: why there are so many, in a few words
     why: str = ""
-    #: why there are not as many as are needed: a word of ``scaling.HELD``
+    #: what keeps the number from following the needed one: a word of ``scaling.HELD``; ``None`` = nothing does
     held: str | None = None
     #: why there are not more of them now, and why not fewer, in words; empty if it is an older version's
     not_more: str = ""

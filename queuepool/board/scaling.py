@@ -10,7 +10,7 @@ from queuepool.board.record import as_count
 from queuepool.board.requests import WISH_LASTS
 from queuepool.board.states import Hold, State
 
-#: why there are not as many workers as the jobs need, in one word
+#: what else than the need the number of workers follows, in one word
 HELD = ("order", "boot", "memory", "silence", "max_workers")
 #: the same in words, of those that are not about numbers
 _REASONS = {
@@ -48,12 +48,13 @@ def scaling_of(header: Header, until: str | None) -> ScalingRow | None:
 
 
 def held_by(header: Header, needed: int) -> str:
-    """Why there are not as many workers as are ``needed``, one of ``HELD``; empty if there are, or will be at once."""
+    """What keeps the number from following the ``needed`` one, one of ``HELD``; empty if nothing does."""
     if header.pinned:
         return "order"
     if hold := Hold(header.held):
         return hold.name.lower()
-    return "max_workers" if needed > as_count(header.most) > 0 else ""
+    is_at_most = as_count(header.target) >= as_count(header.most) > 0
+    return "max_workers" if is_at_most and needed > as_count(header.most) else ""
 
 
 def _not_more(header: Header, needed: int, held: str) -> str:
@@ -62,8 +63,9 @@ def _not_more(header: Header, needed: int, held: str) -> str:
         return f"max_workers, where {needed} are needed"
     if held or not needed:
         return _REASONS.get(held) or _unknown(header)
-    if needed > as_count(header.target):
-        return f"{needed} are needed, and come in steps"
+    if needed > (target := as_count(header.target)):
+        comes = as_count(header.wish) > target
+        return f"{needed} are needed, {'and come in steps' if comes else 'but more would find no jobs at this moment'}"
     return f"{needed} {_are(needed)} enough"
 
 

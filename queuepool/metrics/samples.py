@@ -90,7 +90,7 @@ _ALL = [
     Metric("queuepool_workers_bound", GAUGE, (*_POOL, "bound"), f"Bounds of a pool that scales: {_one_of(BOUNDS)}"),
     Metric(
         "queuepool_workers_held", GAUGE, (*_POOL, "reason"),
-        f"1 while a pool that scales does not get the workers that it needs, by reason: {_one_of(HELD)}",
+        f"1 for what keeps a pool that scales from the number of workers that it needs: {_one_of(HELD)}",
     ),
     Metric("queuepool_worker_resident_bytes", GAUGE, (*_POOL, "worker"), "Resident memory of each worker by number"),
     Metric("queuepool_running_job_seconds_max", GAUGE, _POOL, "Run time of the longest running job; 0 = none"),

@@ -167,7 +167,7 @@ class StewardProcess:
         measure = Measure(meters, stores.queue, count, period=scale.PERIOD)
         instance, queues = self._board.name.instance, self._settings.queues
         known = neighbours.KnowNeighbours(instance, queues, stores.control.pools, stores.queue.now)
-        return [measure, known, scale.WishForWorkers(self._settings, self._board, LISTENERS, known.bids)]
+        return [measure, known, scale.WishForWorkers(self._settings, self._board, LISTENERS, known)]
 
     def _report_running(self) -> Chore:
         return ReportRunning(self._orphaned_boards, self._stores.queue, self._stores.values, self._settler.states)

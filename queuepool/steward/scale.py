@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil, inf, isfinite
 
@@ -15,7 +15,7 @@ from queuepool.config.settings import PoolSettings
 from queuepool.events import PoolScaled
 from queuepool.events.listeners import Listeners
 from queuepool.steward.demand import QueueTotals, Scaler
-from queuepool.steward.share import Bid, turn_at
+from queuepool.steward.neighbours import KnowNeighbours
 from queuepool.steward.wish import Aims, Wish
 
 #: seconds between two wishes; what waits is measured as often
@@ -30,27 +30,14 @@ _TOLERANCE = 1e-6
 _MOST = 10**6
 
 
-def _alone(queue: str, now: float) -> tuple[Bid, ...]:
-    return ()
-
-
 class WishForWorkers:
-    """Writes how many workers the pool needs; it comes after what measures the queues.
+    """Writes how many workers the pool needs; it comes after what measures the queues, and the ``neighbours``."""
 
-    ``bids`` returns those of other pools to a queue, at a monotonic time.
-    """
-
-    def __init__(
-        self,
-        settings: PoolSettings,
-        board: Board,
-        listeners: Listeners,
-        bids: Callable[[str, float], tuple[Bid, ...]] = _alone,
-    ) -> None:
+    def __init__(self, settings: PoolSettings, board: Board, listeners: Listeners, neighbours: KnowNeighbours) -> None:
         self._settings = settings
         self._board = board
         self._listeners = listeners
-        self._bids = bids
+        self._neighbours = neighbours
         self._scaler = Scaler(settings.scale_down_after, settings.concurrency, board.name.instance)
         #: how many workers the pool had to have at the last run; ``None`` before the first
         self._target: int | None = None
@@ -82,9 +69,10 @@ class WishForWorkers:
         fewest = as_count(header.fewest) or 1
         aims = Aims(fewest, max(as_count(header.most), fewest), self._settings.target_wait)
         totals = {
-            name: replace(found, others=self._bids(name, now)) for name, found in _totals(counts, running).items()
+            name: replace(found, others=self._neighbours.bids(name, now))
+            for name, found in _totals(counts, running).items()
         }
-        return self._scaler.look(now, totals, target, max(target - ready, 0), aims, turn_at(time.time()))
+        return self._scaler.look(now, totals, target, max(target - ready, 0), aims, self._neighbours.turn(now))
 
     def _is_paused(self, workers: Sequence[Slot]) -> bool:
         """Whether no worker takes jobs because of a signal, maintenance mode, or a listener."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.bench.autoscale.hosts import on_hosts
-from tests.bench.autoscale.loads import LOADS, MINUTE, STEP, WHOLE, Load, coming
+from tests.bench.autoscale.loads import LOADS, LONG, MINUTE, STEP, WHOLE, Load, coming
 from tests.bench.autoscale.report import AIMS, FEWEST, MOST, SEEDS
 from tests.bench.autoscale.supervisors import Ours
 from tests.bench.autoscale.world import Arrival, Outcome, Sight, World
@@ -79,6 +79,27 @@ def test_no_host_grows_for_the_part_of_another(seed, hosts):
 
     assert peaks(world) <= 1.3 * max(alone.sizes) + hosts
     assert world.outcomes[0].wait(0.95, STEP, STEP + MINUTE) <= 5.0
+
+
+@TWO_OR_THREE
+def test_hosts_that_begin_together_with_much_to_do_share_it(hosts):
+    """As after an outage: what waits has gathered before any of them knows of another."""
+    jobs = [Arrival(0.0, 1.0)] * 400
+    until = MINUTE
+    alone = World(jobs, Ours(FEWEST, MOST), begins_with=FEWEST, boot=3.0).run(until)
+    world = on_hosts(jobs, hosts, AIMS, until=until, boot=3.0)
+
+    assert peaks(world) <= 1.3 * max(alone.sizes) + hosts
+
+
+@TWO_OR_THREE
+def test_a_long_job_is_one_hosts(hosts):
+    jobs = jobs_of(LONG, 1)
+    alone = World(jobs, Ours(FEWEST, MOST), begins_with=FEWEST, boot=0.5).run(WHOLE)
+    world = on_hosts(jobs, hosts, AIMS, until=WHOLE)
+
+    assert sum(outcome.worker_seconds for outcome in world.outcomes) <= 1.2 * alone.worker_seconds + hosts * WHOLE
+    assert world.outcomes[0].wait(0.95) <= AIMS.target_wait
 
 
 def test_hosts_that_know_nothing_of_each_other_grow_for_all_of_it():

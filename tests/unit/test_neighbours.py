@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from queuepool.board.overview import JobRow, PoolOverview, ProcessRow, ScalingRow
 from queuepool.errors import StoreDenied, StoreDown
 from queuepool.steward.neighbours import KnowNeighbours
-from queuepool.steward.share import Bid
+from queuepool.steward.share import Bid, turn_at
 from tests.support.each import each
 
 STORES_TIME = 1_790_000_000.0
@@ -56,6 +57,8 @@ def test_a_pool_that_scales_has_room_up_to_its_bound_without_what_it_runs_of_oth
         ({"scaling": ScalingRow(fewest=1, most=8, held="max_workers")}, 8, 7.0, True),
         ({"scaling": ScalingRow(fewest=1, most=3)}, 3, 2.0, False),  # at its bound
         ({"jobs_left_out": 6}, 8, 4.0, True),  # half of eight jobs are of another queue
+        ({"remote": "off"}, 8, 7.0, True),  # it takes no commands, but jobs
+        ({"processes": (ProcessRow(role="worker", number=1, state="starting"),)}, 8, 8.0, True),
     ],
 )
 def test_what_a_pool_can_take_on(facts, weight, room, grows):
@@ -72,7 +75,8 @@ def test_what_a_pool_can_take_on(facts, weight, room, grows):
         {"state": "stopped by a signal"},
         {"workers": 0},
         {"maintenance": True, "processes": (ProcessRow(role="worker", number=1, state="paused"),)},
-        {"processes": (ProcessRow(role="worker", number=1, state="starting"),)},
+        {"processes": (ProcessRow(role="worker", number=1, state="starting"),), "boot_problem": "no module"},
+        {"processes": (ProcessRow(role="worker", number=1, state="dead"),)},
         {"paused": ["default"]},
         {"queues": ["mail"]},
         {"beat_age": 60.0},
@@ -110,7 +114,7 @@ def test_a_notice_that_no_pool_has_written_is_none(facts):
 def test_numbers_of_any_size_lead_to_some_bid(facts):
     [found] = bids(notice() | facts)
 
-    assert 0 < found.weight <= 10**12
+    assert 0 < found.weight <= 1024 * 1000  # as many as any pool may have
 
 
 def test_an_older_version_says_what_its_workers_run_at_once_by_what_they_run():
@@ -147,6 +151,36 @@ def test_a_pool_that_was_short_of_memory_is_expected_to_be_for_a_while():
         grows += [bid.grows for bid in known.bids("default", now)]
 
     assert [False, False, True] == grows
+
+
+def test_the_first_looks_follow_each_other_soon_as_all_hosts_may_have_begun_at_one_time():
+    known = KnowNeighbours("a", ["default"], list, lambda: STORES_TIME)
+
+    assert [1.0, 1.0, 1.0, 1.0, 5.0, 5.0] == [known.run(float(now)) for now in range(6)]
+
+
+def test_a_slow_store_is_asked_less_often_but_before_what_is_known_has_lapsed():
+    def slowly() -> list[dict[str, Any]]:
+        while time.process_time() < until:
+            pass
+        return [notice(ago=5.0)]
+
+    known = KnowNeighbours("a", ["default"], slowly, lambda: STORES_TIME)
+    pauses = []
+    for seconds in (0.1, 1.1):
+        until = time.process_time() + seconds
+        pauses.append(known.run(100.0))
+
+    assert 2.0 <= pauses[0] <= pauses[1] == 20.0
+    assert known.bids("default", 100.0 + 1.1 + pauses[1])
+
+
+def test_all_pools_have_the_same_turn_whatever_their_own_clocks_say():
+    known = [KnowNeighbours(name, ["default"], list, lambda: STORES_TIME + 0.5) for name in "ab"]
+    for one, now in zip(known, (100.0, 7_000.0), strict=True):
+        one.run(now)
+
+    assert known[0].turn(103.0) == known[1].turn(7_003.0) == turn_at(STORES_TIME + 3.5)
 
 
 def test_where_notices_may_not_be_read_a_pool_is_alone_once_those_it_knows_have_lapsed():

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,9 +16,10 @@ from queuepool.config.settings import PoolSettings
 from queuepool.events import PoolScaled
 from queuepool.events.listeners import Listeners
 from queuepool.steward.measure import PoolMeters
+from queuepool.steward.neighbours import KnowNeighbours
 from queuepool.steward.scale import WishForWorkers
-from queuepool.steward.share import Bid
 from tests.support.boards import busy, process
+from tests.support.each import each
 
 SETTINGS = PoolSettings(workers=2, max_workers=8, queues=("high", "low"))
 
@@ -42,8 +43,17 @@ def measured(board: Board, ready: int, *, queue: int = 0, ago: float = 0.0) -> N
     PoolMeters(board.meters, SETTINGS.queues).note(queue, QueueFacts(ready=ready, measured_at=time.time() - ago))
 
 
+def wishing(
+    board: Board, settings: PoolSettings = SETTINGS, listeners: Listeners | None = None, notices: Any = ()
+) -> WishForWorkers:
+    """The chore, beside the pools that have published these notices."""
+    known = KnowNeighbours(board.name.instance, settings.queues, lambda: notices, lambda: 0.0)
+    known.run(1000.0)
+    return WishForWorkers(settings, board, listeners or Listeners(), known)
+
+
 def wish(board: Board) -> tuple[int, str]:
-    WishForWorkers(SETTINGS, board, Listeners()).run(1000.0)
+    wishing(board).run(1000.0)
     return board.header.wish, board.header.wish_why
 
 
@@ -61,19 +71,15 @@ def test_jobs_that_wait_call_for_workers(board):
     assert ((3, "9 jobs wait"), 1000.0) == (wish(board), board.header.wish_at)
 
 
-def test_what_other_pools_can_take_on_is_asked_for_each_queue(board):
-    asked = []
+@each(("queues", "why"), [(["high"], "13 of 15 waiting jobs are its part"), (["mail"], "15 jobs wait")])
+def test_of_each_queue_that_others_serve_too_it_wishes_for_its_part(board, queues, why):
+    processes = [{"role": "worker", "number": 1, "state": "idle"}]
+    other = {"host": "b", "pool": "p", "id": "b", "state": "running", "workers": 4, "processes": processes, "at": 0.0}
+    measured(board, 6)
+    measured(board, 9, queue=1)
+    wishing(board, notices=[{**other, "queues": queues}]).run(1000.0)
 
-    def bids(queue: str, now: float) -> tuple[Bid, ...]:
-        asked.append((queue, now))
-        return (Bid("another", 8, 8, 8),)
-
-    measured(board, 9)
-    measured(board, 0, queue=1)
-    WishForWorkers(SETTINGS, board, Listeners(), bids).run(1000.0)
-
-    assert [("high", 1000.0), ("low", 1000.0)] == asked
-    assert re.fullmatch(r"[45] of 9 waiting jobs are its part", board.header.wish_why)
+    assert why == board.header.wish_why  # of six jobs four: it may have eight workers, the other has four
 
 
 def test_what_is_needed_is_told_whatever_the_bounds(board):
@@ -85,7 +91,7 @@ def test_what_is_needed_is_told_whatever_the_bounds(board):
 
 
 def test_what_was_needed_of_late_is_told_once_it_is_known(board):
-    chore = WishForWorkers(replace(SETTINGS, scale_down_after=5.0), board, Listeners())
+    chore = wishing(board, replace(SETTINGS, scale_down_after=5.0))
     for now in range(8):
         measured(board, 9 if now < 4 else 0)
         chore.run(1000.0 + now)
@@ -116,7 +122,7 @@ def test_a_pool_that_is_paused_stays_as_it_is(board, how):
 def test_listeners_are_told_of_each_change_once(board):
     told, listeners = [], Listeners()
     listeners.add(PoolScaled, told.append)
-    chore = WishForWorkers(SETTINGS, board, listeners)
+    chore = wishing(board, listeners=listeners)
     measured(board, 9)
     chore.run(1000.0)
     for target in (3, 3, 5):

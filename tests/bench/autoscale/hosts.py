@@ -10,13 +10,12 @@ from typing import Any
 from queuepool.board.overview import JobRow, PoolOverview, ProcessRow, ScalingRow
 from queuepool.steward.demand import QueueTotals, Scaler
 from queuepool.steward.neighbours import KnowNeighbours
-from queuepool.steward.share import turn_at
 from queuepool.steward.wish import Aims
 from queuepool.stores.contract import NOTICE_LASTS
 from tests.bench.autoscale.world import Arrival, Sight, World
 
-#: seconds between two notices of a host, and between two looks at those of the others
-_PERIOD = 5.0
+#: seconds between two notices of a host, and between the first two
+_PERIOD, _FIRST = 5.0, 1.0
 _QUEUE = "default"
 _BUSY = ProcessRow(role="worker", state="busy", jobs=(JobRow(name="job", id="1", queue=_QUEUE),))
 _IDLE, _STARTING = ProcessRow(role="worker", state="idle"), ProcessRow(role="worker", state="starting")
@@ -36,12 +35,9 @@ class Notices:
 
 
 class OneOfSeveral:
-    """As a steward and its master do it, with our defaults. ``room``: so many workers have memory on its host.
+    """As a steward and its master do it, with our defaults. ``room``: so many workers have memory on its host."""
 
-    ``phase``: seconds by which its notices and looks are later than those of others.
-    """
-
-    def __init__(self, name: str, notices: Notices, aims: Aims, *, room: float = inf, phase: float = 0.0) -> None:
+    def __init__(self, name: str, notices: Notices, aims: Aims, room: float) -> None:
         self._name = name
         self._notices = notices
         self._aims = aims
@@ -49,7 +45,8 @@ class OneOfSeveral:
         self._scaler = Scaler(60.0, owner=name)
         self._now = 0.0
         self._known = KnowNeighbours(name, [_QUEUE], lambda: notices.read(self._now), lambda: self._now)
-        self._publish_at, self._read_at = 0.0, phase
+        self._publish_at = self._read_at = 0.0
+        self._is_new = True
         self._held: str | None = None
 
     def decide(self, sight: Sight) -> int:
@@ -64,18 +61,18 @@ class OneOfSeveral:
             sight.run,
             others=self._known.bids(_QUEUE, sight.now),
         )
-        turn, workers = turn_at(sight.now), sight.workers
+        turn, workers = self._known.turn(sight.now), sight.workers
         wish = self._scaler.look(sight.now, {_QUEUE: queue}, workers, sight.starting, self._aims, turn).workers
         self._held = "memory" if wish > max(self._room, workers) else None
         return min(wish, int(max(min(self._room, wish), workers)))
 
     def _exchange(self, sight: Sight) -> None:
         if sight.now >= self._publish_at:
-            self._publish_at = sight.now + _PERIOD
+            self._publish_at = sight.now + (_FIRST if self._is_new else _PERIOD)
+            self._is_new = False
             self._notices.publish(self._notice(sight))
         if sight.now >= self._read_at:
-            self._read_at = sight.now + _PERIOD
-            self._known.run(sight.now)
+            self._read_at = sight.now + min(self._known.run(sight.now), _PERIOD)  # also on a busy machine
 
     def _notice(self, sight: Sight) -> dict[str, Any]:
         ready = sight.workers - sight.starting
@@ -101,9 +98,7 @@ def on_hosts(
     """The load, run on so many hosts, each of which begins with the fewest workers."""
     notices = Notices()
     known = [*rooms, *[inf] * (hosts - len(rooms))]
-    several = [
-        OneOfSeveral(f"host{number}", notices, aims, room=room, phase=number + 1.0) for number, room in enumerate(known)
-    ]
+    several = [OneOfSeveral(f"host{number}", notices, aims, room) for number, room in enumerate(known)]
     world = World(load, *several, begins_with=aims.fewest, boot=boot, dies_at=dies_at)
     world.run(until)
     return world

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from queuepool.steward.wish import Aims
 from tests.bench.autoscale.hosts import on_hosts
-from tests.bench.autoscale.loads import LOADS, WHOLE, Load
+from tests.bench.autoscale.loads import LOADS, LONG, WHOLE, Load
 from tests.bench.autoscale.supervisors import Horizon, Ours
 from tests.bench.autoscale.world import Supervisor, World
 
@@ -18,6 +18,8 @@ AIMS = Aims(FEWEST, MOST, 10.0)
 SEEDS = (1, 2, 3)
 MARKER = "<!-- Written by scripts/bench --autoscale from here on. -->"
 HOSTS = "## Several hosts"
+#: those of which several hosts have anything to share
+SHARED = (*LOADS[:5], LONG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ def table_of_hosts(seeds: Sequence[int] = SEEDS) -> list[str]:
     return [
         f"| {head} |",
         "| --- |" + " ---: |" * 6,
-        *(row for load in LOADS[:5] for row in _rows_of_hosts(load, seeds)),
+        *(row for load in SHARED for row in _rows_of_hosts(load, seeds)),
     ]
 
 
