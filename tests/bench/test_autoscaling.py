@@ -36,6 +36,12 @@ def test_a_worker_takes_one_job_after_the_other_once_it_has_booted():
     assert (3.0, 0.0, 0) == (outcome.wait(0.95), outcome.wait(0.95, since=5.0), outcome.turns)
 
 
+def test_workers_that_boot_at_one_moment_have_one_job_each():
+    outcome = World([Arrival(0.0, 2.0)] * 4, Fixed(2), begins_with=2, boot=1.0).run(20.0)
+
+    assert [(0.0, 1.0), (0.0, 1.0), (0.0, 3.0), (0.0, 3.0)] == outcome.waits
+
+
 def test_one_that_is_told_to_leave_ends_its_job_first():
     outcome = World([Arrival(0.0, 8.0)], Fixed(0), begins_with=2, boot=0.0).run(100.0)
 

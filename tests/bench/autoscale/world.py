@@ -157,14 +157,13 @@ class World:
         self._plan(now + _DELAY, partial(self._resize, host, host.supervisor.decide(self._sight(host, now))))
         self._plan(now + _LOOK, partial(self._look, host))
 
-    def _finish(self, host: _Host, worker: _Worker, now: float) -> None:
-        """It has booted, or its job has ended."""
+    def _finish(self, host: _Host, worker: _Worker, job: Arrival, now: float) -> None:
+        """Its job has ended."""
         if host.is_gone:
             return
-        if worker.job:
-            host.ended, host.run = host.ended + 1, host.run + worker.job.takes
-            worker.job, worker.free_since = None, now
-        if worker.leaves and worker in host.workers:
+        host.ended, host.run = host.ended + 1, host.run + job.takes
+        worker.job, worker.free_since = None, now
+        if worker.leaves:
             host.workers.remove(worker)
 
     def _die(self, host: _Host, now: float) -> None:
@@ -181,9 +180,9 @@ class World:
                 return
             host = hosts[0] if len(hosts) == 1 else min(hosts, key=lambda host: host.longest_idle(now))
             worker = next(host.idle(now))
-            worker.job = self._queue.popleft()
-            host.outcome.waits.append((worker.job.at, now - worker.job.at))
-            self._plan(now + worker.job.takes, partial(self._finish, host, worker))
+            worker.job = job = self._queue.popleft()
+            host.outcome.waits.append((job.at, now - job.at))
+            self._plan(now + job.takes, partial(self._finish, host, worker, job))
 
     def _resize(self, host: _Host, size: int, now: float) -> None:
         if host.is_gone:
@@ -195,8 +194,12 @@ class World:
             if worker.job is None:
                 host.workers.remove(worker)
         for _ in range(size - len(staying)):
-            host.workers.append(worker := _Worker(now + self._boot))
-            self._plan(worker.free_since, partial(self._finish, host, worker))
+            host.workers.append(_Worker(now + self._boot))
+        if size > len(staying):
+            self._plan(now + self._boot, self._boot_up)
+
+    def _boot_up(self, now: float) -> None:
+        """Workers have booted; they take jobs with what follows every event."""
 
     def _sight(self, host: _Host, now: float) -> Sight:
         staying = host.staying
