@@ -159,6 +159,7 @@ def test_the_first_looks_follow_each_other_soon_as_all_hosts_may_have_begun_at_o
     assert [1.0, 1.0, 1.0, 1.0, 5.0, 5.0] == [known.run(float(now)) for now in range(6)]
 
 
+@pytest.mark.thorough("it takes a second of a processor")
 def test_a_slow_store_is_asked_less_often_but_before_what_is_known_has_lapsed():
     def slowly() -> list[dict[str, Any]]:
         while time.process_time() < until:
@@ -172,7 +173,7 @@ def test_a_slow_store_is_asked_less_often_but_before_what_is_known_has_lapsed():
         pauses.append(known.run(100.0))
 
     assert 2.0 <= pauses[0] <= pauses[1] == 20.0
-    assert known.bids("default", 100.0 + 1.1 + pauses[1])
+    assert known.bids("default", 100.0 + pauses[1])
 
 
 def test_all_pools_have_the_same_turn_whatever_their_own_clocks_say():

@@ -15,7 +15,7 @@ from tests.support.each import each
 from tests.support.effort import effort, patient
 
 pytestmark = patient
-MANY = effort(300)
+MANY = effort(100)
 
 weights = st.integers(1, 10**6)
 amounts = st.floats(0, 1e7)
