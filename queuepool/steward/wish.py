@@ -110,7 +110,7 @@ def wish_for(load: PoolLoad, aims: Aims, recent: float) -> Wish:
     elif wanted == load.workers:
         why = "enough"
     if is_late and wanted >= load.workers:
-        need = max(need, min(wanted, aims.most))  # or the pool would shrink at once when no job is late any more
+        need = max(need, wanted)  # or the pool would shrink at once when no job is late any more
     return _within(Wish(wanted, why, need), aims)
 
 

@@ -205,7 +205,8 @@ def test_of_two_pools_of_a_file_each_has_its_own_number(site):
 
 def test_pools_on_one_queue_share_what_waits_and_one_that_is_paused_leaves_it_to_the_other(site):
     """Each has two workers at most, so that what waits stays."""
-    flags = between(2, 2, "--min-workers", "1", "--target-wait", "600", down_after="1h")
+    bounds = "--workers", "2", "--min-workers", "1", "--max-workers", "2"
+    flags = *bounds, "--target-wait", "600", "--scale-down-after", "1h", "--memory-reserve", "0"
     with site.pool(*flags) as one, site.pool(*flags, "--runtime-dir", str(site.path / "second")) as other:
         held(site, 10)
         eventually(lambda: ["3 of 6 waiting jobs are its part; max_workers"] * 2 == [*why(one), *why(other)])

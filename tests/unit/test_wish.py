@@ -121,6 +121,13 @@ def test_a_late_job_calls_for_a_worker_also_where_it_is_another_pools():
     ]
 
 
+def test_a_late_job_is_a_need_beyond_the_bound_too():
+    late = QueueLoad(waiting=50, oldest=60.0, run_time=0.01)
+    found = wish_for(PoolLoad((late,), 8), Aims(1, 8, 10.0), 0.0)
+
+    assert (8, 10) == (found.workers, found.need)
+
+
 def test_workers_that_boot_are_waited_for_before_a_late_job_calls_for_more():
     late = QueueLoad(waiting=50, oldest=60.0, run_time=0.01)
 
