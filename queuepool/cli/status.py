@@ -224,6 +224,8 @@ def _lines(pool: PoolOverview, health: Health, host: str, age: str, origin: str)
         yield origin
     if pool.scaling:
         yield f"workers: {pool.scaling.words}"
+        if reasons := pool.scaling.reasons:
+            yield reasons
     yield from (trouble.text for trouble in health.troubles)
 
 

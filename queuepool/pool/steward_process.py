@@ -162,10 +162,12 @@ class StewardProcess:
         count = stores.failed.count if not is_elsewhere else lambda: 0
         if not self._settings.scales:
             return [Measure(meters, stores.queue, count)]
-        from queuepool.steward import scale  # imported here: few pools scale by themselves
+        from queuepool.steward import neighbours, scale  # imported here: few pools scale by themselves
 
         measure = Measure(meters, stores.queue, count, period=scale.PERIOD)
-        return [measure, scale.WishForWorkers(self._settings, self._board, LISTENERS)]
+        instance, queues = self._board.name.instance, self._settings.queues
+        known = neighbours.KnowNeighbours(instance, queues, stores.control.pools, stores.queue.now)
+        return [measure, known, scale.WishForWorkers(self._settings, self._board, LISTENERS, known)]
 
     def _report_running(self) -> Chore:
         return ReportRunning(self._orphaned_boards, self._stores.queue, self._stores.values, self._settler.states)

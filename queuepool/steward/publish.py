@@ -242,6 +242,7 @@ class PoolNotice:
             "connection": pool.connection.name,
             "remote": pool.remote,
             "max_workers": self._board.max_workers,
+            "concurrency": pool.concurrency,
         }
 
     def _sizes(self) -> list[dict[str, Any]]:

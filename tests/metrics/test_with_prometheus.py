@@ -38,6 +38,9 @@ for number in range(1000):
 ALERTS = "[pool]\n[alerts]\nwait = 1\n"
 #: asked for by a panel, and empty while every address answers
 SILENT = 'sum by (instance) (up{job="queuepool"} == 0)'
+#: it cannot have the third worker that a job which has waited for longer than a second calls for
+BOUNDS = ("--workers", "2", "--min-workers", "1", "--max-workers", "2")
+SCALES = (*BOUNDS, "--target-wait", "1", "--scale-down-after", "1h", "--memory-reserve", "0")
 #: the looks of a pool for alerts, ten seconds apart, on a busy machine
 TWO_LOOKS = 60.0
 
@@ -80,7 +83,7 @@ def test_each_panel_and_each_rule_shows_a_pool_as_it_is(site: Site, tmp_path: Pa
     """And the pool itself watches its last queue as its first."""
     (site.path / "manyjobs.py").write_text(JOBS)
     pages, gate = Pages(), site.path / "gate"
-    flags = ("--workers", "2", "--listen", pages.address, "--modules", "manyjobs", "--queue", ",".join(QUEUES))
+    flags = (*SCALES, "--listen", pages.address, "--modules", "manyjobs", "--queue", ",".join(QUEUES))
     with prometheus(tmp_path, config(pages.address)) as found:
         with site.pool(*flags, config=ALERTS):
             fail(site, 1)
@@ -99,7 +102,8 @@ def test_each_panel_and_each_rule_shows_a_pool_as_it_is(site: Site, tmp_path: Pa
             site.queue.push("job-0002", {}, queue=LAST)
 
             eventually(lambda: found.values('queuepool_alert{kind="wait"}', "subject") == {LAST: 1.0}, TWO_LOOKS)
-            eventually(lambda: {expression_of("QueuepoolFailures")} == raised(found), TWO_LOOKS)
+            expected = {expression_of("QueuepoolFailures"), expression_of("QueuepoolHeld")}
+            eventually(lambda: expected == raised(found), TWO_LOOKS)
             [failed] = found.series(expression_of("QueuepoolFailures"))
             # A growth over some minutes needs two moments, 15 s apart.
             eventually(lambda: {SILENT} == {target for _, target in targets() if not found.series(target)}, TWO_LOOKS)
