@@ -65,7 +65,8 @@ def command(
             within(end_within, lambda: not [post for post in posts if not post.have_ended()], poll=_END_POLL)
             for post in posts:
                 post.tell_running(end_within)
-        return max(post.code for post in posts)
+        # Of a job that is looked for everywhere, all pools but one say that it is not there.
+        return max(post.code for post in posts) if any(post.has_done_it for post in posts) else FAILED
 
 
 def _drop_repeated(posts: Sequence[_Post]) -> None:
@@ -110,6 +111,8 @@ class _Post:
         self._ending: list[str] = []
         #: why the store could not be asked when it was last asked
         self._problem = ""
+        #: whether a pool has done it
+        self.has_done_it = False
         self.code = OK
 
     def send(self, verb: str, details: Mapping[str, Any]) -> None:
@@ -193,8 +196,11 @@ class _Post:
         if outcome is CommandOutcome.DONE:
             output.show(f"{self._names[instance]}: {words}")
             self._ending.append(instance)
-            return
-        self._fail(instance, f"{outcome.value}: {words}")
+            self.has_done_it = True
+        elif outcome is CommandOutcome.NOT_HERE:
+            output.complain(f"{self._names[instance]}: {outcome.value}: {words}")
+        else:
+            self._fail(instance, f"{outcome.value}: {words}")
 
     def _fail(self, instance: str, words: str) -> None:
         name = self._names.get(instance)

@@ -11,15 +11,17 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from queuepool.stores.commands import CommandOutcome
+from queuepool.stores.commands import CommandOutcome, CommandPost, NoCommand, RemoteCommand
 from tests.pool.test_containers import CONTAINER, master_of, needs_unshare
 from tests.support.asked_again import asked_again
 from tests.support.drivers import DATABASES, site_on
+from tests.support.each import each
 from tests.support.eventually import eventually
 from tests.support.pools import Site, is_gone
 from tests.support.terminal import CTRL_C, terminal
@@ -166,15 +168,46 @@ def test_a_job_is_cancelled_by_the_pool_that_runs_it(site):
     job_id = site.push("until", gate=str(site.path / "gate"))
     with site.pool("--workers", "1"):
         eventually(lambda: site.trail(event="start"))
-        assert [f"{target}: refused: it runs no job with this id"] == told(site, "cancel", "x", "--on", HOST, code=1)
+        assert [f"{target}: not here: it runs no job with this id"] == told(site, "cancel", "x", "--on", HOST, code=1)
         assert [f"{target}: job cancelled"] == told(site, "cancel", job_id, "--on", target)
         eventually(
             lambda: [job_id] == [row["id"] for row in json.loads(site.run("failed", "--json", *site.where).stdout)]
         )
-        assert [f"{target}: refused: it runs no job with this id"] == told(site, "cancel", job_id, "--on", HOST, code=1)
+        assert [f"{target}: not here: it runs no job with this id"] == told(
+            site, "cancel", job_id, "--on", HOST, code=1
+        )
     [line] = json.loads(site.run("journal", "--json", *site.where).stdout)
 
     assert ("cancel", f"job {job_id} of pool default on {HOST}") == (line["verb"], line["subject"])
+
+
+@each(
+    ("outcomes", "code"),
+    [
+        ((CommandOutcome.DONE, CommandOutcome.NOT_HERE), 0),
+        ((CommandOutcome.NOT_HERE, CommandOutcome.NOT_HERE), 1),
+        ((CommandOutcome.DONE, CommandOutcome.REFUSED), 1),
+    ],
+)
+def test_a_job_that_one_pool_runs_need_not_be_on_the_others(site, server, outcomes, code):
+    hosts, commands = ("web8", "web9"), site.queue.stores.commands
+    for host in hosts:
+        notice = {"host": host, "pool": "p", "id": host[-1], "at": server.time()[0]}
+        server.hset(f"{site.connection.prefix}queuepool:pools", f"{host}:p:{host[-1]}", json.dumps(notice))
+    with ThreadPoolExecutor(1) as operator:
+        said = operator.submit(told, site, "cancel", "x", "--everywhere", code=code)
+        for host, outcome in zip(hosts, outcomes, strict=True):
+            [command] = eventually(partial(_taken, commands, host[-1]))
+            commands.answer(command, outcome, "so")
+
+    words = {CommandOutcome.DONE: "so"}
+    assert [
+        f"{host}/p: {words.get(outcome, f'{outcome.value}: so')}" for host, outcome in zip(hosts, outcomes, strict=True)
+    ] == said.result()
+
+
+def _taken(commands: CommandPost, instance: str) -> list[RemoteCommand | NoCommand]:
+    return list(commands.take(instance))
 
 
 def test_where_a_job_is_in_its_code_is_asked_of_the_pool_that_runs_it(site):
@@ -183,7 +216,7 @@ def test_where_a_job_is_in_its_code_is_asked_of_the_pool_that_runs_it(site):
     with site.pool("--workers", "1") as pool:
         eventually(lambda: site.trail(event="start"))
         [pid] = pool.workers()
-        nothing = [f"{target}: refused: nothing runs here under this id, pid or pool"]
+        nothing = [f"{target}: not here: nothing runs under this id, pid or pool"]
         assert nothing == told(site, "stack", "nonesuch", "--everywhere", code=1)
         for subject in (job_id, str(pid), "default"):
             *frames, head = told(site, "stack", subject, "--on", target)
