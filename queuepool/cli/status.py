@@ -34,8 +34,8 @@ _COLUMNS = (
     "process", "pid", "state", "done", "failed", "released", "memory", "job", "id", "queue", "attempt", "running",
 )  # fmt: skip
 #: columns that a narrow terminal leaves out, the least needed first, and those that it does not cut
-_SPARE = ("released", "attempt", "failed", "memory", "queue", "done")
-_WHOLE = ("process", "pid", "running")
+_SPARE = ("released", "attempt", "failed", "memory", "queue", "done", "pid")
+_WHOLE = ("process", "pid", "id", "running")
 
 
 @click.command()

@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -383,12 +384,14 @@ def test_verbs_that_change_what_the_store_holds_leave_their_lines(site):
 
 
 def test_status_is_shown_again_until_ctrl_c_and_exits_with_what_it_showed_last(site, server):
-    key = f"{site.connection.prefix}queuepool:pools"
-    with terminal("status", "--all", "--watch", "0.1", *site.where, cwd=site.path, columns=200) as screen:
+    """Also in a narrow terminal an id is whole: other commands take it."""
+    key, job = f"{site.connection.prefix}queuepool:pools", {"name": "app.jobs.send_reminder", "id": str(UUID(int=1))}
+    with terminal("status", "--all", "--watch", "0.1", *site.where, cwd=site.path) as screen:
         screen.shows("no pool has published a notice")
         notice = {"host": "web1", "pool": "p", "id": "aa", "at": server.time()[0] - 100}
-        server.hset(key, "web1:p:aa", json.dumps(notice | {"state": "running", "workers": 1, "processes": []}))
-        screen.shows("pool p on web1: lost")
+        worker = {"role": "worker", "number": 1, "pid": 123456, "state": "busy", "job": job}
+        server.hset(key, "web1:p:aa", json.dumps(notice | {"state": "running", "workers": 1, "processes": [worker]}))
+        screen.shows("pool p on web1: lost", f"worker 1  busy   app.jobs.send_r~  {job['id']}  0.0 s")
         screen.press(CTRL_C)
 
         assert 5 == screen.ends()
