@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
@@ -12,7 +13,7 @@ from tests.bench.rig import ROOT
 from tests.chaos.hosts import are_allowed
 from tests.incidents.console import Told
 from tests.incidents.incident import Answer, Incident
-from tests.incidents.page import text
+from tests.incidents.page import INCIDENTS, PATH, text
 
 FOLDED = "pool web: running\n  workers=2\nworkers: auto\npool billing: running\n  alert since today: a queue\n  waits"
 
@@ -50,3 +51,11 @@ def test_the_page_has_each_command_and_its_answer_below_what_has_happened():
     assert written.endswith(
         "\n## A queue grows\n\nJobs wait.\n\n```sh\nqueuepool size\n```\n\n```text\ndefault 3\n```\n\n**Next.** Wait.\n"
     )
+
+
+def test_the_page_is_of_these_incidents_and_has_one_command_or_two_for_each():
+    page = PATH.read_text()
+    sections = page.split("\n## ")[1:]
+
+    assert text(dict.fromkeys(INCIDENTS, ())) == re.sub(r"(?ms)^```(sh|text)\n.*?^```\n\n", "", page)
+    assert {1, 2} >= {section.count("\n```sh\n") for section in sections}
