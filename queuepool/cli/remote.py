@@ -5,13 +5,14 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from typing import Any
 
 from queuepool.board.about import operator
 from queuepool.cli import output
 from queuepool.cli.notices import PublishedPool, latest_of, names_of_pools
 from queuepool.cli.options import Where
+from queuepool.cli.rollouts import Rollout
 from queuepool.cli.targets import Elsewhere
 from queuepool.cli.waiting import within
 from queuepool.errors import StoreDenied, StoreError
@@ -23,8 +24,10 @@ from queuepool.unix.exit_codes import FAILED, NOT_RUNNING, OK
 
 #: seconds after which a command is certainly taken or never carried out, and in which one that was taken is answered
 _TAKEN_WITHIN, _ANSWERED_WITHIN = LASTS + 1.0, LASTS + 7.0
-#: seconds between looks for answers, and for pools that have ended
-_POLL, _END_POLL = 0.1, 0.5
+#: seconds between looks for answers, and for what the pools do then
+_POLL, _SLOW_POLL = 0.1, 0.5
+#: of a pool that has published nothing since it restarts
+_UNSEEN = Rollout(False, "it has published nothing since", "")
 #: most pools that are named where none is meant
 _MOST_NAMED = 20
 
@@ -37,11 +40,12 @@ def command(
     *,
     takes: float = 0.0,
     end_within: float = 0.0,
+    renewed_within: float = 0.0,
 ) -> int:
     """Send it to each pool that is meant, and print the answer of each; returns the exit code.
 
-    ``takes``: seconds that a pool may need for it, besides the usual ones; ``end_within``: seconds to wait until the
-    pools have ended, too.
+    ``takes``: seconds that a pool may need for it, besides the usual ones; ``end_within`` and ``renewed_within``:
+    seconds to wait, too, until the pools have ended, or the new code works in them.
     """
     with ExitStack() as stack:
         opened = [stack.enter_context(closing(Stores(connection, by_hand=True))) for connection in where.connections()]
@@ -62,10 +66,15 @@ def command(
         for post in posts:
             post.give_up()
         if end_within:
-            within(end_within, lambda: not [post for post in posts if not post.have_ended()], poll=_END_POLL)
+            within(end_within, lambda: not [post for post in posts if not post.have_ended()], poll=_SLOW_POLL)
             for post in posts:
                 post.tell_running(end_within)
-        return max(post.code for post in posts)
+        if renewed_within:
+            within(renewed_within, lambda: not [post for post in posts if not post.are_renewed()], poll=_SLOW_POLL)
+            for post in posts:
+                post.tell_late()
+        # Of a job that is looked for everywhere, all pools but one say that it is not there.
+        return max(post.code for post in posts) if any(post.has_done_it for post in posts) else FAILED
 
 
 def _drop_repeated(posts: Sequence[_Post]) -> None:
@@ -99,17 +108,21 @@ class _Post:
 
     def __init__(self, stores: Stores, pool_name: str | None, elsewhere: Elsewhere) -> None:
         self._stores = stores
-        notices = stores.control.pools(NOTICE_KEPT)
         #: the pools of all hosts on this connection, without those that ``--pool`` leaves out
-        self.known = [pool for pool in latest_of(notices, stores.queue.now()) if pool_name in (None, pool.name)]
+        self.known = [pool for pool in self._pools() if pool_name in (None, pool.name)]
         self.meant = [pool for pool in self.known if elsewhere.means(pool)]
         self._names = names_of_pools(self.known)
         self._batch = secrets.token_hex(8)
         self._sent: dict[str, tuple[RemoteCommand, str]] = {}
-        #: those that have been told to end
-        self._ending: list[str] = []
+        #: those that do what they were told
+        self._doing: list[str] = []
+        #: of those that restart: when the notice was published that was seen first, and how far each has come
+        self._first_at: dict[str, float] = {}
+        self._rollouts: dict[str, Rollout] = {}
         #: why the store could not be asked when it was last asked
         self._problem = ""
+        #: whether a pool has done it
+        self.has_done_it = False
         self.code = OK
 
     def send(self, verb: str, details: Mapping[str, Any]) -> None:
@@ -175,26 +188,61 @@ class _Post:
         try:
             gone = {instance_in(one) for one in self._stores.control.left()}
         except StoreError as error:
-            for one in self._ending:
+            for one in self._doing:
                 self._fail(one, f"whether it has ended cannot be seen: {error}")
-            self._ending = []
+            self._doing = []
             return True
-        for one in [one for one in self._ending if one in gone]:
-            self._ending.remove(one)
+        for one in [one for one in self._doing if one in gone]:
+            self._doing.remove(one)
             output.say(f"{self._names[one]}: stopped")
-        return not self._ending
+        return not self._doing
 
     def tell_running(self, waited: float) -> None:
         """Report the pools that have not ended."""
-        for one in self._ending:
+        for one in self._doing:
             self._fail(one, f"still runs after {waited:g} s")
+
+    def are_renewed(self) -> bool:
+        """Whether the new code works in the pools that restart; prints those in which it does, or will not."""
+        with suppress(StoreError):  # it may be back in time
+            pools = {pool.instance: pool for pool in self._pools()}
+            for one in list(self._doing):
+                found = self._rollouts[one] = self._rollout(one, pools.get(one))
+                if not (found.is_done or found.problem):
+                    continue
+                self._doing.remove(one)
+                if found.is_done:
+                    output.say(f"{self._names[one]}: {found.words}")
+                else:
+                    self._fail(one, found.problem)
+        return not self._doing
+
+    def tell_late(self) -> None:
+        """Report the pools in which it does not work yet."""
+        for one in self._doing:
+            self._fail(one, f"timed out, {self._rollouts.get(one, _UNSEEN).words}")
+
+    def _rollout(self, instance: str, pool: PublishedPool | None) -> Rollout:
+        if pool is None:
+            return Rollout(False, "", "it has ended")
+        if pool.is_lost:
+            return Rollout(False, "", f"lost: it has published nothing for {pool.age:.0f} s")
+        # The first one may be from before the restart.
+        is_first = pool.facts["at"] == self._first_at.setdefault(instance, pool.facts["at"])
+        return _UNSEEN if is_first or pool.overview is None else Rollout.of(pool.overview)
+
+    def _pools(self) -> list[PublishedPool]:
+        return latest_of(self._stores.control.pools(NOTICE_KEPT), self._stores.queue.now())
 
     def _tell(self, instance: str, outcome: CommandOutcome, words: str) -> None:
         if outcome is CommandOutcome.DONE:
             output.show(f"{self._names[instance]}: {words}")
-            self._ending.append(instance)
-            return
-        self._fail(instance, f"{outcome.value}: {words}")
+            self._doing.append(instance)
+            self.has_done_it = True
+        elif outcome is CommandOutcome.NOT_HERE:
+            output.complain(f"{self._names[instance]}: {outcome.value}: {words}")
+        else:
+            self._fail(instance, f"{outcome.value}: {words}")
 
     def _fail(self, instance: str, words: str) -> None:
         name = self._names.get(instance)

@@ -18,8 +18,8 @@ from queuepool.search.filters import text_of, values_at
 from queuepool.stores.contract import ShelfJob
 from queuepool.stores.records import FailedJob, Quarantined
 
-#: characters of a value, and of an error, by which jobs are counted
-_LONGEST = 120
+#: most characters of a value, and of an error, by which jobs are counted: all are held at once
+_LONGEST = 500
 #: levels of arguments that are shown
 _DEEPEST = 12
 #: what makes each of many errors of one kind another text: numbers, and ids in hexadecimal
@@ -124,12 +124,16 @@ class FoundJob:
             case "name" | "queue" | "state":
                 yield getattr(self, by) or "-"
             case "error":
-                yield _VARIES.sub("…", self.error)[:_LONGEST] or "-"
+                yield _cut(_VARIES.sub("…", self.error)) or "-"
             case "tag":
                 yield from self.tags or ["-"]
             case path:
                 texts = {text for value in values_at(self.arguments, path) if (text := text_of(value)) is not None}
-                yield from (text[:_LONGEST] for text in texts or ["-"])
+                yield from (_cut(text) for text in texts or ["-"])
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def plain(value: Any, depth: int = 0) -> Any:

@@ -244,6 +244,22 @@ def test_what_is_not_allowed_or_makes_no_sense_is_refused_and_answered(stores, b
 @each(
     ("verb", "details", "said"),
     [
+        ("cancel", {"id": "x"}, "it runs no job with this id"),
+        ("stack", {"subject": "x"}, "nothing runs under this id, pid or pool"),
+    ],
+)
+def test_a_pool_that_does_not_run_the_job_says_so_and_nobody_is_warned(stores, board, verb, details, said):
+    steward = Steward(stores, board)
+    steward.send(verb, **details)
+    steward.run()
+
+    assert [(CommandOutcome.NOT_HERE, said)] == steward.answers()
+    assert ([], []) == (steward.refusals, lines(steward))
+
+
+@each(
+    ("verb", "details", "said"),
+    [
         ("scale", {"order": "DEEP"}, "it takes its order as text"),
         ("scale", {"order": "3", "seconds": "DEEP"}, "it takes whole seconds"),
         ("cancel", {"id": "DEEP"}, "a job's id is a text"),

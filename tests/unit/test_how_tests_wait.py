@@ -19,8 +19,8 @@ import pytest
 TESTS = Path(__file__).parents[1]
 #: seconds that a busy machine may take for anything; what is to be told apart from it takes longer by far
 ROOM = 15.0
-#: the programs that measure and that inject faults, with clocks of their own, and this file
-OTHERS = ("bench/", "chaos/", "packaging/", "unit/test_how_tests_wait.py")
+#: the programs that measure, inject faults and play incidents, with clocks of their own, and this file
+OTHERS = ("bench/", "chaos/", "incidents/", "packaging/", "unit/test_how_tests_wait.py")
 
 
 def paths() -> list[Path]:
