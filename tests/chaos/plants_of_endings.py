@@ -53,8 +53,8 @@ OF_ENDINGS = {
         (
             (
                 "steward/settle_dead.py",
-                " if not (death.ran(one).track or self._settler.may_follow(one.lease.receipt))]",
-                "]",
+                " if death.ran(one).track or self._settler.may_follow(one.lease.receipt)]",
+                " if False]",
             ),
             ("worker/attempt.py", _REMOVE, f"        {_PAUSE}\n{_REMOVE}"),
         ),
