@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict
 from datetime import datetime
@@ -16,6 +16,7 @@ from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.shown_pools import RunningJob, ShownPool, running_jobs
 from queuepool.board.status import iso
 from queuepool.cli import output
+from queuepool.cli.attempts import facts_of, lines_of
 from queuepool.cli.local import runtime_of
 from queuepool.cli.options import JSON, PLACE, TEXT, Where, located, option, parsed
 from queuepool.cli.queues import known_queues
@@ -26,6 +27,7 @@ from queuepool.errors import NotTracked, StoreDenied, StoreDown, StoreError
 from queuepool.jobs.client import Queue
 from queuepool.jobs.following import JobState, moment_of
 from queuepool.log.tracebacks import headline
+from queuepool.search.ended import EndedAttempt, attempts_of
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob
 from queuepool.search.look import Look
@@ -53,8 +55,9 @@ def job(where: Where, job_id: str, wait: bool, timeout: float | None, as_json: b
     """Show where a job is, and the state of a tracked one; or wait until that is over
 
     A job that is not tracked is looked for in the pools of all hosts, in each queue, among the failed jobs and in
-    quarantine; once it is done, nothing is left of it. Exits with 1 if
-    the job is not found; with --wait, also if it does not end well or in time, or is not tracked.
+    quarantine; once it is done, nothing is left of it but the attempts, if the pool keeps them (keep_done). Those are
+    shown of each job: who ran it, when, and how it ended. Exits with 1 if the job is not found; with --wait, also if it
+    does not end well or in time, or is not tracked.
     """
     if timeout is not None and not wait:
         raise click.UsageError("--timeout needs --wait")
@@ -92,10 +95,9 @@ class _Look:
             search = JobSearch(self._where, queue)
             if state := self._state(queue):
                 self.is_tracked = True
-                yield {**asdict(state), **search.place_of(state), "found": "its state"}
-                return
-            if found := search.find(self._job_id):
-                yield found
+                yield search.with_attempts({**asdict(state), **search.place_of(state), "found": "its state"})
+            elif found := search.find(self._job_id) or search.ended(self._job_id):
+                yield search.with_attempts(found)
             else:
                 self.misses.append(search.looked_at)
 
@@ -107,13 +109,17 @@ class _Look:
 
 
 def _show(state: Facts, as_json: bool) -> None:
+    attempts: list[EndedAttempt] = state.pop("ended")
     facts = {key: _plain(value) for key, value in {**_NOWHERE, **state}.items()}
     if as_json:
-        output.document(output.versioned(facts))
+        output.document(output.versioned(facts | {"ended": [facts_of(one) for one in attempts]}))
         return
     for key, value in facts.items():
         if value not in (None, ""):
             output.say(f"{key}: {_text(value)}")
+    begun = (state["attempts"] or 0) - (state["state"] in ("running", "reserved"))
+    for line in lines_of(attempts, begun):
+        output.say(line)
 
 
 def _plain(value: Any) -> Any:
@@ -156,6 +162,32 @@ class JobSearch:
                     raise
                 self._refused[what] = str(error)
         return None
+
+    def ended(self, job_id: str) -> Facts | None:
+        """What the last attempt that is kept says of a job that is found nowhere else."""
+        if not (attempts := self._attempts(job_id, self._queues)):
+            return None
+        last = attempts[-1]
+        known = JobState(
+            id=job_id, state=last.then or last.outcome, name=last.name, queue=last.queue, since=moment_of(last.ended),
+            began=moment_of(last.began), host=last.host, worker=last.worker, pid=last.pid, error=last.error,
+        )  # fmt: skip
+        about: Facts = {"attempts": last.attempts, "pool": last.pool, "found": "the attempts that have ended"}
+        return {**asdict(known), **about}
+
+    def with_attempts(self, found: Facts) -> Facts:
+        """This, and as ``ended`` the attempts at it that are kept."""
+        queues = [found["queue"]] if found["queue"] else self._queues
+        return {**found, "ended": self._attempts(found["id"], queues)}
+
+    def _attempts(self, job_id: str, queues: Sequence[str]) -> list[EndedAttempt]:
+        try:
+            return attempts_of(self._stores, queues, job_id)
+        except StoreError as error:  # some user may not read them, or a key has the wrong type
+            if _is_away(error):
+                raise
+            self._refused["attempts"] = str(error)
+            return []
 
     def place_of(self, state: JobState) -> Facts:
         """What the state of a tracked, running job lacks; empty if the job's pool is unknown."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import click
 
 from queuepool.board.shown_pools import RunningJob, ShownPool, running_jobs
-from queuepool.board.status import iso
 from queuepool.cli import output
+from queuepool.cli.attempts import facts_of, moment
 from queuepool.cli.finding import BY, COUNT, Facets, filtered, limited, note_closed, states_of
 from queuepool.cli.local import runtime_of
 from queuepool.cli.options import JSON, PLACE, Where, located, option, parsed
@@ -22,6 +22,7 @@ from queuepool.cli.scopes import scope_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDenied, StoreDown, StoreError
 from queuepool.jobs.client import Queue
+from queuepool.search.ended import EndedAttempt
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob, plain
 from queuepool.search.look import SHELVES, Look
@@ -33,6 +34,8 @@ from queuepool.unix.exit_codes import FAILED, OK
 _SHOWN = 200
 #: jobs that are shown by default
 _MOST = 100
+#: what only an attempt that has ended has, besides what jobs have
+_OF_AN_ATTEMPT = "outcome", "then", "began", "seconds", "generation", "pool_since", "lease_lost"
 
 
 @click.command()
@@ -42,9 +45,9 @@ _MOST = 100
     "--state",
     "states",
     metavar="STATE,...",
-    type=parsed(states_of(*SHELVES, "running", "failed")),
+    type=parsed(states_of(*SHELVES, "running", "failed", "done")),
     default=SHELVES,
-    help="Of ready, delayed, reserved, running and failed  [default: the first three]",
+    help="Of ready, delayed, reserved, running, failed and done  [default: the first three]",
 )
 @filtered
 @limited(_MOST)
@@ -58,8 +61,9 @@ def jobs(
     """Find jobs by what they are, where they are, and what is in their arguments
 
     By default: in the pools' queues, that of outcomes, and all others that are not empty; with --pool, only in its
-    queues. A reserved job that a known worker runs is shown as running. However many jobs it reads, it leaves the store
-    half of its time.
+    queues. A reserved job that a known worker runs is shown as running. As done it shows each attempt that has ended,
+    if the pool keeps them (keep_done), and how; --by outcome or host counts them. However many jobs it reads, it leaves
+    the store half of its time.
     """
     reading = Reading(where.connections())
     search = _Search(where, queues, states, wanted, reading)
@@ -131,7 +135,9 @@ class _Search:
 
     def _in(self, look: Look, queue: str, running: Mapping[str, RunningJob]) -> Iterator[FoundJob]:
         seen = look.seen
-        yield from look.in_states(queue, [state for state in self._states if state != "failed"], running)
+        yield from look.in_states(queue, [state for state in self._states if state not in ("failed", "done")], running)
+        if "done" in self._states:
+            yield from look.ended(queue)
         (self._held if look.seen > seen else self._empty).add(queue)
 
     def _failed(self, connection: ConnectionSettings) -> Iterator[FoundJob]:
@@ -174,11 +180,11 @@ def _row(job: FoundJob) -> dict[str, Any]:
     shown = json.dumps(plain(job.arguments), ensure_ascii=False, default=str)
     return {
         "id": job.id,
-        "state": job.state,
+        "state": job.where.outcome if isinstance(job.where, EndedAttempt) else job.state,
         "queue": job.queue,
         "name": job.name or "-",
         "attempts": job.attempts,
-        "at": _iso(job.since),
+        "at": moment(job.since),
         "tags": ",".join(job.tags) or "-",
         "arguments": job.error or (shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"),
     }
@@ -187,29 +193,25 @@ def _row(job: FoundJob) -> dict[str, Any]:
 def _json_row(found: _Placed) -> dict[str, Any]:
     job, by = found.job, found.by
     at = job.where.at if isinstance(job.where, ShelfJob) else None
+    ended = facts_of(job.where) if isinstance(job.where, EndedAttempt) else {}
     return {
         "id": job.id,
         "state": job.state,
         "queue": job.queue,
         "name": job.name or None,
         "attempts": job.attempts,
-        "pushed": _iso(job.pushed),
-        "since": _iso(job.since) if job.state == "failed" else by and by.job.since,
-        "due": _iso(at) if job.state == "delayed" else None,
-        "lease_ends": _iso(at) if job.state in ("reserved", "running") else None,
+        "pushed": moment(job.pushed),
+        "since": moment(job.since) if job.state in ("failed", "done") else by and by.job.since,
+        "due": moment(at) if job.state == "delayed" else None,
+        "lease_ends": moment(at) if job.state in ("reserved", "running") else None,
         "tags": list(job.tags),
         "arguments": plain(job.arguments),
         "error": job.error or None,
-        "host": by and by.shown.host,
-        "pool": by and by.shown.pool,
-        "worker": by and by.process.number,
-        "pid": by and by.process.pid,
+        "host": by.shown.host if by else ended.get("host"),
+        "pool": by.shown.pool if by else ended.get("pool"),
+        "worker": by.process.number if by else ended.get("worker"),
+        "pid": by.process.pid if by else ended.get("pid"),
         "time_left": by and by.job.time_left,
         "progress": by and by.job.progress,
+        **{key: ended.get(key) for key in _OF_AN_ATTEMPT},
     }
-
-
-def _iso(at: float | None) -> str | None:
-    with suppress(ValueError, OverflowError, OSError):  # a foreign payload may hold any number
-        return None if at is None else iso(at)
-    return None

@@ -93,6 +93,20 @@ def test_a_pool_does_all_its_work_as_the_worker(login, root):
     assert [] == denials(root)
 
 
+def test_attempts_are_kept_by_the_worker_and_shown_to_the_viewer(login, root):
+    site, viewer = login("worker"), login("viewer")
+    job = site.push("raise", times=1, maxTries=2)
+    site.push("kill", maxTries=1)
+    with site.pool("--workers", "1", "--keep-done", "1h"):
+        eventually(lambda: 3 == root.llen("queuepool:attempts:default"))
+    shown = json.loads(viewer.run("jobs", "default", *viewer.where, "--state", "done", "--json").stdout)
+    found = json.loads(viewer.run("job", *viewer.where, job, "--json").stdout)
+
+    assert ["done", "lost", "released"] == sorted(one["outcome"] for one in shown)
+    assert ["released", "done"] == [one["outcome"] for one in found["ended"]]
+    assert {"queuepool-viewer command scan"} >= {*denials(root)}  # for queues that nobody has named
+
+
 def test_a_pool_watches_the_others_and_takes_keys_of_alerts_as_the_worker(login, root):
     stores = login("worker").queue.stores
     root.hset("queuepool:pools", "a", json.dumps({"at": root.time()[0], "host": "h", "pool": "p"}))
