@@ -406,9 +406,7 @@ def test_long_jobs_keep_their_leases(site):
 def test_a_job_whose_lease_is_lost_is_told_to_end_and_is_not_settled(site, server):
     neighbour(site)
     # the neighbour keeps its own
-    with site.pool(*BESIDE, "--keep-done", "1h", config="[connection]
-retry_after = 5
-") as pool:
+    with site.pool(*BESIDE, "--keep-done", "1h", config="[connection]\nretry_after = 5\n") as pool:
         eventually(lambda: site.trail(event="start", tag="neighbour"))
         push(site, "sleep", seconds=60, tag="lost", timeout=0)
         eventually(lambda: site.trail(event="start", tag="lost"))
