@@ -126,7 +126,7 @@ def test_the_package_itself_comes_through_a_minute_of_every_nemesis(tmp_path):
 def test_the_package_comes_through_every_nemesis_with_a_record_of_each_attempt(tmp_path):
     findings = check(read(run(tmp_path, Plan(seconds=25.0, seed=9, phase=(0.8, 1.8), records=True))))
 
-    assert VALID == findings.code, table(findings)
+    require_sound(findings)
 
 
 @pytest.mark.thorough("the tests of workers that run jobs side by side hold each fault by itself")
