@@ -26,7 +26,7 @@ TURNS = (
     ["tests/unit"],
     ["tests/stores", "tests/testing", "tests/metrics"],
     ["tests/cli", "tests/contrib", "tests/faults", "tests/security"],
-    ["tests/pool", "tests/laravel", "tests/model", "tests/chaos", "tests/bench", "tests/support"],
+    ["tests/pool", "tests/laravel", "tests/model", "tests/chaos", "tests/bench", "tests/support", "tests/incidents"],
 )
 OPPOSITES = {
     ast.Eq: "!=", ast.NotEq: "==", ast.Lt: ">=", ast.LtE: ">", ast.Gt: "<=", ast.GtE: "<", ast.Is: "is not",

@@ -215,7 +215,8 @@ def test_a_job_that_one_pool_runs_need_not_be_on_the_others(site, server, outcom
 def publish(site: Site, server: Redis, host: str, **facts: object) -> None:
     """What a pool ``p`` of another host, whose id is the host's name, publishes now."""
     (seconds, micros), running = server.time(), {"state": "running", "workers": 1, "processes": [WORKER]}
-    notice = {"host": host, "pool": "p", "id": host, "at": seconds + micros / 1e6, **running, **facts}
+    at = seconds - 1 + micros / 1e6  # one that is later than the store's whole second would count as of then
+    notice = {"host": host, "pool": "p", "id": host, "at": at, **running, **facts}
     server.hset(f"{site.connection.prefix}queuepool:pools", f"{host}:p:{host}", json.dumps(notice))
 
 
