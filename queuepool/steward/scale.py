@@ -6,7 +6,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import ceil, inf, isfinite
+from math import inf, isfinite
 
 from queuepool.board.board import RUNS_JOBS, Board, Role, Slot, State
 from queuepool.board.counts import PoolCounts, counts_of
@@ -16,7 +16,7 @@ from queuepool.events import PoolScaled
 from queuepool.events.listeners import Listeners
 from queuepool.steward.demand import QueueTotals, Scaler
 from queuepool.steward.neighbours import KnowNeighbours
-from queuepool.steward.wish import Aims, Wish
+from queuepool.steward.wish import Aims, Wish, whole_workers
 
 #: seconds between two wishes; what waits is measured as often
 PERIOD = 1.0
@@ -24,8 +24,6 @@ PERIOD = 1.0
 _SHARE = 20.0
 #: seconds after which what was measured no longer counts
 _FRESH = 15.0
-#: tolerance for a need just above a whole number
-_TOLERANCE = 1e-6
 #: the most workers that are said to be needed: a job can write anything into the totals
 _MOST = 10**6
 
@@ -91,7 +89,7 @@ class WishForWorkers:
 
 def _rounded(need: float) -> int:
     """How many workers that are; 0 if it is not known."""
-    return min(max(ceil(need - _TOLERANCE), 1), _MOST) if isfinite(need) else 0
+    return min(max(whole_workers(need), 1), _MOST) if isfinite(need) else 0
 
 
 def _totals(counts: PoolCounts, running: Mapping[str, int]) -> dict[str, QueueTotals]:

@@ -95,14 +95,14 @@ def wish_for(load: PoolLoad, aims: Aims, recent: float) -> Wish:
     """
     keeps_up, need, why = _need(load, aims)
     waited = max((queue.oldest for queue in load.queues if queue.is_new and _has_jobs(queue)), default=0.0)
-    wanted = ceil(need - _ROUNDING)
+    wanted = whole_workers(need)
     is_late = waited > aims.target_wait and not load.starting
     if is_late:
         wanted, why = max(wanted, load.workers + max(1, load.workers // _PART)), f"a job has waited for {waited:.0f} s"
-    # Each of more workers than there are jobs would be idle. A job that is late is everybody's: the pool whose part it
-    # is may be unable to do it.
+    # Each of more workers than there are jobs would be idle. A job that is late counts for every pool, as the one whose
+    # part it is may be unable to do it.
     jobs = (load.running + load.waiting + (load.elsewhere if is_late else 0)) / load.lanes
-    wanted = min(wanted, ceil(max(keeps_up, jobs) - _ROUNDING))
+    wanted = min(wanted, whole_workers(max(keeps_up, jobs)))
     wanted = min(wanted, max(2 * load.workers, load.workers + _STEP))
     if wanted < load.workers:
         wanted = _fewer(load.workers, max(wanted, need * _MARGIN, recent * _MARGIN))
@@ -114,13 +114,18 @@ def wish_for(load: PoolLoad, aims: Aims, recent: float) -> Wish:
     return _within(Wish(wanted, why, need), aims)
 
 
+def whole_workers(need: float) -> int:
+    """How many workers that are; a need just above a whole number is that number."""
+    return ceil(need - _ROUNDING)
+
+
 def _has_jobs(queue: QueueLoad) -> bool:
     return queue.waiting + queue.elsewhere > 0
 
 
 def _fewer(workers: int, enough: float) -> int:
     """How many of the workers stay where ``enough`` of them suffice; all, unless the difference is worth a change."""
-    kept = ceil(enough - _ROUNDING) if isfinite(enough) else workers
+    kept = whole_workers(enough) if isfinite(enough) else workers
     return kept if workers - kept >= max(1, workers // _WORTH) else workers
 
 
