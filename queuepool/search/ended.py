@@ -13,6 +13,7 @@ from typing import Any
 from queuepool.board.record import DAMAGED
 from queuepool.errors import BadPayload
 from queuepool.payload.envelope import decode
+from queuepool.settlement.attempts import job_fields
 from queuepool.stores.attempts import KeptAttempt
 from queuepool.stores.factory import Stores
 
@@ -80,8 +81,7 @@ class EndedAttempt:
 def _job_in(raw: bytes) -> dict[str, Any]:
     """What a record need not say again."""
     with suppress(BadPayload):
-        payload = decode(raw)
-        return {"id": payload.id, "name": payload.name, "attempt": payload.attempts}
+        return job_fields(decode(raw))
     return {}
 
 
@@ -145,9 +145,9 @@ def _mark_of(one: EndedAttempt) -> tuple[object, ...]:
 def once(attempts: Iterable[EndedAttempt]) -> list[EndedAttempt]:
     """Each once, the first one first.
 
-    Who settles what has been settled is refused, and so leaves a record of a lost lease: a worker that repeats what
-    nobody has answered, or asks for what the steward has deleted in its place; the steward if the worker died right
-    after its settlement. Of what a worker had done, it alone knows the times.
+    A process that settles an attempt a second time is refused, and so leaves a record of a lost lease: a worker that
+    repeats a call which was not answered, or deletes a job that the steward has deleted in its place; the steward, if
+    the worker died right after its settlement. Only the worker knows when a job that it has done had run.
     """
     found = dict[tuple[object, ...], list[EndedAttempt]]()
     for one in sorted(dict.fromkeys(attempts), key=lambda one: (one.is_lost, one.ended)):

@@ -31,11 +31,11 @@ from queuepool.settlement.verdict import Delete, Fail, RanBy, Release, Run, Verd
 from queuepool.stores.attempts import MOST_PAYLOAD, Attempts
 
 _log = logging.getLogger("queuepool")
-#: seconds for which those that are settled by nobody are left out after the store has not taken one
+#: seconds for which records of attempts that are not settled are left out, once the store has refused one
 _LEFT_OUT = 60.0
 #: most characters of an error
 _MOST = 500
-#: what becomes of a job by its verdict, and how an attempt has ended that somebody else has ended
+#: what becomes of a job by its verdict, and how an attempt has ended that another process has ended
 _THEN = {Delete: "done", Release: "released", Fail: "failed"}
 _ENDS = {JobLost: "lost", JobTimedOut: "timed out", JobCancelled: "cancelled"}
 
@@ -44,7 +44,7 @@ class AttemptRecords:
     """Adds records to the leases of attempts that end: kept for ``keep`` seconds, made by this process of ``pool``."""
 
     def __init__(self, keep: float, pool: str, by: RanBy, store: Attempts | None = None) -> None:
-        """``store``: takes the records of attempts that are settled by nobody."""
+        """``store``: takes the records of attempts that are not settled."""
         self._keep = keep
         self._store = store
         #: until when those are left out (monotonic)
@@ -56,7 +56,7 @@ class AttemptRecords:
         """For a job that has succeeded here, as nearly all do: its worker does little else for it."""
         text = f'"began":{began:.3f},"seconds":{seconds:.6f}'
         if lease.row or not payload.identified or len(lease.receipt) > MOST_PAYLOAD:
-            text += fields_of(_job(payload))
+            text += fields_of(job_fields(payload))
         record = AttemptRecord(payload.id, text, self._by, self._keep)
         return Lease(lease.queue, lease.receipt, lease.tag, lease.row, record)
 
@@ -77,7 +77,7 @@ class AttemptRecords:
         return self._ended(lease, payload, run, facts)
 
     def done_by(self, lease: Lease, by: RanBy) -> Lease:
-        """For a job that another process has done, and not deleted yet: nobody knows when it ran."""
+        """For a job that another process has done, and not deleted yet: it is not known when it ran."""
         with suppress(BadPayload):
             payload = decode(lease.receipt, lease.attempts)
             return self._ended(lease, payload, Run(by=by), {"outcome": "done", "unsure": True})
@@ -95,7 +95,7 @@ class AttemptRecords:
         """Record one that has ended with its lease, since another worker may have the job.
 
         If the store does not take it, it is left out, and so are others for a minute: many may have ended at once, as
-        the store is away, and who waits for it has jobs to settle.
+        the store is away, and the steward that would wait for it has jobs to settle.
         """
         record = self._ended(lease, payload, run, {"outcome": "lost"}).record
         if self._store and record and time.monotonic() >= self._left_out_until:
@@ -109,12 +109,13 @@ class AttemptRecords:
         ended, is_timed = run.ended or time.time(), run.began is not None and run.ended is not None
         seconds = max(round(ended - (run.began or 0.0), 6), 0.0) if is_timed else None
         about = {"ended": round(ended, 3), "began": run.began and round(run.began, 3), "seconds": seconds}
-        text = fields_of({**about, **_job(payload), **facts}).removeprefix(",")
+        text = fields_of({**about, **job_fields(payload), **facts}).removeprefix(",")
         by = self._pool + fields_of(run.by._asdict()) if run.by else self._by
         return lease._replace(record=AttemptRecord(payload.id, text, by, self._keep))
 
 
-def _job(payload: Payload) -> dict[str, object]:
+def job_fields(payload: Payload) -> dict[str, object]:
+    """What a record leaves out where its payload is kept, and its reader takes from that."""
     return {"id": payload.id, "name": payload.name, "attempt": payload.attempts}
 
 
