@@ -21,7 +21,7 @@ NO_INLINE_COMMENTS = "inline comments are not supported: put the comment on a li
 MAX_WORKERS = 1024
 MAX_CONCURRENCY = 1000
 MAX_AHEAD = 64
-#: the queue of the jobs that are on their way to another connection: nobody serves it
+#: the queue of the jobs that are on their way to another connection: no pool serves it
 ON_THEIR_WAY = "queuepool:moving"
 LONGEST = 87600 * 3600.0  # ten years; Python's timers end at 292
 BASELINE_MB = 16  # resident, of a worker that has imported nothing yet, rounded down

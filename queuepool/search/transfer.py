@@ -1,9 +1,9 @@
 """Moves jobs to a queue of another connection, whose store has no step in common with that of the first.
 
-A job is put into a queue of its own store that nobody serves, in one step, as a parcel with a random number. From there
-it is pushed to the other store, which writes in the same step that this number has come, and then the parcel is
-dropped. Killed at any moment, a job is in one place: whoever finds its parcel pushes it again, and hears whether it has
-come already. Any number of movers may do so at once. ``docs/design.md`` has the proof.
+A job is put into a queue of its own store that no pool serves, in one step, as a parcel with a random number. From
+there it is pushed to the other store, which writes in the same step that this number has come, and then the parcel is
+dropped. Killed at any moment, a job is in one place: any mover that finds its parcel pushes it again, and is told
+whether it has come already. Any number of movers may do so at once. ``docs/design.md`` has the proof.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Parcel(NamedTuple):
                 "connection": str() as connection, "at": int() | float() as at, "payload": str() as payload,
             }:  # fmt: skip
                 with suppress(ValueError):
-                    # Whoever may push can write one, which must not make a step fail for the others on its page.
+                    # Any user who may push can write one; it must not make a step fail for the others on its page.
                     text = b64decode(payload, validate=True).decode()
                     names = values.queue(origin), place, values.section_name(connection), values.queue(queue)
                     if _NUMBER.fullmatch(number) and "\0" not in text:
@@ -171,7 +171,7 @@ class Transfer:
         return [Returned(int(is_back)) for is_back in self._pace(partial(self._send_back, found))]
 
     def going(self, pages: Iterable[Sequence[FoundJob]], kind: str) -> Iterator[list[FoundJob]]:
-        """Those that can go; the others of this kind are counted anew."""
+        """Those that can go; the others of this kind are counted again."""
         self._staying[kind] = staying = Counter[str]()
         for page in pages:
             reasons = [self._why_stays(job) for job in page]
@@ -225,7 +225,7 @@ class Transfer:
     def _there(self, raw: bytes) -> bytes:
         """The payload as it is pushed there. Raises ``BadPayload`` if a worker here or there would set it aside."""
         ours, theirs = self._signers
-        if ours:  # else a job that nobody trusts here would be run where nobody looks at signatures
+        if ours:  # else a job that is not trusted here would be run there, where signatures are not looked at
             ours.verify(raw, self._route.origin)
         signed = ours.moved(raw, self._route.origin, self._route.queue, theirs) if ours and theirs else raw
         payload = _begun_anew(signed, is_redis=kind_of(self._target.settings.url) == "redis")

@@ -170,7 +170,7 @@ class Settler:
         return self.give_back(lease, cause, payload, run)
 
     def loses(self, lease: Lease, payload: Payload, run: Run) -> None:
-        """Record an attempt that has ended with its lease, if that is kept: it is settled by nobody."""
+        """Record an attempt that has ended with its lease, if that is kept: it is never settled."""
         if self.attempts is not None:
             self.attempts.note_lost(lease, payload, run)
 

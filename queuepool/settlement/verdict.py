@@ -287,7 +287,7 @@ class Run(NamedTuple):
     result_problem: str = ""
     #: why the job was skipped
     cancelled: str = ""
-    #: when it ended, in Unix seconds; ``None`` if nobody saw it
+    #: when it ended, in Unix seconds; ``None`` if no process saw it
     ended: float | None = None
     #: ``None``: this process
     by: RanBy | None = None

@@ -71,7 +71,7 @@ def _unless_away() -> Iterator[None]:
 
 
 def _lost_with_its_pool(job: JobRow, heard: float, keep: float, **place: object) -> AttemptRecord:
-    """The record of an attempt at ``job`` that a pool ran when it was last heard of; nobody knows when that ended."""
+    """The record of an attempt at ``job`` that a pool ran when it was last heard of; its end is not known."""
     began = datetime.fromisoformat(job.since).timestamp() if job.since else None
     about = {"ended": heard, "began": began, "id": job.id, "name": job.name, "attempt": job.attempt}
     error = "its pool was last heard of then, and has not ended in order"

@@ -145,8 +145,8 @@ class _Stream:
 
     def _note(self, found: QueueTotals, before: QueueTotals, passed: float, share: float) -> None:
         ended = max(found.ended - before.ended, 0)
-        # What others take from the queue counts as never come: they keep up with their share, and we with ours. What
-        # nobody takes is shared: so what all pools together see as coming is what comes.
+        # Jobs that others take from the queue do not count here: they keep up with their share, and we with ours. Jobs
+        # that no pool takes are shared, so that what all pools count together is what comes.
         came = share * (found.ready + found.reserved - before.ready - before.reserved) + ended
         for_slow, for_quick = exp(-passed / _SLOW), exp(-passed / _QUICK)
         self._slow = for_slow * self._slow + (1 - for_slow) * came / passed

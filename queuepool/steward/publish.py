@@ -333,7 +333,7 @@ class WatchPools:
                 self._record_once(f"recorded:{instance}:{notice['at']}", notice)
 
     def _record_once(self, key: str, notice: Mapping[str, Any]) -> None:
-        """By one of the pools that keep records; whoever has told of the loss may keep none."""
+        """By one of the pools that keep records; the one that has told of the loss may keep none."""
         assert self._record
         # For a short time first: if the writing fails, or this steward dies in it, a later look tries again. What was
         # written twice is the same, and is read once.

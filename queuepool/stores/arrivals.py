@@ -10,7 +10,7 @@ from queuepool.stores.contract import NewJob
 
 #: seconds for which it is known what became of a job
 KNOWN_FOR = 365 * 86400.0
-#: the same once nobody asks for it any more: far longer than any call may be under way
+#: the same once its parcel is dropped: far longer than any call may be under way
 FORGOTTEN_AFTER = 3600.0
 
 

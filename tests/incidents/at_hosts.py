@@ -62,7 +62,7 @@ SCALE = Incident(
 )
 DRAIN = Incident(
     "A host is to be emptied",
-    "web2 needs a new kernel. Its running jobs are to finish, and nobody wants to log in there.",
+    "web2 needs a new kernel. Its running jobs are to finish, without a login there.",
     _drain,
     "Reboot it; its pools take jobs again as soon as they are started. Its pools need `remote = all` for this.",
 )

@@ -15,7 +15,7 @@ from queuepool.stores.redis.wire import Keys
 
 #: the most that one step reads: sheets, and bytes (one page more)
 _READ, _READ_BYTES = 1000, 1_000_000
-#: seconds for which a list outlives the last record that was added to it, if nobody trims it
+#: seconds for which a list outlives the last record that was added to it, if no steward trims it
 _SPARE = 3600
 #: an id that JSON leaves as it is
 _PLAIN = re.compile(r"[\w.-]+", re.ASCII)

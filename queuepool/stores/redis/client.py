@@ -201,7 +201,7 @@ class RedisClient:
             return self._connection.send_together([*first, wait, (*run, *args)])
 
     def _taught(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> tuple[Any, ...]:
-        """The command that runs this script, the first time by its text: nobody repeats it if it is not known."""
+        """The command that runs this script, the first time by its text, as it is not repeated if it is not known."""
         text, digest = script(name)
         how = ("EVALSHA", digest) if name in self._known else ("EVAL", text)
         self._known.add(name)

@@ -158,7 +158,7 @@ class JobsTable:
     def send(self, connection: Connection, ids: Sequence[int], queue: str) -> None:
         """Replace rows that are not leased by new ones of another queue, which come after the rows there.
 
-        With their numbers they would come among those, and be met by whoever walks through that queue. They keep what
+        With their numbers they would come among those, and be met by a walk through that queue. They keep what
         others have written into columns of their own.
         """
         connection.execute(self._sending, {"ids": ids, "name": queue})

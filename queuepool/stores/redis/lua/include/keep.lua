@@ -37,7 +37,7 @@ local added = {}
 for i = 1, count do
   local length = redis.pcall('rpush', lists[i], sheet(i, {}))
   added[i] = type(length) == 'number'
-  -- A list that nobody trims ends by itself.
+  -- A list that no steward trims expires.
   if length == 1 then redis.pcall('expire', lists[i], math.max(kept, 0) + SPARE) end
 end
 local function take_back(i)
