@@ -102,7 +102,7 @@ class Attempts:
             case "finish":
                 self._finish(stream, number, event)
             case "die":
-                self._dying[event["id"]] = event["t"]
+                self._die(stream, number, event)
             case "requeue":
                 self._returned.add((event["id"], event["a"]))
                 self._findings.count("given back")
@@ -169,6 +169,12 @@ class Attempts:
             stream.finished[number] = event["t"]
         else:
             self._findings.violated("I4 overlap", f"{event['id']}: attempt {event['a']} ended after the next had begun")
+
+    def _die(self, stream: Stream, number: int, event: Event) -> None:
+        """It is about to end by itself: also one whose soft timeout came between its last line and its return."""
+        self._dying[event["id"]] = event["t"]
+        if (stream.attempt[number], stream.pid[number]) == (event["a"], event["pid"]):
+            stream.finished[number] = 0
 
     def _settle(self, what: str, event: Event, stream: Stream, number: int) -> None:
         """Each attempt may be settled once; after ``fail`` no other settlement may follow."""

@@ -108,6 +108,14 @@ def test_a_job_runs_twice_only_when_its_worker_died_before_it_could_settle():
     assert (VALID, 1) == (explained.code, explained.counts["twice"])
 
 
+def test_a_job_that_raises_behind_its_last_line_runs_again_by_right():
+    again = [start(attempt=2, pid=11), finish(attempt=2, pid=11)]
+
+    assert [] == violated(*pushed(), start(), finish(), said("die"), said("release"), *again)
+    others = [start(), finish(), said("die", pid=99)]
+    assert ["I5 done twice, unexplained"] == violated(*pushed(), *others, *again)
+
+
 def test_a_settlement_comes_later_where_others_crowd_the_machine_and_so_may_a_kill_before_it():
     def killed(times):
         again = [start(attempt=2, pid=11), finish(attempt=2, pid=11)]
