@@ -122,7 +122,9 @@ class RedisClient:
 
     @cached_property
     def _connections(self) -> ConnectionPool:
-        return ConnectionPool(self._redis.connection_pool.make_connection)
+        pool = self._redis.connection_pool
+        # Not the pool's own make_connection(): it counts what it has ever made, 100 at most from redis-py 8 on.
+        return ConnectionPool(lambda: pool.connection_class(**pool.connection_kwargs))
 
     def reach(self) -> None:
         """Connect, unless connected. Not for a ``shared`` client."""

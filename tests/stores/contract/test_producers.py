@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 from queuepool.config.settings import ConnectionSettings
+from queuepool.errors import StoreDown
 from queuepool.jobs.client import Queue
 from tests.support.samples import ids, new_jobs, payload
 from tests.support.store_contract import OURS
@@ -82,4 +83,17 @@ def test_a_connection_that_the_server_closed_meanwhile_is_opened_again(own_serve
 
     queue.push("ok")
     assert 2 == queue.size()
+    queue.close()
+
+
+def test_a_producer_outlives_any_number_of_failed_pushes(own_server):
+    queue = Queue(ConnectionSettings(url=f"unix://{own_server.path}"))
+    own_server.kill()
+    for _ in range(150):  # redis-py counts connections, up to 100
+        with pytest.raises(StoreDown):
+            queue.push("ok")
+    own_server.start()
+
+    queue.push("ok")
+    assert 1 == queue.size()
     queue.close()
