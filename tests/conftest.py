@@ -158,7 +158,7 @@ def queue(connection: ConnectionSettings) -> Iterator[Queue]:
 
 @pytest.fixture
 def stores(connection: ConnectionSettings) -> Iterator[Stores]:
-    built = Stores(connection)
+    built = Stores(connection, reply_timeout=20.0)  # a crowded machine's server takes its time
     yield built
     built.close()
 

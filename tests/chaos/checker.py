@@ -23,6 +23,7 @@ from tests.chaos.order import Order
 from tests.chaos.outcomes import Outcomes
 from tests.chaos.outside import Outside
 from tests.chaos.pace import Pace
+from tests.chaos.refused import Refused
 from tests.chaos.soft_timeouts import SoftTimeouts
 from tests.chaos.suspects import Suspects
 from tests.chaos.tables import INVOKED, OK, Jobs
@@ -78,7 +79,7 @@ def check(history: Iterable[Event | Torn]) -> Findings:
     traced, alerts, pace = Traced(findings, windows), Alerts(findings, windows), Pace(findings)
     lanes, neighbours, idle = Lanes(findings, windows), Neighbours(findings, windows), IdleLanes(findings, windows)
     beside = lanes, neighbours, idle, Suspects(findings, windows)
-    kept = Kept(findings, jobs, windows)
+    kept, refused = Kept(findings, jobs, windows), Refused(findings, windows)
     listeners: dict[str, list[Callable[[Event], None]]] = {}
     for part in (
         windows,
@@ -101,12 +102,13 @@ def check(history: Iterable[Event | Torn]) -> Findings:
         pace,
         *beside,
         kept,
+        refused,
     ):
         for what in part.EVENTS:
             listeners.setdefault(what, []).append(part.read)
     _read(history, listeners, findings, jobs)
     parts = order, attempts, outcomes, followers, followed, times, soft, outside, counted, traced, alerts
-    for part in (*parts, *beside, pace, kept):
+    for part in (*parts, *beside, pace, kept, refused):
         part.rule()
     return findings
 

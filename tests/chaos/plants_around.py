@@ -7,6 +7,18 @@ from dataclasses import replace
 from tests.chaos.plant import PEACE, QUICK, QUIET, Plant
 
 AROUND = {
+    "connections counted that are long gone": Plant(
+        "I34 a push failed though the store was well",
+        (
+            (
+                "stores/redis/client.py",
+                "ConnectionPool(lambda: pool.connection_class(**pool.connection_kwargs))",
+                "ConnectionPool(pool.make_connection)",
+            ),
+        ),
+        # An outage of half of the time, and then a calm that is longer than what follows an outage.
+        replace(QUICK, only=("kill_redis",), with_kills=0.0, seconds=28.0, phase=(13.5, 14.0), drain=10.0),
+    ),
     "any record of the job taken for its own": Plant(
         "I1 lost",
         (

@@ -157,7 +157,8 @@ class Rig:
             self.rest(0.02)
 
     def _help(self, module: str, argument: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", f"tests.chaos.{module}", argument]
+        # -P: the package of this run, where a fault may be planted, and not that of the working directory
+        command = [sys.executable, "-P", "-m", f"tests.chaos.{module}", argument]
         self._helpers.append(subprocess.Popen(command, env=self.env(), cwd=ROOT))
         return self._helpers[-1]
 

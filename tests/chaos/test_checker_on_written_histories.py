@@ -69,10 +69,26 @@ def test_what_the_store_still_knows_is_not_lost(where):
 
 def test_a_push_whose_answer_is_unknown_may_be_there_or_not():
     unsure = [(what, facts) for what, facts in pushed() if what == "enq_inv"]
+    away = [("nemesis", {"name": "kill_redis", "on": on}) for on in (1, 0)]
     unsure.append(("enq_unknown", unsure[0][1]))
 
-    assert [] == violated(*unsure)
-    assert [] == violated(*unsure, start(), finish())
+    assert [] == violated(*away, *unsure)
+    assert [] == violated(*away, *unsure, start(), finish())
+
+
+def test_a_push_fails_only_while_something_is_wrong_with_the_store():
+    unsure = [(what, facts) for what, facts in pushed() if what == "enq_inv"]
+    unsure.append(("enq_unknown", unsure[0][1]))
+
+    def outage(name):
+        return [("nemesis", {"name": name, "on": on}) for on in (1, 0)]
+
+    assert ["I34 a push failed though the store was well"] == violated(*unsure)
+    assert ["I34 a push failed though the store was well"] == violated(*outage("kill_workers"), *unsure)
+    assert [] == violated(*outage("kill_redis"), *unsure)
+    assert ["I34 a push failed though the store was well"] == violated(
+        *outage("kill_redis"), *unsure, step=20_000_000_000
+    )
 
 
 def test_a_job_that_nobody_pushed_is_invented():

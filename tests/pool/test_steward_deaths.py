@@ -100,11 +100,11 @@ def test_workers_that_wait_for_their_first_orders_are_seen(site: Site):
     with site.pool("--workers", "1", "--url", "unix:///nonexistent.sock", wait=False) as pool:
         eventually(lambda: pool.pids(r"^queuepool: worker 1 \[default\] starting"))
         eventually(lambda: pool.pids(r"^queuepool: master \[default\] starting"))
-        told = status(site, pool)
+        words = "no worker becomes ready before the store is back"
+        told = eventually(lambda: words in (said := status(site, pool)).stdout and said)
         facts = site.run("status", "--runtime-dir", pool.runtime, *site.where, "--json", check=False)
 
     assert (4, 4) == (told.returncode, facts.returncode)
-    assert "no worker becomes ready before the store is back" in told.stdout
     assert "starting" == json.loads(facts.stdout)[0]["state"]
 
 

@@ -13,6 +13,7 @@ from queuepool.jobs.client import Queue
 from queuepool.stores.factory import Stores, is_redis
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.migrate import migrate
+from tests.support.idle_transactions import let_transactions_be_idle
 from tests.support.pools import Site
 from tests.support.redis_server import PREFIX
 
@@ -30,6 +31,7 @@ def opened(connection: ConnectionSettings) -> Iterator[Stores]:
     stores = Stores(connection)
     if not is_redis(connection.url):
         migrate(stores.client)
+        let_transactions_be_idle(stores)
     yield stores
     stores.close()
 
