@@ -1,9 +1,8 @@
 """The held jobs: a worker's leases, on the board, so that the steward can settle them when the worker is dead.
 
-A running job is a ``Running`` wherever on the board its facts are.
-
-Each slot has two areas. One holds the present hand (``Slot.hand``); the next hand is written to the other before it
-counts.
+The leases that a worker holds at a time are its hand (``Slot.hand``). Each slot has two areas: one holds the present
+hand, and the next hand is written to the other before it counts. ``Running`` has the facts of a running job, wherever
+on the board they are.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Stage(IntEnum):
     RESERVED = 1
     RUNNING = 2
     DONE = 3
-    #: settled by the steward, after its worker's death
+    #: settled or given back, by its worker or after its death by the steward: another worker may hold it now
     SETTLED = 4
     #: its payload is being read, which may crash the worker: the job has not begun
     READING = 5

@@ -1,4 +1,4 @@
-"""Pushing calls of a registered job to the queue that ``dispatch`` uses; unique jobs each under its lock."""
+"""Pushing calls of a registered job to the queue that ``dispatch`` uses; each unique job under its lock."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def dispatched(
 def pushed(
     queue: Queue, name: str, calls: Sequence[tuple[object, Mapping[str, Any]]], sending: Sending, options: Options
 ) -> list[JobId]:
-    """As ``dispatched``, to this queue, which is from ``bound``."""
+    """As ``dispatched``, to this queue, which ``bound`` has returned."""
     from queuepool.jobs.door import lock_of, terms_of  # imported here, as above
     from queuepool.jobs.following import JobId
 
@@ -59,7 +59,7 @@ def pushed(
 
 
 def bound(queue: Queue, sending: Sending) -> Queue:
-    """The queue in the transaction, or after the commit, of the application's connection. Raises ``ValueError``."""
+    """The queue, bound to the transaction or the commit of the application's connection. Raises ``ValueError``."""
     if sending.within is None and sending.after_commit is None:
         return queue
     if sending.within is None:

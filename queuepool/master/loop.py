@@ -84,7 +84,7 @@ class Master:
             _log.error("%s %s: %s; next try in %.1fs", child, why, proc.cause_of(status), rest)
         elif child.role in HELPERS and not child.stop_sent:
             _log.warning("%s died: %s", child, proc.cause_of(status))
-        if steward := self._children.steward():
+        if steward := self._children.steward():  # it settles the jobs that the dead process held
             fork.send_signal(steward.pid, signal.SIGUSR1)
 
     def _handle_signal(self, signum: int | None) -> None:

@@ -1,4 +1,4 @@
-"""What each forked child runs: from a slot and settings to a running worker, template or steward."""
+"""What each forked child runs: from a slot and settings to a running worker, template, steward or web process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Settle jobs: the only place that carries out verdicts, for living workers and for the steward of dead ones."""
+"""Settle jobs: the only place that carries out verdicts, for a living worker, and for the steward after a death.
+
+A done job from whose end nothing follows is not settled here: the worker's next reserve deletes it (``Prefetch``).
+"""
 
 from __future__ import annotations
 

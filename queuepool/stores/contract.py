@@ -252,7 +252,7 @@ class QueueStore(PushStore, Protocol):
         """Release unique locks of a job that continues; a lock held by another owner stays."""
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
-        """Settle ``done``, stage what is due, take up to ``limit`` jobs in strict queue priority; never blocks.
+        """Delete ``done``, stage what is due, take up to ``limit`` jobs in strict queue priority; never blocks.
 
         Raises ``TagRetired``, having done nothing, when the tag is no longer registered.
         """

@@ -1,4 +1,4 @@
-"""One attempt at one job: prepare it, run it, rule on it, settle it, report it.
+"""One attempt at one job: prepare it, run it, report it; leave it to the next reserve if it is done, else settle it.
 
 A finished job has a line in the log; a worker that runs many in a second sums them up in one line (``JobLines``).
 """
@@ -134,7 +134,7 @@ class Runner:
         self._job_lines = job_lines
 
     def run(self, lease: Lease) -> None:
-        """Run the job and settle it. If only its receipt is left to delete, the batch keeps it as done instead."""
+        """Run the job and settle it, or note it as done if nothing is left but to delete it."""
         number = self._batch.number
         self._batch.reads(number)
         try:

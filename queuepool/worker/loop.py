@@ -1,6 +1,7 @@
-"""A worker's loop: rounds, until there is a reason to leave. Here for a worker that runs one job at a time.
+"""A worker's loop: rounds, until there is a reason to leave.
 
-A round checks the gate, reserves, runs and settles, or waits. Its frame is that of every worker (``Rounds``).
+In each round it checks the gate, then takes a job, runs and settles it, or waits for one. All workers have ``Rounds``
+in common. ``Worker`` runs one job at a time; ``LaneWorker`` (``lane_worker``) runs many.
 """
 
 from __future__ import annotations

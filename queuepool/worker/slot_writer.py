@@ -1,6 +1,7 @@
 """What a worker shows of itself: its state and deadline on the board, its alarm, its line in ``ps``, and what it holds.
 
-The jobs that it holds, each with its stage, are in memory, and on the board for the steward if it dies.
+The jobs that it holds (``HeldBatch``), each with its stage, are in its memory, and on the board for the steward, which
+settles them if the worker dies.
 """
 
 from __future__ import annotations
@@ -212,9 +213,10 @@ def _word(text: str) -> str:
 
 
 class HeldBatch:
-    """The current batch: jobs done but not yet deleted, the one turned to last, and those waiting to be started.
+    """The current batch of jobs, which the board calls the slot's hand, from one answered reserve to the next.
 
-    Used by the slot's worker alone; every process may read the slot. Each change is written on the board first.
+    It has the jobs done but not yet deleted, the one turned to last, and those waiting to be started. Used by the
+    slot's worker alone; every process may read the slot. Each change is written on the board first.
     """
 
     def __init__(self, slot: Slot) -> None:
