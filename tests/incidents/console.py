@@ -44,7 +44,8 @@ class Console:
 
     def __init__(self, folder: Path, preface: Sequence[str], env: Mapping[str, str]) -> None:
         self.folder = folder
-        self.env = dict(env)
+        sizes = {"COLUMNS", "LINES"}  # which would count for more than the terminal's own: pytest's are 80 columns
+        self.env = {name: value for name, value in env.items() if name not in sizes}
         self._preface = preface
 
     def words(self, line: str) -> list[str]:
