@@ -345,6 +345,8 @@ class SqlQueue:
 
     def clear(self, queue: str, finder: Finder = NO_LOCKS) -> int:
         finder, dropped = self._values.usable(finder), 0
+        if finder.tracks:  # their pool may track them, which their payloads do not say: look at each, or at none
+            finder = finder._replace(tracks=(b"",) if self._values.has_states() else ())
         while found := self.client.transaction(partial(self._clear_some, queue=queue, finder=finder)):
             dropped += found
         return dropped

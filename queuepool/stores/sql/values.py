@@ -237,6 +237,16 @@ class SqlValues(SqlLocks):
             self._keeps_states = self._keeps_states or not self.tracked(["-"])
         return self._keeps_states
 
+    def has_states(self) -> bool:
+        """Whether the state of any job is kept."""
+        ours = self._cache.c.key.startswith(self._states_start, autoescape=True)
+
+        def look(connection: Connection) -> bool:
+            row = select(self._cache.c.key).where(ours, self._is_living(connection)).limit(1)
+            return connection.execute(row).first() is not None
+
+        return self._client.ask(look)
+
     def renew_states(self, connection: Connection, states: Iterable[StateRecord | None]) -> None:
         """Write, in the caller's transaction, those of these states whose jobs have one that is kept."""
         found = {state.job_id: state for state in states if state}
