@@ -20,6 +20,7 @@ from queuepool.payload.lease import StateRecord, Tallies
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.stores.control import notice_by
 from queuepool.stores.locks import NO_LOCKS, Finder
+from queuepool.stores.sql import postgresql
 from queuepool.stores.sql.books import SqlBooks
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
@@ -111,7 +112,10 @@ class SqlValues(SqlLocks):
         return self._client.transaction(work)
 
     def wake_stewards(self) -> None:
-        """Nothing to do: they look each second."""
+        """Only PostgreSQL can tell them; elsewhere they look each second."""
+        if self._client.engine.dialect.name == "postgresql":
+            with suppress(StoreError):
+                self._client.ask(postgresql.wake_stewards)
 
     # Notices
 
