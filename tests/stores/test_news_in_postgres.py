@@ -9,6 +9,7 @@ import pytest
 from queuepool.config.settings import ConnectionSettings
 from queuepool.stores.contract import Wake
 from queuepool.stores.factory import Stores
+from tests.support.drivers import opened
 from tests.support.samples import new_jobs, payload
 
 QUEUES = ["default"]
@@ -18,15 +19,14 @@ LONG = 60.0
 
 @pytest.fixture
 def operator(postgres_url: str) -> Iterator[Stores]:
-    stores = Stores(ConnectionSettings(url=postgres_url), by_hand=True)
-    yield stores
-    stores.close()
+    with opened(ConnectionSettings(url=postgres_url)) as stores:
+        yield stores
 
 
 @pytest.fixture
-def steward(postgres_url: str) -> Iterator[Stores]:
+def steward(operator: Stores) -> Iterator[Stores]:
     """One that has begun to wait."""
-    stores = Stores(ConnectionSettings(url=postgres_url, block_for=0.0))
+    stores = Stores(ConnectionSettings(url=operator.settings.url, block_for=0.0))
     stores.queue.wait_for_change(QUEUES, 0.01)
     yield stores
     stores.close()
