@@ -169,7 +169,7 @@ class AlertStates:
         self._open = {(one.kind, one.subject): one for one in alerts}
         self._inherited = set(self._open)
         #: since when each has been at its limit, in Unix seconds
-        self._suspects: dict[_Key, float] = {}
+        self._reached: dict[_Key, float] = {}
 
     @property
     def alerts(self) -> list[OpenAlert]:
@@ -192,11 +192,11 @@ class AlertStates:
         kept = {key for key in self._inherited if key[0] in incomplete}
         cleared = self._clear(found, unknown, kept)
         reached = {key: one for key, one in found.items() if key not in self._open and one.value >= one.limit}
-        confirmed = [one for key, one in reached.items() if key in self._suspects]
+        confirmed = [one for key, one in reached.items() if key in self._reached]
         worst_first = sorted(confirmed, key=lambda one: one.value / one.limit, reverse=True)
         raised = [self._raise(one) for one in worst_first if self._has_room(one)]
-        waiting = {key: since for key, since in self._suspects.items() if key[0] in unknown}
-        self._suspects = waiting | {key: self._suspects.get(key, now) for key in reached}
+        waiting = {key: since for key, since in self._reached.items() if key[0] in unknown}
+        self._reached = waiting | {key: self._reached.get(key, now) for key in reached}
         return Changes(raised, cleared, len(confirmed) - len(raised))
 
     def _clear(
@@ -220,5 +220,5 @@ class AlertStates:
     def _raise(self, one: AlertReading) -> OpenAlert:
         key = one.kind, one.subject
         about = one.kind, one.subject, one.value, one.limit
-        self._open[key] = OpenAlert(*about, since=self._suspects[key], detail=one.detail)
+        self._open[key] = OpenAlert(*about, since=self._reached[key], detail=one.detail)
         return self._open[key]

@@ -236,6 +236,20 @@ def remove(path: Path) -> None:
         each.unlink(missing_ok=True)
 
 
+def is_guarded(path: Path) -> bool:
+    """Whether the master or the steward of a board, which may be of any version, runs. Raises ``OSError``."""
+    if BoardName.parsed(path).has_master:
+        return True
+    try:
+        fd = os.open(path, os.O_RDONLY | _FLAGS)
+    except PermissionError:
+        return False
+    try:
+        return file_lock.holder(fd) is not None
+    finally:
+        os.close(fd)
+
+
 def sweep(folder: Path) -> None:
     """Remove files beside boards that no longer exist, if their masters are dead: their directory had been removed."""
     for beside in folder.glob("board.*.*"):

@@ -73,6 +73,8 @@ class JobCounts(NamedTuple):
     memory: int = 0
     lease: int = 0
     cancelled: int = 0
+    #: workers that left at their memory limit and had grown most in runs of this job
+    outgrown: int = 0
     #: run times of all attempts, also of those that were killed
     run: Histogram = NO_RUNS
     #: waits of first attempts
@@ -261,12 +263,12 @@ def _time(value: float) -> float:
 
 def _job_counts(row: _Row) -> JobCounts:
     first_wait, first_way = layout.FIRST_WAIT - layout.FIRST_LOSS, layout.FIRST_WAY - layout.FIRST_LOSS
-    losses, waits, cells = row.counts[:first_wait], row.counts[first_wait:first_way], row.counts[first_way:]
+    others, waits, cells = row.counts[:first_wait], row.counts[first_wait:first_way], row.counts[first_way:]
     ways = [cells[first : first + layout.RUN_BUCKETS] for first in range(0, len(cells), layout.RUN_BUCKETS)]
     own, lost = [sum(way) for way in ways[: layout.LOST]], [0, *(sum(way) for way in ways[layout.LOST :])]
     run, wait = row.totals
     runs = Histogram(tuple(map(sum, zip(*ways, strict=True))), run)
-    return JobCounts._make([*map(add, own, lost), *losses, runs, Histogram(tuple(waits), wait)])
+    return JobCounts._make([*map(add, own, lost), *others, runs, Histogram(tuple(waits), wait)])
 
 
 def _rows(pool: bytes, count: int) -> list[bytes]:

@@ -327,11 +327,13 @@ class Slot(Record):
     def holds_nothing(self) -> bool:
         """Whether the death of its process needs no settlement and no event.
 
-        True for a helper, a template that the master ended, and a worker that exited cleanly without held jobs.
+        True for a helper, a template that the master ended, and a worker without held jobs that exited cleanly, or that
+        a stop ended while it imported its modules.
         """
         if self.role == Role.TEMPLATE and self.killed == Killed.STOP:
             return True
-        is_unused = self.has_left and not self.reserve_sent_at and self.hand.is_empty
+        is_over = self.has_left or (self.killed == Killed.STOP and self.state == State.STARTING)
+        is_unused = is_over and not self.reserve_sent_at and self.hand.is_empty
         return self.role in HELPERS or bool(is_unused and (self.lanes is None or self.lanes.is_empty))
 
 

@@ -125,7 +125,7 @@ class LaneWriter:
         """The worker ends itself; no step of a job's code is the cause."""
         self._wholes[OWN_END] = why
 
-    def suspect(self, lane: int) -> None:
+    def mark_suspect(self, lane: int) -> None:
         """The job may have killed another worker."""
         self._wholes[self._suspect + lane] = 1
 

@@ -54,7 +54,9 @@ HEAD = 256
 #: of a job's row: when it was first used (monotonic), the totals of run times and waits, all in seconds
 FIRST_USED, RUN_TOTAL, WAIT_TOTAL = range(3)
 FIRST_LOSS = 3
-FIRST_WAIT = FIRST_LOSS + len(LOSSES)
+#: workers that left at their memory limit and had grown most in runs of this job
+OUTGROWN = FIRST_LOSS + len(LOSSES)
+FIRST_WAIT = OUTGROWN + 1
 FIRST_WAY = FIRST_WAIT + len(WAIT_BOUNDS) + 1
 #: how an attempt may end: by its worker, or (from ``LOST`` on) for a reason in ``LOSSES``; each has its run times
 WAYS = (*OUTCOMES, *OUTCOMES[1:])
@@ -99,7 +101,7 @@ JOBS = Rows(JOB_ROWS, FIRST_JOB, JOB_ROW, JOB_STRUCT, 3, (QUEUE_TEXT, JOB_TEXT))
 ERRORS = Rows(ERROR_ROWS, FIRST_ERROR, ERROR_ROW, ERROR_STRUCT, 1, (JOB_TEXT, ERROR_TEXT))
 
 #: the first of the pool's words
-MAGIC = 0x71756575_4D000002
+MAGIC = 0x71756575_4D000003
 #: ``QUEUES``: those whose names are written; ``ROOM``: those that there is room for
 POOL_MAGIC, CAPACITY, PUBLISHED, OUTAGES, FAILED_JOBS, QUEUES, ROOM = range(7)
 FIRST_QUEUE = 64
@@ -265,6 +267,10 @@ class SlotMeters:
         """Count an exception of this class, raised by this job."""
         row = self._row(ERRORS, ROWS, job, error)
         self.words[FIRST_ERROR + row * ERROR_ROW + 1] += 1
+
+    def count_outgrown(self, row: int) -> None:
+        """The worker leaves at its memory limit, and has grown most in runs of this row's jobs."""
+        self.words[FIRST_JOB + row * JOB_ROW + OUTGROWN] += 1
 
     @property
     def is_open(self) -> bool:

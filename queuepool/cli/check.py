@@ -23,7 +23,16 @@ from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.config.timetable import Cron
 from queuepool.config.urls import kind_of
 from queuepool.config.values import address_of
-from queuepool.errors import BadArguments, BadPayload, BootFailure, ConfigError, NotRunning, StoreError, UnknownJob
+from queuepool.errors import (
+    BadArguments,
+    BadPayload,
+    BootFailure,
+    ConfigError,
+    NotRunning,
+    StoreError,
+    StoreFull,
+    UnknownJob,
+)
 from queuepool.jobs.arguments import reader_of
 from queuepool.jobs.registry import (
     DEFAULT,
@@ -133,7 +142,11 @@ def _store(where: Where, connection: ConnectionSettings, stores: Stores) -> Iter
         is_sound = is_sound and finding.grade != Grade.FAIL
         yield finding
     if is_sound or is_redis(connection.url):  # else a database would report the same tables again
-        yield from inspect_rights(stores, _pools(where, connection))
+        try:
+            yield from inspect_rights(stores, _pools(where, connection))
+        except StoreFull:
+            if is_sound:  # else the inspector has said so
+                raise
 
 
 def _inspector(where: Where, connection: ConnectionSettings) -> Inspector:

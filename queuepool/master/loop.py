@@ -200,7 +200,8 @@ class Master:
         now = time.monotonic()
         awaits_orphans = self._shutdown.awaits_orphans(now) and not self._respawn.is_failing
         needs_steward = self._shutdown.needs_steward or self._children.has_unsettled
-        has_time = awaits_orphans or self._shutdown.workers_have_left(now)
+        awaits_boot = needs_steward and self._shutdown.awaits_boot(self._children.steward(), now)
+        has_time = awaits_orphans or awaits_boot or self._shutdown.workers_have_left(now)
         for child in self._children:
             if child.role != Role.STEWARD or not needs_steward:
                 self._retire(child)

@@ -25,6 +25,7 @@ class Shutdown:
         self._settle_until = float("inf")
         self._end_orphans_at = float("inf")
         self._awaits_orphans = False
+        self._began = self._boots_until = float("inf")
         self.has_begun = False
         #: whether killed masters have left boards here whose living workers our steward has not yet counted
         self.has_uncounted = False
@@ -54,9 +55,11 @@ class Shutdown:
         if not self.has_begun:
             self.has_begun = True
             self.code = code
+            self._began = now
             self.kill_at = self._end_orphans_at = now + self._stop_timeout
         if at_once:
             self.kill_at, self._end_orphans_at = min(self.kill_at, now), min(self._end_orphans_at, now)
+            self._boots_until = min(self._boots_until, now)
         self._header.end_orphans_at = self._end_orphans_at
         self._header.stop_asked = int(self.is_asked)
 
@@ -67,6 +70,7 @@ class Shutdown:
         """
         self.kill_at = min(self.kill_at, now + _BOOTING)
         self._settle_until = min(self._settle_until, now + _BOOTING)
+        self._boots_until = min(self._boots_until, now)
 
     @property
     def has_orphans(self) -> bool:
@@ -86,6 +90,17 @@ class Shutdown:
         if self._awaits_orphans and not awaited:
             _log.info("stopping: waiting for workers of killed masters, count=%d", self._header.orphans)
         return self._awaits_orphans
+
+    def awaits_boot(self, steward: Child | None, now: float) -> bool:
+        """Whether it waits for a needed steward that was importing its listeners when the stop began.
+
+        ``boot_timeout`` limits that; its successors, if it dies, have no more time than any other.
+        """
+        is_booting = bool(steward and not steward.is_ready and steward.forked_at < self._began)
+        awaited = is_booting and now < self._boots_until
+        if awaited:
+            self._settle_until = float("inf")
+        return awaited
 
     def workers_have_left(self, now: float) -> bool:
         """Call when all these workers have exited: whether the steward may still settle their jobs."""

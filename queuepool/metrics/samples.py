@@ -98,6 +98,10 @@ _ALL = [
         "queuepool_worker_exits_total", COUNTER, (*_POOL, "reason"), f"Workers that left, by reason: {_one_of(EXITS)}"
     ),
     Metric(
+        "queuepool_worker_memory_exits_total", COUNTER, ("pool", "job_name"),
+        "Workers that left at `memory`, by the job in whose runs they had grown most",
+    ),
+    Metric(
         "queuepool_jobs_total", COUNTER, (*_JOB, "outcome"),
         f"Attempts that have ended, by outcome: {_one_of(OUTCOMES)}; their sum is all attempts",
     ),
@@ -195,6 +199,7 @@ def _of_scaling(pool: str, scaling: ScalingRow) -> Iterator[Sample]:
 
 def _of_jobs(pool: str, counts: PoolCounts) -> Iterator[Sample]:
     waits: dict[str, Histogram] = defaultdict(lambda: NO_WAITS)
+    outgrown = Counter[str]()
     for (queue, job), ended in counts.jobs.items():
         for outcome in OUTCOMES:
             yield Sample("queuepool_jobs_total", (pool, queue, job, outcome), getattr(ended, outcome))
@@ -202,8 +207,11 @@ def _of_jobs(pool: str, counts: PoolCounts) -> Iterator[Sample]:
             yield Sample("queuepool_attempts_lost_total", (pool, queue, job, reason), getattr(ended, reason))
         yield Sample("queuepool_job_run_seconds", (pool, queue, job), ended.run)
         waits[queue] = waits[queue].plus(ended.wait)
+        outgrown[job] += ended.outgrown
     for queue, wait in waits.items():
         yield Sample("queuepool_job_wait_seconds", (pool, queue), wait)
+    for job, number in outgrown.items():
+        yield Sample("queuepool_worker_memory_exits_total", (pool, job), number)
     for (job, error), number in counts.errors.items():
         yield Sample("queuepool_job_errors_total", (pool, job, error), number)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import time
@@ -83,6 +84,7 @@ class Processes:
         capture()
         stray_processes.mark(self._board.mark(slot))
         alarm = Alarm(trace := self._board.new_trace(slot))
+        signals.let_end_if(self._has_master)
         if not self._has_listeners(slot, trace):
             return BOOT
         _restore(signals, alarm)
@@ -173,6 +175,10 @@ class Processes:
         except BootFailure as failure:  # of a lifespan
             boot_report.leave(failure, trace)
             return BOOT
+
+    def _has_master(self) -> bool:
+        """Whether our master, whose child we are, lives: after its death the orphans need their steward."""
+        return bool(os.getppid() == self._board.name.pid)
 
     def _has_listeners(self, slot: Slot, trace: FileIO) -> bool:
         """Import the listeners, all that a steward imports."""

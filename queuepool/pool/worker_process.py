@@ -114,7 +114,7 @@ def work(
     set_progress(slot_writer.progress)
     worker = _worker(context, settings)
     reason = _run(worker, recorder)
-    slot_writer.meter.leaves(reason)
+    slot_writer.meter.leaves(reason, slot_writer.growth.most[0])
     slot_writer.leave()
     return reason
 

@@ -211,7 +211,7 @@ class Settler:
         if answer and all(answer[0]):
             self.note(JobGivenBack(unknown_in(lease.queue)))
 
-    def suspect(self, lease: Lease) -> bool:
+    def accuse(self, lease: Lease) -> bool:
         """Count that a payload which came before is about to be read; whether it has killed its earlier readers.
 
         For a lone worker, whose death no steward counts. ``acquit`` follows once the payload has been read.

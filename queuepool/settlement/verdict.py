@@ -109,18 +109,18 @@ class Retryable(NamedTuple):
 ALL = Retryable()
 
 
-def may_start(name: str, attempts: int, policy: Policy, now: float, suspects: int = 0) -> Fail | None:
+def may_start(name: str, attempts: int, policy: Policy, now: float, suspicions: int = 0) -> Fail | None:
     """Rule on an attempt that has not begun; ``None`` lets it begin.
 
-    ``attempts`` counts this one; ``now`` is the server's clock in Unix seconds. ``suspects`` is the tally, where it is
-    known; where it is not, an attempt that ended under suspicion is a death like any other.
+    ``attempts`` counts this one; ``now`` is the server's clock in Unix seconds. ``suspicions`` is the tally, where it
+    is known; where it is not, an attempt that ended under suspicion is a death like any other.
     An attempt that ended was ruled on then. So an attempt after the last try follows attempts that were settled as
     deaths, or never settled because their host and its steward were lost.
     Source: Worker.php, markJobAsFailedIfAlreadyExceedsMaxAttempts (13.x).
     """
     if policy.retry_until is not None:
         return Fail(JobExpired(name)) if now > policy.retry_until else None
-    if 0 < policy.tries < attempts and policy.max_attempts < attempts - (0 if policy.counts_deaths else suspects):
+    if 0 < policy.tries < attempts and policy.max_attempts < attempts - (0 if policy.counts_deaths else suspicions):
         lost = 0 if policy.counts_deaths else attempts - policy.tries
         return Fail(TooManyAttempts(name, attempts, policy.tries, lost))
     return None

@@ -19,9 +19,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from queuepool.board.blame import Blame
-from queuepool.board.board import Board, Killed, Role, Slot, State, overdue, remove
+from queuepool.board.board import Board, BoardName, Killed, Role, Slot, State, is_guarded, overdue, remove
 from queuepool.board.runtime_dir import RuntimeDir
-from queuepool.unix import fork, proc
+from queuepool.unix import fork, proc, stray_processes
 
 #: seconds between the guard's rounds while there are orphans, and while there are none
 _TICK, _IDLE = 0.25, 1.0
@@ -82,15 +82,29 @@ class OrphanedBoards:
         return is_ours
 
     def _open(self, path: Path) -> Board | None:
-        try:
+        with suppress(OSError):  # it is gone by now, or too many files are open: the next round looks again
             about = path.lstat()
             if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid():
-                raise ValueError(f"{path} is not ours")  # it could make us delete or fail any job
-            return Board.open(path, write=True)
-        except (OSError, ValueError):
-            with suppress(OSError):  # half written, or of another version: its leases end by themselves
-                remove(path)
-            return None
+                remove(path)  # it could make us delete or fail any job
+                return None
+            try:
+                return Board.open(path, write=True)
+            except (ValueError, PermissionError):
+                _end_unreadable(path)
+        return None
+
+
+def _end_unreadable(path: Path) -> None:
+    """Remove a board of another version, or one that was overwritten; its jobs wait for their leases to end.
+
+    As long as its own steward runs, that renews the leases of its workers, and settles and removes it. Without one they
+    would run on while others get their jobs.
+    """
+    if is_guarded(path):
+        return
+    if BoardName.parsed(path).is_of_this_system and (killed := stray_processes.kill_all_on(path.name)):
+        _log.warning("%s cannot be read: killed what still ran of its pool, processes=%d", path.name, killed)
+    remove(path)
 
 
 def left_by_others(runtime: RuntimeDir) -> list[str]:

@@ -384,8 +384,8 @@ class QueueStore(PushStore, Protocol):
     def clear(self, queue: str, finder: Finder = NO_LOCKS) -> int:
         """Drop its ready, delayed and reserved jobs, but not the quarantine; returns how many there were.
 
-        A job and the unique locks that ``finder`` finds are dropped in one step, in which its state becomes what
-        ``finder`` says if its payload asks to be tracked; a long queue takes several steps.
+        A job and the unique locks that ``finder`` finds are dropped in one step, in which its state, if one is kept,
+        becomes what ``finder`` says; a long queue takes several steps.
         """
 
 

@@ -145,6 +145,19 @@ class WorkerSignals:
         if self.stop:  # the stop came before
             _end(signal.SIGTERM, None)
 
+    def let_end_if(self, may_end: Callable[[], bool]) -> None:
+        """Have a stop end this process when Python next looks, if ``may_end()`` says so then; else it is noted."""
+
+        def handle(signum: int, frame: FrameType | None) -> None:
+            self.stop = True
+            if may_end():
+                _end(signum, frame)
+
+        for signum in STOPS:
+            install(signum, handle)
+        if self.stop:  # the stop came before
+            handle(signal.SIGTERM, None)
+
     def begin_round(self) -> bool:
         """Whether a signal came since the last round; a signal from now on ends the next wait."""
         news, self._news = self._news, False

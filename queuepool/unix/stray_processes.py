@@ -17,7 +17,7 @@ import logging
 import os
 import resource
 import zlib
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
@@ -114,6 +114,16 @@ def ending_with_us() -> Iterator[None]:
 
 def kill_all_of(mark: ProcessMark) -> None:
     """Kill processes left by a dead orphaned worker. They are not reparented to the steward, so scan every process."""
-    for pid in proc.all_pids():
-        if pid != os.getpid() and mark_of(pid) == mark:
-            fork.kill_other(pid, lambda pid: mark_of(pid) == mark)
+    _kill_all(lambda found: found == mark)
+
+
+def kill_all_on(board: str) -> int:
+    """Kill all processes that come from the workers of the board with this name; returns how many there were."""
+    return _kill_all(lambda found: found is not None and found.board == ProcessMark.of(board, 0, 0).board)
+
+
+def _kill_all(is_meant: Callable[[ProcessMark | None], bool]) -> int:
+    found = [pid for pid in proc.all_pids() if pid != os.getpid() and is_meant(mark_of(pid))]
+    for pid in found:
+        fork.kill_other(pid, lambda pid: is_meant(mark_of(pid)))
+    return len(found)

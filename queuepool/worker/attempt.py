@@ -74,7 +74,7 @@ class JobAttempt:
     #: 0.0: it is not a suspect
     suspect_since: float = 0.0
     #: in how many workers it ran that died without proof of which job killed them, as far as the store was asked
-    suspects: int = 0
+    suspicions: int = 0
     #: whether another worker may have the job, so that nothing is settled
     is_lost: bool = False
     #: the event that the settlement begins with, if the attempt has run past its deadline

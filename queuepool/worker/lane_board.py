@@ -54,7 +54,7 @@ class LaneBatch:
         #: jobs of which only the receipt is left to delete, each with its lane
         self.done: list[tuple[int, Lease]] = []
         #: suspects that wait until no other suspect runs; they take no place from other jobs
-        self.suspects: deque[JobAttempt] = deque()
+        self.waiting_suspects: deque[JobAttempt] = deque()
         self._succeeded = 0
         #: the kind of the last job that has begun
         self.began_last: LaneJobs | None = None
@@ -69,7 +69,7 @@ class LaneBatch:
     @property
     def running(self) -> int:
         """How many jobs run, or are about to."""
-        return len(self._held) - len(self.done) - len(self.suspects)
+        return len(self._held) - len(self.done) - len(self.waiting_suspects)
 
     @property
     def room(self) -> int:
@@ -78,9 +78,9 @@ class LaneBatch:
 
     def next_suspect(self) -> JobAttempt | None:
         """The next suspect, whose turn it is now; ``None`` = none waits, or no more jobs may run."""
-        if not self.suspects or self.running >= self._most:
+        if not self.waiting_suspects or self.running >= self._most:
             return None
-        suspect = self.suspects.popleft()
+        suspect = self.waiting_suspects.popleft()
         if suspect.now:  # the clock was read before the wait, during which the job may have expired
             suspect.now += time.monotonic() - suspect.suspect_since
         return suspect
@@ -171,9 +171,9 @@ class LaneBatch:
         """As in ``HeldBatch``."""
         self._writer.ends(OwnEnd.BROKEN)
 
-    def suspect(self, lane: int) -> None:
+    def mark_suspect(self, lane: int) -> None:
         """This job may have killed other workers."""
-        self._writer.suspect(lane)
+        self._writer.mark_suspect(lane)
 
     def told(self, lane: int) -> None:
         """On the loop: this job is told to end."""

@@ -106,10 +106,10 @@ class LaneRunner(Runner):
     def _ask_for_suspicions(self, attempt: JobAttempt) -> None:
         """Ask whether the job ran in workers that died without proof of which job killed them."""
         tallies = self._outage.insist(lambda: self._store.tallies(attempt.payload.id))[0]
-        attempt.suspects = tallies.suspects
+        attempt.suspicions = tallies.suspects
         if tallies.suspects >= _SUSPECT:
             attempt.suspect_since = time.monotonic()
-            self._lanes.suspect(attempt.number)
+            self._lanes.mark_suspect(attempt.number)
 
     def begin(self, attempt: JobAttempt) -> None:
         """On the loop: begin a task for it."""
@@ -233,7 +233,7 @@ class LaneRunner(Runner):
         entered = self._hooks.enter(job) if HOOKS else None
         returned, task = None, None
         try:
-            task = self._starter.task(job, plan, attempt.now, attempt.suspects)
+            task = self._starter.task(job, plan, attempt.now, attempt.suspicions)
             if self._listeners.wants(JobProcessing):
                 self._listeners.emit(JobProcessing(attempt.facts))
             returned = await self._called(task, plan, job)

@@ -116,7 +116,7 @@ class LaneWorker(Rounds):
     def _round(self) -> None:
         self._settle_or_report()
         queues = self._gate.queues()
-        if self._taken or self._batch.suspects:
+        if self._taken or self._batch.waiting_suspects:
             self._give_back(but=queues)  # those of a closed gate: none of them may begin
             self._begin_taken()
         self._ask(queues)
@@ -231,10 +231,10 @@ class LaneWorker(Rounds):
                 if attempt is None:
                     self._batch.free(lane)
                 else:
-                    (self._batch.suspects if attempt.suspect_since else attempts).append(attempt)
+                    (self._batch.waiting_suspects if attempt.suspect_since else attempts).append(attempt)
                 self._taken.popleft()
         finally:
-            if self._batch.suspects and not self._suspect_runs:
+            if self._batch.waiting_suspects and not self._suspect_runs:
                 self._drop(self._batch.lost())
                 if suspect := self._batch.next_suspect():
                     self._suspect_runs = True
@@ -319,12 +319,12 @@ class LaneWorker(Rounds):
 
     def _waiting(self) -> list[tuple[int, Lease]]:
         """What was taken and has not begun."""
-        return [*self._taken, *((one.number, one.lease) for one in self._batch.suspects)]
+        return [*self._taken, *((one.number, one.lease) for one in self._batch.waiting_suspects)]
 
     def _forget(self, jobs: Mapping[int, Lease]) -> None:
         """These jobs, by lane, have not begun, and nothing is left to do for them."""
         self._taken = deque(one for one in self._taken if one[0] not in jobs)
-        self._batch.suspects = deque(one for one in self._batch.suspects if one.number not in jobs)
+        self._batch.waiting_suspects = deque(one for one in self._batch.waiting_suspects if one.number not in jobs)
         for lane in jobs:
             self._batch.free(lane)
 

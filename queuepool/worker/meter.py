@@ -132,7 +132,9 @@ class Meter:
             self._slot.intend(layout.GIVEN_BACK + layout.AS_LOST, "lease")
             self._slot.end(self._slot.run_time(since, time.monotonic()))
 
-    def leaves(self, reason: StopReason) -> None:
-        """The worker leaves."""
+    def leaves(self, reason: StopReason, grew_most: str = "") -> None:
+        """The worker leaves; ``grew_most`` is the job in whose runs it has grown most."""
         self.look()
+        if reason is StopReason.MEMORY and grew_most:
+            self._slot.count_outgrown(next((row for (_, job), row in self._rows.items() if job == grew_most), 0))
         self._slot.leave(_EXITS.get(reason, "stop"))

@@ -91,7 +91,7 @@ class LonePreparer:
         """Like ``Preparer.prepare``; also raises ``BadPayload`` for a payload that has killed its readers."""
         if not _has_come_before(lease):
             return self._preparer.prepare(lease)
-        if self._settler.suspect(lease):
+        if self._settler.accuse(lease):
             raise BadPayload(DEADLY)
         try:
             prepared = self._preparer.prepare(lease)
@@ -180,23 +180,23 @@ class Starter:
         self._batches = context.batches
         self._code = _code_of(context.slot_writer.slot.generation, alone=context.alone)
 
-    def task(self, job: Current, plan: Plan, now: float, suspects: int = 0) -> Task:
-        """The handler with its arguments; ``suspects`` is the tally, if known.
+    def task(self, job: Current, plan: Plan, now: float, suspicions: int = 0) -> Task:
+        """The handler with its arguments; ``suspicions`` is the tally, if known.
 
         Raises ``JobError`` if the job must not or cannot start.
         """
         try:
-            return self._task(job, plan, now, suspects)
+            return self._task(job, plan, now, suspicions)
         except JobError as refusal:
             refusal.began = False
             if self._code and may_be_newer(refusal):
                 refusal.args = (f"{refusal}; {self._code}",)
             raise
 
-    def _task(self, job: Current, plan: Plan, now: float, suspects: int) -> Task:
+    def _task(self, job: Current, plan: Plan, now: float, suspicions: int) -> Task:
         payload = job.payload
         handler = plan.handler or self._registry.find(payload.name)
-        if refusal := may_start(payload.name, payload.attempts, plan.policy, now, suspects):
+        if refusal := may_start(payload.name, payload.attempts, plan.policy, now, suspicions):
             raise refusal.error
         if plan.has_end and (late := self._late(job, handler, now)):
             return late

@@ -128,7 +128,7 @@ OF_LANES = {
         (
             (
                 "worker/lane_worker.py",
-                "(self._batch.suspects if attempt.suspect_since else attempts).append(attempt)",
+                "(self._batch.waiting_suspects if attempt.suspect_since else attempts).append(attempt)",
                 "attempts.append(attempt)",
             ),
         ),

@@ -813,6 +813,21 @@ def test_check_tells_a_server_that_drops_jobs_when_it_is_full(cli, at, server):
     ]
 
 
+def test_check_tells_once_that_a_server_is_full(site, config, server):
+    (site.path / "pool.ini").write_text((site.path / "pool.ini").read_text() + "[alerts]\nexec = /bin/true\n")
+    server.config_set("maxmemory", 1)
+    try:
+        done = site.run(
+            "check", *config, "--json", check=False
+        )  # it also tries to take the key of an alert, which is a new one
+    finally:
+        server.config_set("maxmemory", 0)
+    told = [row["words"] for row in json.loads(done.stdout) if row["grade"] == "FAIL"]
+
+    assert (1, 1) == (done.returncode, len(told))
+    assert told[0].startswith("the server is full and refuses new jobs: ")
+
+
 def test_check_names_the_commands_that_are_not_permitted_and_leaves_nothing_behind(cli, redis_socket, server):
     server.acl_setuser("limited", True, passwords=["+pw"], keys=["*"], commands=["+@all", "-blpop", "-info"])
     done = cli("check", "--url", f"unix://limited:pw@{redis_socket}", "--json")

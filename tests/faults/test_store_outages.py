@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,30 +22,23 @@ from tests.chaos.proxy import Proxy
 from tests.support.eventually import eventually
 from tests.support.pools import RunningPool, Site, is_gone
 from tests.support.processes import go_on, halt
+from tests.support.scenarios import outage
 
 
 @pytest.mark.fault("F45")
 def test_a_pool_outlives_a_killed_store_and_its_running_job_is_settled_after(away, own_server):
-    gate = away.path / "gate"
-    away.push("until", gate=str(gate))
-    with away.pool("--workers", "2") as pool:
-        eventually(lambda: away.trail(event="start"))
-        before = set(pool.workers())
-        own_server.kill()
-        eventually(lambda: "store lost" in pool.log())
-        status = json.loads(away.run("status", "--runtime-dir", str(away.path / "run"), "--json").stdout)
-        gate.touch()
-        eventually(lambda: away.trail(event="end"))
+    status: list[dict[str, Any]] = []
+
+    def look(pool: RunningPool) -> None:
+        status.extend(json.loads(away.run("status", "--runtime-dir", str(away.path / "run"), "--json").stdout))
         eventually(lambda: not pool.pids(r"^queuepool: worker .* busy"))  # what is only to be reported runs no more
         eventually(lambda: "store still away" in pool.log())  # first the connection was cut, then there is no server
-        own_server.start()
-        eventually(lambda: "store regained" in pool.log())
+
+    with outage(away, own_server, look) as pool:
         away.push("ok")
         eventually(lambda: away.trail(event="end", mode="ok"))
 
-        assert before == set(pool.workers())
-        assert None is not status[0]["store_lost"]
-
+    assert None is not status[0]["store_lost"]
     assert (1, 1) == tuple(pool.log().count(words) for words in ("store lost", "store regained"))
     assert 2 >= pool.log().count("store still away")
     assert 1 == len(away.trail(event="start", mode="until"))

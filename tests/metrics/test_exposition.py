@@ -66,6 +66,7 @@ def test_the_text_says_what_the_counts_say():
     assert 2 == value(text, "queuepool_jobs_total", **job, outcome="done")
     assert 0 == value(text, "queuepool_jobs_total", **job, outcome="released")
     assert 1 == value(text, "queuepool_attempts_lost_total", **job, reason="timeout")
+    assert 3 == value(text, "queuepool_worker_memory_exits_total", pool="mails", job_name="send")
     assert 3 == value(text, "queuepool_queue_jobs", pool="mails", queue="high", state="ready")
     assert 1 == value(text, "queuepool_alert", pool="mails", kind="wait", subject="high")
     assert 60 << 20 == value(text, "queuepool_worker_resident_bytes", pool="mails", worker="2")

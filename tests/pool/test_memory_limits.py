@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
 from tests.support.eventually import eventually
+from tests.support.meters import counts_in, of_job
 
 pytestmark = pytest.mark.real_start
 
@@ -58,7 +60,7 @@ def test_a_limit_above_the_size_after_boot_is_one_of_what_jobs_take(site):
     assert 2 == len({line["pid"] for line in site.trail(event="start")})
 
 
-def test_the_log_says_which_job_has_made_the_worker_grow(site):
+def test_the_log_and_a_metric_say_which_job_has_made_the_worker_grow(site):
     (site.path / "grows.py").write_text(
         "from queuepool import job\nKEPT = []\n"
         "@job('small')\ndef small(): KEPT.append(b'x' * 1_000_000)\n"
@@ -69,7 +71,11 @@ def test_the_log_says_which_job_has_made_the_worker_grow(site):
             site.queue.push(name)
             eventually(lambda done=done: pool.pids(rf"^queuepool: master .* done={done} "))
         found = eventually(lambda: re.search(r"reason=memory .* grew_most=(\S+) grew_mb=(\S+)", pool.log()))
+        eventually(lambda: 1 == of_job(counts_in(Path(pool.runtime)), "leaks").outgrown)
+        metrics = site.run("metrics", "--runtime-dir", pool.runtime, *site.where).stdout
 
+    told = re.findall(r'queuepool_worker_memory_exits_total{.*job_name="(\S+)"} (\d+)', metrics)
+    assert [("leaks", "1"), ("small", "0")] == sorted(told)
     assert "leaks" == found[1]
     assert 80 < float(found[2]) < 120
 

@@ -8,16 +8,22 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.eventually import eventually
-from tests.support.pools import ROOT, RunningPool, Site
+from tests.support.meters import boards_in
+from tests.support.pools import ROOT, RunningPool, Site, is_gone
 
 #: the last commit whose boards have another layout
 EARLIER = "772cf2fae431"
+#: seconds; a steward kills orphans a third before its end, if it cannot renew it
+LEASE = 6
+QUICK = f"[connection]\nretry_after = {LEASE}\n[pool]\ntimeout = 0\n"
 
 
 @dataclass
@@ -94,3 +100,51 @@ def test_what_a_killed_pool_of_the_earlier_one_held_is_done_when_its_lease_ends(
 
     assert [1, 2] == [line["attempt"] for line in ours.trail(event="start")]
     assert "Traceback" not in next_pool.log()
+
+
+@pytest.fixture
+def of_another_layout(site: Site) -> Iterator[tuple[Path, int, int]]:
+    """A pool whose master was killed in the middle of a job, and whose board has another magic number.
+
+    Unlike the earlier one it locks its board, as all later ones do. Yields the board, and the pids of its steward and
+    of its worker.
+    """
+    site.push("until", gate=str(site.path / "gate"), maxTries=0)
+    with site.pool("--workers", "1", config=QUICK) as pool:
+        [start] = eventually(lambda: site.trail(event="start"))
+        steward = pool.steward()
+        os.kill(pool.pid, signal.SIGKILL)
+        pool.wait()
+        [board] = boards_in(Path(pool.runtime))
+        with board.open("r+b") as file:
+            file.write((7).to_bytes(8, "little"))
+        yield board, steward, start["pid"]
+
+
+def test_the_board_of_another_layout_is_left_to_its_own_steward(site: Site, of_another_layout: Any) -> None:
+    board, _, worker = of_another_layout
+    with site.pool("--workers", "1", config=QUICK) as pool:
+        site.push("ok", delay=LEASE + 1, tag="a lease later")
+        eventually(lambda: site.trail(event="end", tag="a lease later"))
+        assert (True, False) == (board.exists(), is_gone(worker))
+        (site.path / "gate").touch()
+        eventually(lambda: not board.exists())
+        eventually(lambda: 0 == site.queue.size())
+
+    assert [worker] == [line["pid"] for line in site.trail(event="start", mode="until")]
+    assert "Traceback" not in pool.log()
+
+
+def test_workers_of_another_layout_end_when_their_steward_is_dead_too(site: Site, of_another_layout: Any) -> None:
+    board, steward, worker = of_another_layout
+    os.kill(steward, signal.SIGKILL)
+    with site.pool("--workers", "1", config=QUICK) as pool:
+        eventually(lambda: is_gone(worker))
+        eventually(lambda: not board.exists())
+        (site.path / "gate").touch()
+        eventually(lambda: site.trail(event="end"))
+        eventually(lambda: 0 == site.queue.size())
+
+    assert [1, 2] == [line["attempt"] for line in site.trail(event="start")]
+    assert 1 == len(site.trail(event="end"))
+    assert 1 == pool.log().count("cannot be read: killed what still ran of its pool")

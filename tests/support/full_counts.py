@@ -29,9 +29,9 @@ FACTS = PoolFacts(
 )
 COUNTS = PoolCounts(
     jobs={
-        ("high", "send"): JobCounts(done=2, failed=1, timeout=1, run=RUNS, wait=WAITS),
+        ("high", "send"): JobCounts(done=2, failed=1, timeout=1, outgrown=1, run=RUNS, wait=WAITS),
         ("high", NASTY): JobCounts(released=1, run=RUNS, wait=WAITS),
-        ("low", "send"): JobCounts(given_back=5),
+        ("low", "send"): JobCounts(given_back=5, outgrown=2),
     },
     errors={("send", "ValueError"): 1},
     exits={"timeout": 1},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -31,8 +31,13 @@ def finish_beside_a_stuck_job(site: Site) -> None:
 
 
 @contextmanager
-def outage(site: Site, server: Server) -> Iterator[RunningPool]:
-    """A server is killed, and a running job ends before it is back; yields the pool once that job is settled."""
+def outage(
+    site: Site, server: Server, meanwhile: Callable[[RunningPool], object] = lambda _: None
+) -> Iterator[RunningPool]:
+    """A server is killed, and a running job ends before it is back; yields the pool once that job is settled.
+
+    ``meanwhile`` is called between the job's end and the server's start.
+    """
     gate = site.path / "gate"
     site.push("until", gate=str(gate))
     with site.pool("--workers", "2") as pool:
@@ -42,6 +47,7 @@ def outage(site: Site, server: Server) -> Iterator[RunningPool]:
         eventually(lambda: "store lost" in pool.log())
         gate.touch()
         eventually(lambda: site.trail(event="end"))
+        meanwhile(pool)
         server.start()
         eventually(lambda: "store regained" in pool.log())
         eventually(lambda: 0 == site.queue.size())

@@ -56,8 +56,8 @@ def test_without_an_order_nobody_is_killed(slot):
 
 def test_a_worker_that_does_not_answer_is_killed_at_once_and_one_that_obeys_after_the_grace(board, slot):
     assert given(board)
-    assert (None, Killed.CANCELLED) == (killed(slot, 0.4), killed(slot, 0.6))
-    assert slot.cancel_at + 0.4 < next_deadline(slot, 1.0) < slot.cancel_at + 0.6
+    assert (None, Killed.CANCELLED) == (killed(slot, 0.1), killed(slot, 0.3))
+    assert slot.cancel_at + 0.1 < next_deadline(slot, 1.0) < slot.cancel_at + 0.3
 
     slot.cancel_obeyed = -slot.cancel_at
     assert Killed.CANCELLED == killed(slot, 0.0)
@@ -180,7 +180,7 @@ def test_a_second_order_that_wants_something_else_is_refused_and_the_first_stand
 
     assert isinstance(second, Contrary)
     assert "ana@web has ordered to record it as failed, and that stands" == str(second)
-    assert (first.order, None) == (stands, overdue(slot, stands.at + 0.4, 1.0))
+    assert (first.order, None) == (stands, overdue(slot, stands.at + 0.1, 1.0))
     assert stands == cancel_orders.order_on(slot)
 
 
@@ -207,7 +207,7 @@ def test_side_by_side_each_lane_has_one_order_that_stands_and_is_hastened(tmp_pa
     first, other = given(board), given(board, "b")
     assert Killed.CANCELLED == overdue(slot, first.order.at, 1.0)  # of a plain function no answer is needed
     writer.may_end(0)
-    assert None is overdue(slot, first.order.at + 0.4, 1.0)
+    assert None is overdue(slot, first.order.at + 0.1, 1.0)
     for lane in (0, 1):
         for can_end in (True, False):
             cancel_orders.answer(slot, slot.lanes.cancelled(lane), can_end=can_end)

@@ -83,8 +83,8 @@ def test_an_attempt_beyond_the_tries_may_start_as_often_as_deaths_are_forgiven()
 def test_an_attempt_under_suspicion_is_none_of_those_deaths_where_the_tally_is_known():
     policy = Policy(tries=1, max_crashes=1)
 
-    assert None is may_start("ok", 2, policy, NOW, suspects=1)
-    ruling = may_start("ok", 3, policy, NOW, suspects=1)
+    assert None is may_start("ok", 2, policy, NOW, suspicions=1)
+    ruling = may_start("ok", 3, policy, NOW, suspicions=1)
     assert isinstance(ruling, Fail)
     assert "(attempt 3 of 1, 2 of them lost with their workers or hosts)" in str(ruling.error)
     assert may_start("ok", 2, policy, NOW)
@@ -306,7 +306,7 @@ def test_a_suspect_is_tried_again_at_once_whatever_its_tries_its_deaths_and_its_
 )
 def test_a_suspect_that_may_not_begin_again_fails_with_the_cause_of_the_death(attempts, policy):
     assert Fail(DIED) == judge_suspect(DIED, attempts, policy, NOW)
-    assert may_start("ok", attempts + 1, policy, NOW + 0.001, suspects=1)
+    assert may_start("ok", attempts + 1, policy, NOW + 0.001, suspicions=1)
 
 
 def test_a_suspect_that_may_begin_again_is_not_failed_before_that():
@@ -322,7 +322,7 @@ def test_where_laravel_says_how_often_an_attempt_under_suspicion_counts_as_a_try
 
     assert Fail(RAISED) == judge(RAISED, 2, policy, suspected, NOW)
     assert Fail(DIED) == judge(DIED, 2, policy, suspected, NOW)
-    assert may_start("ok", 3, policy, NOW, suspects=1)
+    assert may_start("ok", 3, policy, NOW, suspicions=1)
 
 
 def test_a_death_is_no_exception():

@@ -83,8 +83,12 @@ class EndingScripts:
         """The script's name, keys and arguments, made to keep the records; ``None`` while they are left out."""
         if time.monotonic() < self._denied_until:
             return None
-        place, runs, texts = places.first, "", dict[str, list[str]]()
         first = leases[0].record or _NOTHING
+        if len(leases) == 1:  # as of a worker that settles one by one: the rest would be half of what a record costs it
+            numbers = f"{math.ceil(first.seconds)} 1 1 {places.first} {places.step} 1"
+            own = [*keys, self._keys.attempts(leases[0].queue)]
+            return f"{KEEP}{name}", own, [*args, f"{first.by}\n{first.text}", numbers]
+        place, runs, texts = places.first, "", dict[str, list[str]]()
         for (queue, _), group in groupby(leases, key=_QUEUE_AND_TAG):
             records = [lease.record or _NOTHING for lease in group]
             lines = texts.setdefault(queue, [first.by])

@@ -319,9 +319,9 @@ class RedisQueue:
     def clear(self, queue: str, finder: Finder = NO_LOCKS) -> int:
         """As the contract says; only as many as there are at the start, since more may come faster than they go."""
         names = [key(queue) for key in (self.keys.ready, self.keys.delayed, self.keys.reserved, self.keys.notify)]
-        most, dropped = _CLEARED, 0
+        most, dropped, states = _CLEARED, 0, self.keys.state("") if finder.tracks else ""
         while True:
-            args = [min(_CLEARED, most - dropped), _CLEARED_BYTES, *finder.marks, *finder.tracks]
+            args = [min(_CLEARED, most - dropped), _CLEARED_BYTES, states, *finder.marks, *finder.tracks]
             there, free, *held = self.client.script_in_time("clear", names, args)
             most = there if not dropped else most
             dropped += int(free) + self._drop(queue, names, _in_their_places(held), finder).count(1)

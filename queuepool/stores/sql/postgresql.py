@@ -14,6 +14,8 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 #: the channel on which pushes are announced; a notice's payload is the queue
 CHANNEL = "queuepool"
+#: the channel on which operators wake stewards
+NEWS = "queuepool_news"
 #: seconds after which a server ends a transaction that waits for its client; a later COMMIT does nothing
 LATEST_COMMIT = 2
 _DEFAULT_THRESHOLD = "5"
@@ -62,6 +64,37 @@ def open_engine(url: URL, pool: dict[str, Any], shared: bool, timeout: float, cr
 def is_lent(connection: Connection) -> bool:
     """Whether a pooler lends the server's session, so that another client may get it after each transaction."""
     return bool(connection.info.get("lent"))
+
+
+def wake_stewards(connection: Connection) -> None:
+    """End the waits of ``news_on``, as a hint."""
+    connection.exec_driver_sql(f"NOTIFY {NEWS}")
+
+
+def news_on(connection: Connection) -> int | None:
+    """The descriptor on which an operator's notice is to be awaited; ``None`` = on this connection none can come.
+
+    From now on the connection hears of no pushes, which would end each wait of a steward.
+    """
+    if is_lent(connection):
+        return None
+    if not connection.info.get("hears_news"):
+        connection.exec_driver_sql(f"UNLISTEN {CHANNEL}")
+        connection.exec_driver_sql(f"LISTEN {NEWS}")
+        connection.info.update(hears_news=True, notified=False)
+    driver: Any = connection.connection.driver_connection
+    return int(driver.fileno())
+
+
+def has_news(connection: Connection) -> bool:
+    """Whether a notice has come since the last call, also during any other statement."""
+    connection.exec_driver_sql("SELECT 1")  # a notice is read with the reply to a statement
+    return take_news(connection)
+
+
+def take_news(connection: Connection) -> bool:
+    """As ``has_news``, as far as it is read."""
+    return bool(connection.info.pop("notified", False))
 
 
 def begin_lent(connection: Connection) -> str:

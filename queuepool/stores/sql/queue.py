@@ -23,6 +23,7 @@ from queuepool.stores.contract import (
     Wake,
 )
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
+from queuepool.stores.sql import postgresql
 from queuepool.stores.sql.attempts import SqlAttempts
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.encoding import bytes_of
@@ -36,7 +37,7 @@ from queuepool.stores.sql.values import SqlValues
 from queuepool.stores.sql.waiting import Waiting, waiting_for
 from queuepool.stores.sql.walk import SqlWalk
 from queuepool.stores.steps import in_steps
-from queuepool.unix.originals import sleep
+from queuepool.unix.originals import is_readable, sleep
 
 #: most rows that one transaction adds
 _ROWS_PER_PUSH = 1000
@@ -152,9 +153,17 @@ class SqlQueue:
         self.client.interruptible(lambda connection: self._waiting.wait(connection, is_ready, min(timeout, until_due)))
 
     def wait_for_change(self, queues: Sequence[str], timeout: float) -> Wake | None:
-        """Only sleep: nothing needs staging here, as a row becomes due by itself and a worker knows when."""
-        sleep(timeout)
-        return None
+        """Nothing needs staging here, as a row becomes due by itself and a worker knows when.
+
+        Only PostgreSQL tells of news. The wait is outside of statements: who interrupts it needs the connection.
+        """
+        tells = self.client.engine.dialect.name == "postgresql"
+        fd, has_come = self.client.interruptible(_news) if tells else (None, False)
+        if fd is None:
+            sleep(timeout)
+        elif not has_come and is_readable(fd, timeout):
+            has_come = self.client.interruptible(postgresql.has_news)
+        return Wake.NEWS if has_come else None
 
     def stage(self, queues: Sequence[str]) -> Staged:
         # A steward renews and settles others' jobs: it needs the former file while any lease in it may live.
@@ -345,6 +354,8 @@ class SqlQueue:
 
     def clear(self, queue: str, finder: Finder = NO_LOCKS) -> int:
         finder, dropped = self._values.usable(finder), 0
+        if finder.tracks:  # their pool may track them, which their payloads do not say: look at each, or at none
+            finder = finder._replace(tracks=(b"",) if self._values.has_states() else ())
         while found := self.client.transaction(partial(self._clear_some, queue=queue, finder=finder)):
             dropped += found
         return dropped
@@ -396,3 +407,7 @@ class SqlQueue:
 
     def _read_clock(self) -> float:
         return self.client.ask(self._table.now)
+
+
+def _news(connection: Connection) -> tuple[int | None, bool]:
+    return postgresql.news_on(connection), postgresql.take_news(connection)

@@ -20,6 +20,7 @@ from queuepool.payload.lease import StateRecord, Tallies
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.stores.control import notice_by
 from queuepool.stores.locks import NO_LOCKS, Finder
+from queuepool.stores.sql import postgresql
 from queuepool.stores.sql.books import SqlBooks
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
@@ -111,7 +112,10 @@ class SqlValues(SqlLocks):
         return self._client.transaction(work)
 
     def wake_stewards(self) -> None:
-        """Nothing to do: they look each second."""
+        """Only PostgreSQL can tell them; elsewhere they look each second."""
+        if self._client.engine.dialect.name == "postgresql":
+            with suppress(StoreError):
+                self._client.ask(postgresql.wake_stewards)
 
     # Notices
 
@@ -236,6 +240,16 @@ class SqlValues(SqlLocks):
         with suppress(StoreDenied):
             self._keeps_states = self._keeps_states or not self.tracked(["-"])
         return self._keeps_states
+
+    def has_states(self) -> bool:
+        """Whether the state of any job is kept."""
+        ours = self._cache.c.key.startswith(self._states_start, autoescape=True)
+
+        def look(connection: Connection) -> bool:
+            row = select(self._cache.c.key).where(ours, self._is_living(connection)).limit(1)
+            return connection.execute(row).first() is not None
+
+        return self._client.ask(look)
 
     def renew_states(self, connection: Connection, states: Iterable[StateRecord | None]) -> None:
         """Write, in the caller's transaction, those of these states whose jobs have one that is kept."""

@@ -62,13 +62,19 @@ def test_a_tracked_job_that_is_dropped_is_over_for_those_who_follow_it(queue, ho
     assert queue.job(plain) is None
 
 
-def test_a_job_whose_pool_tracks_it_is_over_as_well(built, queue):
-    [lease] = reserved(built.queue, payload("a"))
+@pytest.mark.parametrize("how", [drop, clear])
+@pytest.mark.parametrize("uuid", ["a", "b"])
+def test_a_job_whose_pool_tracks_it_is_over_as_well(built, queue, how, uuid):
+    """Laravel's jobs have a uuid besides their id, by which they are known."""
+    [lease] = reserved(built.queue, payload("a", uuid=uuid))
     kept = States(60.0).released(decode(lease.receipt, lease.attempts), "default", NOT_RUN, 60.0, None)
     assert built.queue.release(lease, 60.0, "a", state=kept)
-    drop(queue)
+    others = [queue.push("app.ok") for _ in range(3)]
+    how(queue)
 
     assert "cancelled" == queue.job("a").state
+    assert 0 == queue.size()
+    assert [None] * 3 == [queue.job(one) for one in others]
 
 
 def test_a_job_that_a_worker_takes_meanwhile_keeps_its_state(built, queue):
