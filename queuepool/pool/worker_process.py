@@ -26,9 +26,15 @@ from queuepool.settlement.verdict import RanBy
 from queuepool.steward.side_stores import FailureRecorder, SideStores
 from queuepool.stores.factory import Stores
 from queuepool.unix.signals import WorkerSignals
-from queuepool.worker.context import BoardControlState, ControlState, StoreControlState, WorkerContext
+from queuepool.worker.context import (
+    BoardControlState,
+    ControlState,
+    Limits,
+    StopReason,
+    StoreControlState,
+    WorkerContext,
+)
 from queuepool.worker.lifespans import refuse_lifespans
-from queuepool.worker.limits import Limits, StopReason
 from queuepool.worker.loop import Rounds, Worker
 from queuepool.worker.prefetch import PrefetchSize
 from queuepool.worker.slot_writer import SlotWriter
@@ -114,7 +120,7 @@ def work(
     set_progress(slot_writer.progress)
     worker = _worker(context, settings)
     reason = _run(worker, recorder)
-    slot_writer.meter.leaves(reason)
+    slot_writer.meter.leaves(reason.counted_as)
     slot_writer.leave()
     return reason
 

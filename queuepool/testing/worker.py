@@ -25,10 +25,9 @@ from queuepool.stores.factory import Stores
 from queuepool.testing.attempts import Attempt, Ran
 from queuepool.unix.signals import Alarm, WorkerSignals
 from queuepool.worker.attempt import JobLines, Runner
-from queuepool.worker.context import StoreControlState, WorkerContext
+from queuepool.worker.context import Limits, StoreControlState, WorkerContext
 from queuepool.worker.django_support import renew_connections_outside_transactions
 from queuepool.worker.invoker import Invoker, JobLoop
-from queuepool.worker.limits import Limits
 from queuepool.worker.slot_writer import SlotWriter
 
 

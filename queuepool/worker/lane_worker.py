@@ -27,7 +27,7 @@ from queuepool.settlement.facts import facts_of_unread
 from queuepool.stores.contract import QueueStore
 from queuepool.unix import fork
 from queuepool.worker.attempt import JobAttempt, JobLines
-from queuepool.worker.context import WorkerContext
+from queuepool.worker.context import StopReason, WorkerContext
 from queuepool.worker.deadlines import Deadlines
 from queuepool.worker.django_support import renew_connections
 from queuepool.worker.lane_board import LaneSlotWriter
@@ -35,7 +35,6 @@ from queuepool.worker.lane_loop import Bell, LaneLoop, Waiter, new_loop
 from queuepool.worker.lane_runner import LaneRunner
 from queuepool.worker.lane_tasks import end_copies, lane_of, make_task
 from queuepool.worker.lifespans import Lifespans
-from queuepool.worker.limits import StopReason
 from queuepool.worker.loop import Rounds
 from queuepool.worker.loop_watch import LoopWatch, Silence
 

@@ -18,7 +18,7 @@ from queuepool.steward.leases import LostReplies
 from queuepool.jobs.registry import REGISTRY
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.context import BoardControlState
-from queuepool.worker.limits import Limits
+from queuepool.worker.context import Limits
 from queuepool.worker.slot_writer import SlotWriter
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events import JobQuarantined, JobReserving, LeaseLost
