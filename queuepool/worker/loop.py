@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from queuepool.board.board import State
+from queuepool.board.live_stack import LiveStacks
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events import Looping, WorkerStarting, WorkerStopping
 from queuepool.payload.lease import Lease
 from queuepool.unix.originals import sleep
 from queuepool.worker.attempt import JobLines, Runner
 from queuepool.worker.context import Gate, StopReason, WorkerContext
-from queuepool.worker.live_stacks import LiveStacks
 from queuepool.worker.prefetch import Membership, Prefetch, PrefetchSize, Reports
 
 #: seconds between checks whether a new pool's steward has read the control keys
