@@ -112,7 +112,7 @@ def work(
         control_state=_control_state(settings, stores, slot_writer, board),
         limits=limits,
         take_deferred_hook=lambda: deferred_hooks.take(runtime.path, runtime.store) if runtime else None,
-        run_chores=_lone_chores(settings, stores, recorder) if alone else lambda: None,
+        run_chores=_lone_chores(settings, stores, recorder) if alone else None,
         alone=alone,
     )
     set_batches(context.settler.endings.batch_of, context.batches)
@@ -154,10 +154,12 @@ def _ran_by(slot: Slot, board: Board | None) -> RanBy:
     return RanBy(os.getpid(), slot.number, slot.generation, board.header.since if board else None)
 
 
-def _lone_chores(settings: PoolSettings, stores: Stores, recorder: FailureRecorder | None) -> Callable[[], object]:
+def _lone_chores(
+    settings: PoolSettings, stores: Stores, recorder: FailureRecorder | None
+) -> Callable[[], object] | None:
     """What a worker without a steward does in each round."""
     if not settings.keep_done:
-        return recorder.run if recorder else lambda: None
+        return recorder.run if recorder else None
     from queuepool.steward.attempts import TRIM_AGAIN, TrimAttempts  # imported here: few keep records
 
     trim, due = TrimAttempts(stores.attempts, settings.queues), 0.0

@@ -133,7 +133,7 @@ def _context(stores: Stores, tries: int, listeners: OutcomeListeners) -> WorkerC
         control_state=StoreControlState(stores.control, (), listeners),
         limits=Limits.drawn(memory=0.0, max_jobs=0, max_time=0.0),
         take_deferred_hook=lambda: None,
-        run_chores=lambda: None,
+        run_chores=None,
         alone=True,
     )
 

@@ -55,8 +55,8 @@ class WorkerContext:
     limits: Limits
     #: the next hook of a job that failed when its worker died
     take_deferred_hook: Callable[[], DeferredHook | None]
-    #: called in each round: does the steward's work if there is no steward
-    run_chores: Callable[[], object]
+    #: called in each round: what a worker does of the steward's work; ``None`` = nothing, as if there is a steward
+    run_chores: Callable[[], object] | None
     #: whether there is no steward
     alone: bool
     #: the pid of the process that the worker must not outlive

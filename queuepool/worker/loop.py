@@ -172,7 +172,8 @@ class Worker(Rounds):
         self._reserves_waiting = _may_reserve_waiting(context)
 
     def _round(self) -> None:
-        self._context.run_chores()
+        if self._context.run_chores:
+            self._context.run_chores()
         queues = self._gate.queues()
         if not queues:
             # Like Laravel: a worker that leaves when there is no job does not wait for a pause to end.

@@ -47,7 +47,7 @@ context = WorkerContext(
     batches=lambda: stores.batches,
     control_state=BoardControlState(board.header, 1, ("first", "default")),
     limits=Limits(memory=0.0, max_jobs=0, until=0.0),
-    take_deferred_hook=lambda: None, run_chores=lambda: None, alone=False,
+    take_deferred_hook=lambda: None, run_chores=None, alone=False,
 )
 membership = Membership(context)
 membership.join()
