@@ -16,6 +16,7 @@ from queuepool.events import Event, HookRaised, JobExceptionOccurred, JobFailed,
 from queuepool.events.listeners import LISTENERS, Listeners
 from queuepool.jobs.current_job import running, set_current
 from queuepool.jobs.registry import REGISTRY, Handler, Registry
+from queuepool.log import JobLines
 from queuepool.payload.envelope import decode
 from queuepool.payload.lease import Lease
 from queuepool.settlement.outage import Outage
@@ -24,7 +25,7 @@ from queuepool.stores.contract import Reservation
 from queuepool.stores.factory import Stores
 from queuepool.testing.attempts import Attempt, Ran
 from queuepool.unix.signals import Alarm, WorkerSignals
-from queuepool.worker.attempt import JobLines, Runner
+from queuepool.worker.attempt import Runner
 from queuepool.worker.context import Limits, StoreControlState, WorkerContext
 from queuepool.worker.django_support import renew_connections_outside_transactions
 from queuepool.worker.invoker import Invoker, JobLoop

@@ -21,12 +21,13 @@ from queuepool.errors import StoreDown, StoreError
 from queuepool.events import JobReserving, LeaseLost
 from queuepool.jobs.around import LIFESPANS
 from queuepool.jobs.current_job import set_progress
+from queuepool.log import JobLines
 from queuepool.log.captured import INCOMPLETE, log_incomplete
 from queuepool.payload.lease import Lease
 from queuepool.settlement.facts import facts_of_unread
 from queuepool.stores.contract import QueueStore
 from queuepool.unix import fork
-from queuepool.worker.attempt import JobAttempt, JobLines
+from queuepool.worker.attempt import JobAttempt
 from queuepool.worker.context import StopReason, WorkerContext
 from queuepool.worker.deadlines import Deadlines
 from queuepool.worker.django_support import renew_connections

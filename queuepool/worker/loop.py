@@ -15,9 +15,10 @@ from queuepool.board.board import State
 from queuepool.board.live_stack import LiveStacks
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events import Looping, WorkerStarting, WorkerStopping
+from queuepool.log import JobLines
 from queuepool.payload.lease import Lease
 from queuepool.unix.originals import sleep
-from queuepool.worker.attempt import JobLines, Runner
+from queuepool.worker.attempt import Runner
 from queuepool.worker.context import Gate, StopReason, WorkerContext
 from queuepool.worker.prefetch import Membership, Prefetch, PrefetchSize, Reports
 
