@@ -22,7 +22,7 @@ from queuepool.unix import collector, stray_processes
 from queuepool.unix.originals import sleep
 from queuepool.unix.places import lasting
 from queuepool.unix.signals import Alarm, WorkerSignals, reset_inherited
-from queuepool.worker.limits import StopReason
+from queuepool.worker.context import StopReason
 from queuepool.worker.plan import cut
 from queuepool.worker.slot_writer import SlotWriter
 

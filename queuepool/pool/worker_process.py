@@ -26,9 +26,15 @@ from queuepool.settlement.verdict import RanBy
 from queuepool.steward.side_stores import FailureRecorder, SideStores
 from queuepool.stores.factory import Stores
 from queuepool.unix.signals import WorkerSignals
-from queuepool.worker.context import BoardControlState, ControlState, StoreControlState, WorkerContext
+from queuepool.worker.context import (
+    BoardControlState,
+    ControlState,
+    Limits,
+    StopReason,
+    StoreControlState,
+    WorkerContext,
+)
 from queuepool.worker.lifespans import refuse_lifespans
-from queuepool.worker.limits import Limits, StopReason
 from queuepool.worker.loop import Rounds, Worker
 from queuepool.worker.prefetch import PrefetchSize
 from queuepool.worker.slot_writer import SlotWriter
@@ -106,7 +112,7 @@ def work(
         control_state=_control_state(settings, stores, slot_writer, board),
         limits=limits,
         take_deferred_hook=lambda: deferred_hooks.take(runtime.path, runtime.store) if runtime else None,
-        run_chores=_lone_chores(settings, stores, recorder) if alone else lambda: None,
+        run_chores=_lone_chores(settings, stores, recorder) if alone else None,
         alone=alone,
     )
     set_batches(context.settler.endings.batch_of, context.batches)
@@ -114,7 +120,7 @@ def work(
     set_progress(slot_writer.progress)
     worker = _worker(context, settings)
     reason = _run(worker, recorder)
-    slot_writer.meter.leaves(reason, slot_writer.growth.most[0])
+    slot_writer.meter.leaves(reason.counted_as, slot_writer.growth.most[0])
     slot_writer.leave()
     return reason
 
@@ -148,10 +154,12 @@ def _ran_by(slot: Slot, board: Board | None) -> RanBy:
     return RanBy(os.getpid(), slot.number, slot.generation, board.header.since if board else None)
 
 
-def _lone_chores(settings: PoolSettings, stores: Stores, recorder: FailureRecorder | None) -> Callable[[], object]:
+def _lone_chores(
+    settings: PoolSettings, stores: Stores, recorder: FailureRecorder | None
+) -> Callable[[], object] | None:
     """What a worker without a steward does in each round."""
     if not settings.keep_done:
-        return recorder.run if recorder else lambda: None
+        return recorder.run if recorder else None
     from queuepool.steward.attempts import TRIM_AGAIN, TrimAttempts  # imported here: few keep records
 
     trim, due = TrimAttempts(stores.attempts, settings.queues), 0.0

@@ -16,6 +16,7 @@ from queuepool.events import Event, HookRaised, JobExceptionOccurred, JobFailed,
 from queuepool.events.listeners import LISTENERS, Listeners
 from queuepool.jobs.current_job import running, set_current
 from queuepool.jobs.registry import REGISTRY, Handler, Registry
+from queuepool.log import JobLines
 from queuepool.payload.envelope import decode
 from queuepool.payload.lease import Lease
 from queuepool.settlement.outage import Outage
@@ -24,11 +25,10 @@ from queuepool.stores.contract import Reservation
 from queuepool.stores.factory import Stores
 from queuepool.testing.attempts import Attempt, Ran
 from queuepool.unix.signals import Alarm, WorkerSignals
-from queuepool.worker.attempt import JobLines, Runner
-from queuepool.worker.context import StoreControlState, WorkerContext
+from queuepool.worker.attempt import Runner
+from queuepool.worker.context import Limits, StoreControlState, WorkerContext
 from queuepool.worker.django_support import renew_connections_outside_transactions
 from queuepool.worker.invoker import Invoker, JobLoop
-from queuepool.worker.limits import Limits
 from queuepool.worker.slot_writer import SlotWriter
 
 
@@ -134,7 +134,7 @@ def _context(stores: Stores, tries: int, listeners: OutcomeListeners) -> WorkerC
         control_state=StoreControlState(stores.control, (), listeners),
         limits=Limits.drawn(memory=0.0, max_jobs=0, max_time=0.0),
         take_deferred_hook=lambda: None,
-        run_chores=lambda: None,
+        run_chores=None,
         alone=True,
     )
 

@@ -53,15 +53,13 @@ def _unless_ours(call: Call | None) -> Call:
 
 
 def leave_if_copy(pid: int, error: BaseException | None = None) -> None:
-    """Call after user code: if this is no longer process ``pid``, it is a child that returned into our code: end it.
-
-    With an error it ends as Python would; without one it must not go on as its parent does.
-    """
+    """Call after user code: if this is no longer process ``pid``, it is a child that returned into our code: end it."""
     if os.getpid() != pid:
-        _leave(error)
+        leave(error)
 
 
-def _leave(error: BaseException | None) -> NoReturn:
+def leave(error: BaseException | None = None) -> NoReturn:
+    """End such a child: with an error as Python would; without one it must not go on as its parent does."""
     code = BROKEN if error is None else FAILED
     try:
         if isinstance(error, SystemExit):

@@ -1,19 +1,13 @@
-"""One attempt at one job: prepare it, run it, report it; leave it to the next reserve if it is done, else settle it.
-
-A finished job has a line in the log; a worker that runs many in a second sums them up in one line (``JobLines``).
-"""
+"""One attempt at one job: prepare it, run it, report it; leave it to the next reserve if it is done, else settle it."""
 
 from __future__ import annotations
 
-import logging
-import math
 import os
 import time
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 
-from queuepool import log
 from queuepool.board import cancel_orders
 from queuepool.board.cancel_orders import CancelOrder
 from queuepool.errors import BadPayload
@@ -30,6 +24,7 @@ from queuepool.events import (
 from queuepool.jobs.around import HOOKS
 from queuepool.jobs.current_job import Current, running, set_current
 from queuepool.jobs.job_options import Retry
+from queuepool.log import JobLines
 from queuepool.log.captured import INCOMPLETE, log_incomplete
 from queuepool.log.tracebacks import text_of
 from queuepool.payload.envelope import Payload
@@ -47,10 +42,6 @@ from queuepool.worker.plan import Plan
 from queuepool.worker.preparation import LonePreparer, Preparer, Starter, followed
 
 _DELETE = Delete()
-_log = logging.getLogger("queuepool")
-#: most jobs in a second that get a line each
-_MOST = 100
-_SECOND = 1.0
 
 
 @dataclass(slots=True, eq=False)
@@ -373,46 +364,3 @@ class Runner:
         """Stop the job's clock before something is written; exit if the worker's files are broken."""
         self._slot_writer.alive()
         self.leave_if_broken()
-
-
-class JobLines:
-    """Counts the jobs that a worker has done this second; all times are monotonic seconds.
-
-    The first jobs of a second get a line each. If there are more, one line at its end sums up the rest, and another
-    the whole next second.
-    """
-
-    def __init__(self) -> None:
-        # At DEBUG each event is logged anyway, and above INFO no such line is wanted.
-        self._is_on = _log.getEffectiveLevel() == logging.INFO
-        self._singles = _MOST if self._is_on else 0
-        self._count = 0
-        self._since = time.monotonic()
-        self._until = self._since + _SECOND if self._is_on else math.inf
-
-    def is_due(self, now: float) -> bool:
-        """Count one more job; returns whether a line is due."""
-        self._count += 1
-        return self._count <= self._singles or now >= self._until
-
-    def write(self, event: JobProcessed, now: float) -> None:
-        """Write the lines that are due after the job counted last."""
-        if now >= self._until:
-            self._count -= 1
-            self.sum_up(now)
-            self._count += 1
-        if self._count <= self._singles:
-            log.write(event)
-
-    def rest(self) -> None:
-        """Sum up if the second is over; called while no job runs."""
-        if (now := time.monotonic()) >= self._until:
-            self.sum_up(now)
-
-    def sum_up(self, now: float) -> None:
-        """Write one line for the jobs that have none yet, and start another second."""
-        if self._is_on and (count := self._count - self._singles) > 0:
-            log.say("jobs done", {"count": count, "seconds": round(now - self._since, 3)})
-        is_busy = self._count > _MOST and now < self._until + _SECOND
-        self._singles = 0 if is_busy else _MOST
-        self._count, self._since, self._until = 0, now, now + _SECOND

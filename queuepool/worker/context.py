@@ -1,4 +1,4 @@
-"""A worker's settings and collaborators, in a pool or alone, and the control state that it obeys.
+"""A worker's settings and collaborators, in a pool or alone, and what it obeys: its limits and the control state.
 
 That state is restart, paused queues and maintenance. In a pool the steward reads the control keys and writes their
 state on the board, so that no worker spends a round trip on them. A lone worker reads them itself, at most once a
@@ -7,16 +7,20 @@ second.
 
 from __future__ import annotations
 
+import math
 import os
+import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from queuepool.board.board import Header
 from queuepool.board.paused_queues import paused_in
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreDown
+from queuepool.events import Looping, WorkerContinued, WorkerPaused
 from queuepool.events.listeners import Listeners
 from queuepool.jobs.registry import Registry
 from queuepool.settlement.deferred_hooks import DeferredHook
@@ -25,9 +29,12 @@ from queuepool.settlement.settler import Settler
 from queuepool.steward.side_stores import SideStores
 from queuepool.stores.contract import Batches, Control, QueueStore
 from queuepool.stores.control import PERIOD, ControlKeys
+from queuepool.unix.exit_codes import LEFT, MEMORY
 from queuepool.unix.signals import WorkerSignals
-from queuepool.worker.limits import Limits
 from queuepool.worker.slot_writer import SlotWriter
+
+#: the part of a limit by which it may be lower
+_JITTER = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +55,8 @@ class WorkerContext:
     limits: Limits
     #: the next hook of a job that failed when its worker died
     take_deferred_hook: Callable[[], DeferredHook | None]
-    #: called in each round: does the steward's work if there is no steward
-    run_chores: Callable[[], object]
+    #: called in each round: what a worker does of the steward's work; ``None`` = nothing, as if there is a steward
+    run_chores: Callable[[], object] | None
     #: whether there is no steward
     alone: bool
     #: the pid of the process that the worker must not outlive
@@ -67,6 +74,146 @@ class WorkerContext:
         state = self.control_state
         state.glance()
         return (state.is_down() and not self.pool.force) or state.paused().issuperset(self.pool.queues)
+
+
+class StopReason(StrEnum):
+    """Why a worker left; Laravel's names (WorkerStopReason.php, 13.x) where it has them."""
+
+    #: by a stop signal: the pool stops or shrinks
+    STOPPED = "stop_signal"
+    #: the same while the store was away; the steward settles what it held
+    INTERRUPTED = "interrupted"
+    MEMORY = "memory"
+    EMPTY = "empty"
+    EMPTY_FOR = "empty_for"
+    MAX_TIME = "max_time"
+    MAX_JOBS = "max_jobs"
+    ONCE = "once"
+    RESTART = "restart_signal"
+    ORPHANED = "orphaned"
+
+    @property
+    def code(self) -> int:
+        return MEMORY if self is StopReason.MEMORY else LEFT
+
+    @property
+    def counted_as(self) -> str:
+        """The reason under which the pool's meters count it."""
+        return _COUNTED_AS.get(self, "stop")
+
+
+_COUNTED_AS = {
+    StopReason.MAX_JOBS: "max_jobs",
+    StopReason.ONCE: "max_jobs",
+    StopReason.MAX_TIME: "max_time",
+    StopReason.MEMORY: "memory",
+    StopReason.RESTART: "restart",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long one worker lives; 0 = no limit. ``memory`` in MB, ``until`` in monotonic seconds.
+
+    ``stop_when_empty_for``: seconds without a job.
+    """
+
+    memory: float
+    max_jobs: int
+    until: float
+    once: bool = False
+    stop_when_empty: bool = False
+    stop_when_empty_for: float = 0.0
+
+    @classmethod
+    def drawn(
+        cls,
+        *,
+        memory: float,
+        max_jobs: int,
+        max_time: float,
+        once: bool = False,
+        stop_when_empty: bool = False,
+        stop_when_empty_for: float = 0.0,
+    ) -> Limits:
+        """Limits with jobs and time up to a tenth lower, so that workers started together do not leave together."""
+        less = 1 - random.random() * _JITTER
+        return cls(
+            memory=memory,
+            max_jobs=max(1, round(max_jobs * less)) if max_jobs else 0,
+            until=time.monotonic() + max_time * less if max_time else 0.0,
+            once=once,
+            stop_when_empty=stop_when_empty,
+            stop_when_empty_for=stop_when_empty_for,
+        )
+
+    @property
+    def is_leaving_when_empty(self) -> bool:
+        return self.once or self.stop_when_empty
+
+    def may_idle(self, idle: float) -> float:
+        """Seconds that a worker without a job for ``idle`` seconds may still wait for one."""
+        return max(self.stop_when_empty_for - idle, 0.0) if self.stop_when_empty_for else math.inf
+
+    def is_last(self, jobs: int) -> bool:
+        """Whether no job may follow after this many."""
+        return (jobs > 0 and self.once) or 0 < self.max_jobs <= jobs
+
+    def reached(self, *, jobs: int, rss: float, found_none: bool, now: float, idle: float = 0.0) -> StopReason | None:
+        """The first reason to leave, in Laravel's order; ``idle``: seconds since the start or the last job.
+
+        Source: Worker.php, stopIfNecessary (13.x).
+        """
+        if self.memory and jobs and rss >= self.memory:  # before its first job, a successor would be as large
+            return StopReason.MEMORY
+        if self.stop_when_empty and found_none:
+            return StopReason.EMPTY
+        if found_none and not self.may_idle(idle):
+            return StopReason.EMPTY_FOR
+        if self.once and (jobs or found_none):
+            return StopReason.ONCE
+        if self.until and now >= self.until and (jobs or found_none):  # it has looked for a job at least once
+            return StopReason.MAX_TIME
+        if self.is_last(jobs):
+            return StopReason.MAX_JOBS
+        return None
+
+
+class Gate:
+    """Whether the worker may take jobs: paused by signal, maintenance, paused queues, or a listener's veto.
+
+    Asked at the start of every round. Emits an event when it closes, when the reason changes and when it opens.
+    """
+
+    def __init__(self, context: WorkerContext) -> None:
+        self._queues = context.pool.queues
+        self._force = context.pool.force
+        self._control_state = context.control_state
+        self._signals = context.signals
+        self._listeners = context.listeners
+        self.closed_by = ""
+
+    def queues(self) -> tuple[str, ...]:
+        """The queues to serve in this round; empty if no work is allowed. Raises ``StoreDown``."""
+        self._control_state.refresh()
+        paused = self._control_state.paused()
+        queues = tuple(queue for queue in self._queues if queue not in paused) if paused else self._queues
+        why = self._why_closed(queues)
+        if why != self.closed_by:
+            self._listeners.emit(WorkerPaused(why) if why else WorkerContinued())
+            self.closed_by = why
+        return () if why else queues
+
+    def _why_closed(self, queues: tuple[str, ...]) -> str:
+        if self._signals.paused:
+            return "signal"
+        if self._control_state.is_down() and not self._force:
+            return "maintenance"
+        if not queues:
+            return "all queues are paused"
+        if self._listeners.wants(Looping) and not self._listeners.emit(Looping(queues)):
+            return "a listener"
+        return ""
 
 
 class ControlState(Protocol):

@@ -108,7 +108,8 @@ class Invoker:
 
     def leave_if_forked(self, error: BaseException | None = None) -> None:
         """Exit if this is a child that the job forked and that came back here: only the worker may settle the job."""
-        at_fork.leave_if_copy(self._pid, error)
+        if os.getpid() != self._pid:
+            at_fork.leave(error)
 
 
 class SoftTimer:

@@ -23,13 +23,14 @@ from queuepool.events import JobExceptionOccurred, JobProcessed, JobProcessing, 
 from queuepool.jobs.around import HOOKS
 from queuepool.jobs.current_job import Current, set_job_beside
 from queuepool.jobs.registry import Task
+from queuepool.log import JobLines
 from queuepool.log.captured import INCOMPLETE, log_incomplete_here
 from queuepool.log.tracebacks import text_of
 from queuepool.payload.envelope import Payload
 from queuepool.payload.lease import Lease
 from queuepool.settlement.cancelled import cancelled_in
 from queuepool.settlement.verdict import Delete
-from queuepool.worker.attempt import JobAttempt, JobLines, Runner
+from queuepool.worker.attempt import JobAttempt, Runner
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.deadlines import Deadline, Deadlines
 from queuepool.worker.django_support import around_beside, with_new_connections

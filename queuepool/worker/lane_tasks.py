@@ -186,7 +186,7 @@ class Stepped(Coroutine[Any, Any, Any]):
             raise
         finally:
             if _is_copy:
-                at_fork.leave_if_copy(0)
+                at_fork.leave()
             words[ON_CPU] = before
             if before:  # only now: the inner step must not look as old as the outer one
                 self._reals[ON_CPU_SINCE] = since
@@ -208,7 +208,7 @@ class Stepped(Coroutine[Any, Any, Any]):
             raise
         finally:
             if _is_copy:
-                at_fork.leave_if_copy(0)
+                at_fork.leave()
             words[ON_CPU] = before
             if before:
                 self._reals[ON_CPU_SINCE] = since
@@ -223,7 +223,7 @@ class Stepped(Coroutine[Any, Any, Any]):
             self._coroutine.close()
         finally:
             if _is_copy:
-                at_fork.leave_if_copy(0)
+                at_fork.leave()
             words[ON_CPU] = before
             if before:
                 self._reals[ON_CPU_SINCE] = since
@@ -239,7 +239,7 @@ class Stepped(Coroutine[Any, Any, Any]):
 def _end(error: BaseException) -> None:
     """The coroutine ends: take the wrapper's frame from its traceback, whose first is then the user's."""
     if _is_copy:
-        at_fork.leave_if_copy(0, None if isinstance(error, StopIteration) else error)
+        at_fork.leave(None if isinstance(error, StopIteration) else error)
     if error.__traceback__:
         error.__traceback__ = error.__traceback__.tb_next
 

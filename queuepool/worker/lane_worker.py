@@ -21,13 +21,14 @@ from queuepool.errors import StoreDown, StoreError
 from queuepool.events import JobReserving, LeaseLost
 from queuepool.jobs.around import LIFESPANS
 from queuepool.jobs.current_job import set_progress
+from queuepool.log import JobLines
 from queuepool.log.captured import INCOMPLETE, log_incomplete
 from queuepool.payload.lease import Lease
 from queuepool.settlement.facts import facts_of_unread
 from queuepool.stores.contract import QueueStore
 from queuepool.unix import fork
-from queuepool.worker.attempt import JobAttempt, JobLines
-from queuepool.worker.context import WorkerContext
+from queuepool.worker.attempt import JobAttempt
+from queuepool.worker.context import StopReason, WorkerContext
 from queuepool.worker.deadlines import Deadlines
 from queuepool.worker.django_support import renew_connections
 from queuepool.worker.lane_board import LaneSlotWriter
@@ -35,7 +36,6 @@ from queuepool.worker.lane_loop import Bell, LaneLoop, Waiter, new_loop
 from queuepool.worker.lane_runner import LaneRunner
 from queuepool.worker.lane_tasks import end_copies, lane_of, make_task
 from queuepool.worker.lifespans import Lifespans
-from queuepool.worker.limits import StopReason
 from queuepool.worker.loop import Rounds
 from queuepool.worker.loop_watch import LoopWatch, Silence
 

@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from queuepool.board.board import State
+from queuepool.board.live_stack import LiveStacks
 from queuepool.errors import StoreDown, StoreError
-from queuepool.events import Looping, WorkerContinued, WorkerPaused, WorkerStarting, WorkerStopping
+from queuepool.events import Looping, WorkerStarting, WorkerStopping
+from queuepool.log import JobLines
 from queuepool.payload.lease import Lease
 from queuepool.unix.originals import sleep
-from queuepool.worker.attempt import JobLines, Runner
-from queuepool.worker.context import WorkerContext
-from queuepool.worker.limits import StopReason
-from queuepool.worker.live_stacks import LiveStacks
+from queuepool.worker.attempt import Runner
+from queuepool.worker.context import Gate, StopReason, WorkerContext
 from queuepool.worker.prefetch import Membership, Prefetch, PrefetchSize, Reports
 
 #: seconds between checks whether a new pool's steward has read the control keys
@@ -164,43 +164,6 @@ class Rounds:
         """Let hooks that have been called end."""
 
 
-class Gate:
-    """Whether the worker may take jobs: paused by signal, maintenance, paused queues, or a listener's veto.
-
-    Asked at the start of every round. Emits an event when it closes, when the reason changes and when it opens.
-    """
-
-    def __init__(self, context: WorkerContext) -> None:
-        self._queues = context.pool.queues
-        self._force = context.pool.force
-        self._control_state = context.control_state
-        self._signals = context.signals
-        self._listeners = context.listeners
-        self.closed_by = ""
-
-    def queues(self) -> tuple[str, ...]:
-        """The queues to serve in this round; empty if no work is allowed. Raises ``StoreDown``."""
-        self._control_state.refresh()
-        paused = self._control_state.paused()
-        queues = tuple(queue for queue in self._queues if queue not in paused) if paused else self._queues
-        why = self._why_closed(queues)
-        if why != self.closed_by:
-            self._listeners.emit(WorkerPaused(why) if why else WorkerContinued())
-            self.closed_by = why
-        return () if why else queues
-
-    def _why_closed(self, queues: tuple[str, ...]) -> str:
-        if self._signals.paused:
-            return "signal"
-        if self._control_state.is_down() and not self._force:
-            return "maintenance"
-        if not queues:
-            return "all queues are paused"
-        if self._listeners.wants(Looping) and not self._listeners.emit(Looping(queues)):
-            return "a listener"
-        return ""
-
-
 class Worker(Rounds):
     """Reserves, runs and settles jobs, one at a time."""
 
@@ -211,7 +174,8 @@ class Worker(Rounds):
         self._reserves_waiting = _may_reserve_waiting(context)
 
     def _round(self) -> None:
-        self._context.run_chores()
+        if self._context.run_chores:
+            self._context.run_chores()
         queues = self._gate.queues()
         if not queues:
             # Like Laravel: a worker that leaves when there is no job does not wait for a pause to end.

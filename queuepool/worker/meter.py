@@ -9,19 +9,11 @@ from queuepool.board import meters as layout
 from queuepool.board.meters import BEGUN, RUN_BOUNDS, WAIT_BOUNDS, SlotMeters
 from queuepool.payload.envelope import PUSHED_AT, Payload, due_at
 from queuepool.settlement.verdict import Fail, Verdict
-from queuepool.worker.limits import StopReason
 
 #: the first bound of run times; due times at or beyond the second are invalid (both in seconds)
 _QUICK, _NEVER = RUN_BOUNDS[0], 1e11
 #: most characters of the name of an exception's class
 _MOST = 100
-_EXITS = {
-    StopReason.MAX_JOBS: "max_jobs",
-    StopReason.ONCE: "max_jobs",
-    StopReason.MAX_TIME: "max_time",
-    StopReason.MEMORY: "memory",
-    StopReason.RESTART: "restart",
-}
 
 
 class Meter:
@@ -132,9 +124,12 @@ class Meter:
             self._slot.intend(layout.GIVEN_BACK + layout.AS_LOST, "lease")
             self._slot.end(self._slot.run_time(since, time.monotonic()))
 
-    def leaves(self, reason: StopReason, grew_most: str = "") -> None:
-        """The worker leaves; ``grew_most`` is the job in whose runs it has grown most."""
+    def leaves(self, why: str, grew_most: str = "") -> None:
+        """The worker leaves, for one of the reasons for which workers exit (``board/meters.py``).
+
+        ``grew_most`` is the job in whose runs it has grown most.
+        """
         self.look()
-        if reason is StopReason.MEMORY and grew_most:
+        if why == "memory" and grew_most:
             self._slot.count_outgrown(next((row for (_, job), row in self._rows.items() if job == grew_most), 0))
-        self._slot.leave(_EXITS.get(reason, "stop"))
+        self._slot.leave(why)

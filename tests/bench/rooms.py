@@ -9,8 +9,11 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.redis_server import start_redis
 from tests.unit.test_architecture import PUBLIC_PAIRS
 
 PACKAGE = Path(__file__).parents[2] / "queuepool"
@@ -38,18 +41,35 @@ def plain(number):
 """
 
 
-def one_job() -> tuple[list[str], int, int]:
-    """Files, calls and functions of ours, from the handler of one plain job to that of the next: SQLite, no metrics."""
-    with tempfile.TemporaryDirectory() as folder:
+@contextmanager
+def _store(name: str, folder: str) -> Iterator[tuple[str, list[list[str]]]]:
+    """Its URL, and the commands that prepare it."""
+    if name == "SQLite":
+        yield f"sqlite:///{folder}/q.db", [["migrate"]]
+        return
+    server = start_redis(folder)
+    try:
+        yield f"unix://{folder}/redis.sock", []
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def one_job(store: str) -> tuple[list[str], int, int]:
+    """Files, calls and functions of ours, from the handler of one plain job to that of the next, without metrics.
+
+    The job is among those of a second that get a line in the log.
+    """
+    with tempfile.TemporaryDirectory() as folder, _store(store, folder) as (url, first):
         here = Path(folder)
         (here / "plain_jobs.py").write_text(_JOBS)
         (here / "pool.ini").write_text(
-            f"[pool]\nmodules = plain_jobs\nmetrics = no\nreserve_ahead = 1\n[connection]\nurl = sqlite:///{here}/q.db\n"
+            f"[pool]\nmodules = plain_jobs\nmetrics = no\nreserve_ahead = 1\n[connection]\nurl = {url}\n"
         )
         env = {**os.environ, "PYTHONPATH": f"{PACKAGE.parent}:{here}", "ROOMS": str(here / "rooms")}
         queuepool = [sys.executable, "-m", "queuepool"]
         pushes = [["push", "plain_jobs.plain", f"--data=[{number}]"] for number in range(13)]
-        for arguments in [["migrate"], *pushes, ["work", "--stop-when-empty"]]:
+        for arguments in [*first, *pushes, ["work", "--stop-when-empty"]]:
             command = [*queuepool, *arguments, "-c", str(here / "pool.ini")]
             subprocess.run(command, env=env, check=True, capture_output=True)
         files, calls, functions = json.loads((here / "rooms").read_text())
@@ -65,21 +85,23 @@ def main() -> None:
     found = classes([ast.parse(path.read_text()) for path in paths])
     names = Counter(one.name for one in found)
     twice = sorted(name for name, times in names.items() if times > 1 and name not in PUBLIC_PAIRS)
-    files, calls, functions = one_job()
+    passed = {store: one_job(store) for store in ("SQLite", "Redis")}
     rows = {
         "files": len(paths),
         "lines": sum(len(path.read_text().splitlines()) for path in paths),
         "classes": len(found),
         "protocols": sum("Protocol" in ast.unparse(base) for one in found for base in one.bases),
         "class names with two meanings": len(twice),
-        "files that one plain job passes": len(files),
-        "calls of one plain job": calls,
-        "functions of one plain job": functions,
     }
+    for store, (files, calls, functions) in passed.items():
+        rows[f"files that one plain job passes, {store}"] = len(files)
+        rows[f"calls of one plain job, {store}"] = calls
+        rows[f"functions of one plain job, {store}"] = functions
     for name, value in rows.items():
-        print(f"{name:34}{value:8,}")
+        print(f"{name:42}{value:8,}")
     print("two meanings:", ", ".join(twice))
-    print("passed:", ", ".join(str(Path(file).relative_to(PACKAGE)) for file in files))
+    for store, (files, *_) in passed.items():
+        print(f"passed, {store}:", ", ".join(str(Path(file).relative_to(PACKAGE)) for file in files))
 
 
 if __name__ == "__main__":

@@ -61,7 +61,11 @@ async def loop(m: str, timeout: float = 0.0, grace: float = 0.0, **options: floa
     """As ``run``, on the worker's loop."""
     me = current()
     LEDGER.write("start", id=me.id, a=me.attempts, pid=os.getpid(), n=me.name, m=m)
-    await ASYNC[m](me.attempts, LEDGER, **options)
+    try:
+        await ASYNC[m](me.attempts, LEDGER, **options)
+    except BaseException:  # cancelled, it may go back to its queue at once
+        LEDGER.attempt("die", me.id, me.attempts)
+        raise
     LEDGER.attempt("finish", me.id, me.attempts)
 
 

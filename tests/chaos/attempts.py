@@ -227,7 +227,8 @@ class Attempts:
         findings, windows = self._findings, self._windows
         findings.count("twice")
         what = f"{again.job}: {(again.again - again.finished) / 1e9:.3f} s after it had finished"
-        killed = windows.killed(again.pid, again.finished) or windows.died(again.pid, again.finished)
+        ends = windows.killed(again.pid, again.finished), windows.died(again.pid, again.finished)
+        killed = min((end for end in ends if end), default=None)  # a later kill may be another process's of that pid
         if board := windows.written_over(again.started, again.again):
             findings.excused(f"twice: in {board}", what)  # however it ended: nothing says what it had done
         elif loss := windows.loss(again.started, again.finished, again.again):
@@ -260,5 +261,5 @@ class Attempts:
         killed, died = windows.killed(again.pid, again.started), windows.died(again.pid, again.started)
         if killed and killed <= again.again:
             self._times.recovered(again.job, killed, again.again)
-        elif not (again.died or (died and died <= again.again + windows.slowed(_SEEN_LATE, again.again, died))):
+        elif not (again.died or (died and died <= again.again + windows.slowed(_SEEN_LATE, again.started, died))):
             self._findings.violated("I4 overlap", f"{again.job}: started anew while pid {again.pid} had it")

@@ -14,8 +14,8 @@ import pytest
 from queuepool import log
 from queuepool.config.settings import PoolSettings
 from queuepool.events import JobFacts, JobProcessed
+from queuepool.log import JobLines
 from queuepool.payload.envelope import decode
-from queuepool.worker.attempt import JobLines
 from tests.support.each import each
 from tests.support.eventually import eventually
 from tests.support.own_logger import restored

@@ -15,7 +15,7 @@ from queuepool.cli.verbs import VERBS
 from queuepool.config.loader import load
 from queuepool.config.settings import KEYS
 from queuepool.unix import exit_codes, signals
-from queuepool.worker.limits import StopReason
+from queuepool.worker.context import StopReason
 from tests.support.each import each
 from tests.support.reference import ROOT, flags, make_reference, verbs
 

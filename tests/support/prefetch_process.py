@@ -18,7 +18,7 @@ from queuepool.steward.leases import LostReplies
 from queuepool.jobs.registry import REGISTRY
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.context import BoardControlState
-from queuepool.worker.limits import Limits
+from queuepool.worker.context import Limits
 from queuepool.worker.slot_writer import SlotWriter
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events import JobQuarantined, JobReserving, LeaseLost
@@ -47,7 +47,7 @@ context = WorkerContext(
     batches=lambda: stores.batches,
     control_state=BoardControlState(board.header, 1, ("first", "default")),
     limits=Limits(memory=0.0, max_jobs=0, until=0.0),
-    take_deferred_hook=lambda: None, run_chores=lambda: None, alone=False,
+    take_deferred_hook=lambda: None, run_chores=None, alone=False,
 )
 membership = Membership(context)
 membership.join()

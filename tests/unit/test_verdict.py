@@ -39,7 +39,7 @@ from queuepool.settlement.verdict import (
     needs_tallies,
 )
 from queuepool.unix.exit_codes import MEMORY
-from queuepool.worker.limits import Limits, StopReason
+from queuepool.worker.context import Limits, StopReason
 from queuepool.worker.plan import cut, guard_of, policy_of, soft_timeout_of, timeout_of
 from tests.support.each import each
 

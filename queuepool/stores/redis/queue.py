@@ -1,59 +1,39 @@
-"""Jobs in Laravel's Redis queues; the contract is ``stores.contract.QueueStore``."""
+"""Jobs in Laravel's Redis queues, as they are pushed, reserved and settled.
+
+The contract is ``stores.contract.QueueStore``; what people ask of it is in ``shelves.py``.
+"""
 
 from __future__ import annotations
 
 import json
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
-from itertools import chain, groupby
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any
 
 from queuepool.errors import StoreDenied, StoreDown, StoreError
 from queuepool.payload.envelope import MAX_BYTES
 from queuepool.payload.lease import NOTHING, Ending, Lease, Lock, StateRecord, Tallies, Unlock
-from queuepool.stores.contract import (
-    Measured,
-    MovedJob,
-    NewJob,
-    QueueWalk,
-    Reservation,
-    Shelf,
-    ShelfJob,
-    Sizes,
-    Staged,
-    Wake,
-)
-from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
-from queuepool.stores.redis.client import RedisClient
+from queuepool.stores.contract import NewJob, Reservation, Staged, Wake
+from queuepool.stores.locks import LocksOf
+from queuepool.stores.redis.client import RedisClient, explained
+from queuepool.stores.redis.connections import PendingReplies
 from queuepool.stores.redis.ending import EndingScripts, PayloadPlaces
-from queuepool.stores.redis.waiting import ReserveBehindWait
-from queuepool.stores.redis.walk import RedisWalk
-from queuepool.stores.redis.wire import BATCH, BATCH_BYTES, Keys, by_queue, following, reservation, whole
+from queuepool.stores.redis.shelves import RedisShelves
+from queuepool.stores.redis.wire import BATCH, BATCH_BYTES, Keys, following, whole
 from queuepool.stores.steps import in_steps
 
-T = TypeVar("T")
 #: as many as fit the bits of a lease's score (lua/include/lease.lua)
 TAGS = 131072
 #: seconds for which the server's clock is assumed to run at the speed of ours
 _CLOCK_LASTS = 10.0
-#: the most that one step of a clear reads: jobs, and bytes (a page more), so that no other client waits for long
-_CLEARED, _CLEARED_BYTES = 1000, 1_000_000
-#: jobs that one step takes out of the middle of a queue: the deeper they lie, the longer it takes
-_TAKEN = 50
-#: the script's answer for a job that it had no time to look for (lua/include/pick.lua)
-_NOT_LOOKED = 2
 #: where ``reserve.lua`` has the done jobs
 _DONE = PayloadPlaces(9, between=3)
-#: the numbers of the keys in ``drop_held.lua`` and ``move.lua``
-_NUMBERS: Mapping[Shelf, int] = {"ready": 1, "delayed": 2, "reserved": 3}
-#: most bytes read of the next job's payload when measuring, as the steward does so again and again
-_MEASURED = 64 * 1024
 
 
-class RedisQueue:
+class RedisQueue(RedisShelves):
     """Laravel's queue on one connection.
 
     ``keep``: record failed jobs; ``outbox``: their records only wait here, for a failed store on another server.
@@ -71,15 +51,12 @@ class RedisQueue:
         keep: bool = True,
         outbox: bool = False,
     ) -> None:
-        self.client = client
-        self.keys = keys
-        self.clock = ""
+        super().__init__(client, keys, locks_of)
         #: the scripts that end leases, where these have records
         self._recording = EndingScripts(client, keys)
         self._retry_after = retry_after
         self._keep = keep
         self._outbox = outbox
-        self.locks_of = locks_of
         self._offset = 0.0
         self._offset_ends = 0.0
         self._reserve_keys: dict[tuple[str, ...], list[str]] = {}
@@ -88,9 +65,6 @@ class RedisQueue:
     @property
     def polls(self) -> bool:
         return False
-
-    def steps(self, jobs: Sequence[ShelfJob]) -> Iterator[Sequence[ShelfJob]]:
-        return in_steps(jobs, _TAKEN, BATCH_BYTES, lambda job: len(job.payload))
 
     def reach(self) -> None:
         self.client.reach()
@@ -134,27 +108,27 @@ class RedisQueue:
         self.locks_of.found(self.locks_of.own.release(self.locks_of.here(unlocks)))
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
-        done = by_queue(done, queues)
+        done = _by_queue(done, queues)
         keys, args = self._reserve_words(queues, tag, limit, done)
         if done and done[0].record:
-            return reservation(*self._recording.run(done, _DONE, "reserve", keys, args), queues, tag, done)
-        return reservation(self.client.script("reserve", keys, args), "reserve", queues, tag, done)
+            return _reservation(*self._recording.run(done, _DONE, "reserve", keys, args), queues, tag, done)
+        return _reservation(self.client.script("reserve", keys, args), "reserve", queues, tag, done)
 
     def reserve_ahead(
         self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()
     ) -> Callable[[], Reservation]:
-        done = by_queue(done, queues)
+        done = _by_queue(done, queues)
         keys, args = self._reserve_words(queues, tag, limit, done)
         if done and done[0].record:
             read = self._recording.run_ahead(done, _DONE, "reserve", keys, args)
-            return lambda: reservation(*read(), queues, tag, done)
+            return lambda: _reservation(*read(), queues, tag, done)
         answer = self.client.script_ahead("reserve", keys, args)
-        return lambda: reservation(answer(), "reserve", queues, tag, done)
+        return lambda: _reservation(answer(), "reserve", queues, tag, done)
 
     def reserve_waiting(
         self, queues: Sequence[str], timeout: float, tag: int, limit: int, done: Sequence[Lease] = ()
     ) -> ReserveBehindWait:
-        done = by_queue(done, queues)
+        done = _by_queue(done, queues)
         keys, args = self._reserve_words(queues, tag, limit, ())
         before = self._reserve_words(queues, tag, 0, done)[1] if done else ()
         kept = self._recording.call(done, _DONE, "reserve", keys, before) if done and done[0].record else None
@@ -291,87 +265,9 @@ class RedisQueue:
         words = self.client.command("HMGET", self.keys.tallies(job_id), "exceptions", "crashes", "suspects")
         return Tallies(*(int(word) if word and word.isdigit() and len(word) < 10 else 0 for word in words))
 
-    def sizes(self, queue: str) -> Sizes:
-        makers = (self.keys.ready, self.keys.delayed, self.keys.reserved, self.keys.quarantine)
-        return Sizes(*self.client.script("size", [key(queue) for key in makers], []))
-
-    def measure(self, queue: str) -> Measured:
-        makers = (self.keys.ready, self.keys.delayed, self.keys.reserved, self.keys.quarantine)
-        found = self.client.script("measure", [key(queue) for key in makers], [self.clock, _MEASURED])
-        ready, delayed, reserved, quarantined, payload, overdue, now = found
-        age, overdue = None if payload else 0.0, max(float(overdue), 0.0)
-        return Measured(ready, delayed, reserved, quarantined, age, float(now), payload, overdue)
-
     def ask_for_room(self) -> None:
         # A full server (``maxmemory``, ``noeviction``) refuses this write; any other has nothing to do.
         self.client.command("SET", self.keys.room, "", "XX")  # XX: only if the key exists, which it never does
-
-    def first(self, queue: str, most: int, state: Shelf = "ready") -> list[bytes]:
-        if state == "ready":
-            return list(self.client.command("LRANGE", self.keys.ready(queue), 0, most - 1))
-        key = self.keys.delayed(queue) if state == "delayed" else self.keys.reserved(queue)
-        return list(self.client.command("ZRANGE", key, 0, most - 1))
-
-    def queues(self) -> list[str]:
-        keys = (key.decode("utf-8", "replace") for page in self.client.scan(self.keys.pattern) for key in page)
-        return sorted({name for key in keys if (name := self.keys.queue_of(key)) is not None})
-
-    def clear(self, queue: str, finder: Finder = NO_LOCKS) -> int:
-        """As the contract says; only as many as there are at the start, since more may come faster than they go."""
-        names = [key(queue) for key in (self.keys.ready, self.keys.delayed, self.keys.reserved, self.keys.notify)]
-        most, dropped, states = _CLEARED, 0, self.keys.state("") if finder.tracks else ""
-        while True:
-            args = [min(_CLEARED, most - dropped), _CLEARED_BYTES, states, *finder.marks, *finder.tracks]
-            there, free, *held = self.client.script_in_time("clear", names, args)
-            most = there if not dropped else most
-            dropped += int(free) + self._drop(queue, names, _in_their_places(held), finder).count(1)
-            if dropped >= most or not (free or held):
-                return dropped
-
-    def walk(self, queue: str, shelves: Collection[Shelf], cursor: str = "") -> QueueWalk:
-        return RedisWalk(self.client, self.keys, queue, shelves, cursor)
-
-    def drop(self, queue: str, jobs: Sequence[ShelfJob], finder: Finder = NO_LOCKS) -> list[bool]:
-        names = [key(queue) for key in (self.keys.ready, self.keys.delayed, self.keys.reserved, self.keys.notify)]
-        drop_these = partial(self._drop, queue, names, finder=finder)
-        steps = ([(_NUMBERS[job.shelf], job.payload, job.place) for job in step] for step in self.steps(jobs))
-        return [answer == 1 for step in steps for answer in _answers(step, drop_these)]
-
-    def move(self, queue: str, jobs: Sequence[MovedJob], target: str) -> list[bool]:
-        makers = (self.keys.ready, self.keys.delayed, self.keys.notify)
-        names = [key(name) for name in (queue, target) for key in makers]
-        answers = list[int]()
-
-        def move_these(some: Sequence[MovedJob]) -> list[int]:
-            words = [(_NUMBERS[job.shelf], job.payload, job.place, there) for job, there, _ in some]
-            states = [self._state_words(state) for *_, state in some]
-            args = [word for one, (_, *state) in zip(words, states, strict=True) for word in (*one, *state)]
-            keys = [*names, *(key for key, *_ in states)]
-            return list(self.client.script_in_time("move", keys, [self.keys.channel(target), *args]))
-
-        for step in in_steps(jobs, _TAKEN, BATCH_BYTES, lambda moved: len(moved.job.payload)):
-            answers += _answers(step, move_these)
-        return [answer == 1 for answer in answers]
-
-    def _drop(
-        self, queue: str, names: Sequence[str], jobs: Sequence[tuple[int, bytes, int]], finder: Finder
-    ) -> list[int]:
-        """Drop these jobs together with their locks; each is the number of its key, its bytes and its place."""
-        more, args = list[str](), list[Any]()
-        held = [finder.locks_of(job) if finder.may_hold(job) else () for _, job, _ in jobs]
-        for (number, job, place), unlocks in zip(jobs, map(self.locks_of.own_among, held), strict=True):
-            key, *state = self._state_words(finder.state_of(queue, job, None))
-            more += [key, *(self.keys.lock(lock.name) for lock in unlocks)]
-            args += [number, job, place, *state, len(unlocks), *(lock.owner for lock in unlocks)]
-        answers: list[int] = self.client.script_in_time("drop_held", [*names, *more], args) if jobs else []
-        gone = (unlocks for unlocks, answer in zip(held, answers, strict=True) if answer == 1)
-        self.locks_of.release_elsewhere(list(chain.from_iterable(gone)))
-        return answers
-
-    def _state_words(self, state: StateRecord | None) -> tuple[str, bytes, int]:
-        """Key, text and seconds of a state, for our scripts; of none, a key that whoever writes states may write."""
-        job_id, text, seconds = state or ("", b"", 0.0)
-        return self.keys.state(job_id), text, whole(seconds)
 
     def now(self) -> float:
         if self.clock:
@@ -403,16 +299,94 @@ class RedisQueue:
         return self._reserve_keys[queues]
 
 
-def _answers(jobs: Sequence[T], ask: Callable[[Sequence[T]], list[int]]) -> list[int]:
-    """The answer for each job; jobs that the script did not reach are asked for again."""
-    answers = ask(jobs)
-    while left := [number for number, answer in enumerate(answers) if answer == _NOT_LOOKED]:
-        for number, answer in zip(left, ask([jobs[number] for number in left]), strict=True):
-            answers[number] = answer
-    return answers
+class ReserveBehindWait:
+    """A reserve that waits at the server: sent behind a BLPOP in one write, and carried out once that is served.
+
+    Where jobs are done, there is another reserve before, which takes none. The contract is
+    ``stores.contract.WaitingReserve``. A server that closes a client's connection before serving it does not carry out
+    the commands behind.
+    """
+
+    def __init__(
+        self,
+        client: RedisClient,
+        replies: PendingReplies,
+        queues: Sequence[str],
+        tag: int,
+        done: Sequence[Lease],
+        keys: Sequence[str],
+        args: Sequence[Any],
+        leave_out: Callable[[StoreDenied], object] | None = None,
+    ) -> None:
+        """``leave_out``: told if the records of the done jobs, which were sent with them, are denied."""
+        self.was_cut_off = False
+        self._client = client
+        self._replies = replies
+        self._queues = queues
+        self._tag = tag
+        self._done = done
+        self._keys = keys
+        self._args = args
+        self._leave_out = leave_out
+
+    def deleted(self) -> Reservation:
+        try:
+            answer = self._client.reply(self._replies, "reserve", *self._keys)
+        except StoreDenied as denied:
+            if self._leave_out:
+                self._leave_out(denied)
+            raise
+        self._replies.look()
+        return _reservation(answer, "reserve", self._queues, self._tag, self._done)
+
+    def wait(self) -> None:
+        self._client.await_replies(self._replies)
+
+    def read(self) -> Reservation | None:
+        if not self._replies.come_within(0.0):
+            self.give_up()
+            return None
+        refusal = self._refusal()
+        answer = self._client.script_reply(self._replies, "reserve", self._keys, self._args)
+        found = _reservation(answer, "reserve", self._queues, self._tag, ())
+        if refusal and not found.leases:
+            raise refusal
+        return found
+
+    def give_up(self) -> None:
+        self._client.give_up(self._replies)
+
+    def _refusal(self) -> StoreError | None:
+        """Why the server did not wait; the commands behind were carried out all the same."""
+        try:
+            self._client.reply(self._replies, "blpop")
+        except StoreError as error:
+            if self._replies.are_over:
+                self.was_cut_off = isinstance(error, StoreDown)
+                raise
+            return error
+        return None
 
 
-def _in_their_places(held: Sequence[Any]) -> list[tuple[int, bytes, int]]:
-    """What ``clear.lua`` has left; the ready ones now lie at the head."""
-    jobs = list(zip(held[::2], held[1::2], strict=True))
-    return [(number, job, place - sum(one != 1 for one, _ in jobs)) for place, (number, job) in enumerate(jobs)]
+def _by_queue(leases: Sequence[Lease], queues: Sequence[str]) -> list[Lease]:
+    """The leases in the order of their queues. Raises ``ValueError`` for a queue that is not among them."""
+    return sorted(leases, key=lambda lease: queues.index(lease.queue))
+
+
+def _reservation(
+    answer: Sequence[Any], script: str, queues: Sequence[str], tag: int, done: Sequence[Lease]
+) -> Reservation:
+    """The reply of reserve.lua, as this script; ``done`` are the leases that were sent along, in that order."""
+    refused, taken, odd, problems, due, is_last = answer
+    return Reservation(
+        leases=[Lease(queues[number - 1], receipt, tag) for number, receipt in _pairs(taken)],
+        refused=[done[int(number) - 1] for number in refused],
+        quarantined=[(queues[number - 1], why.decode()) for number, why in _pairs(odd)],
+        problems=[(queues[number - 1], explained(text.decode(), script)) for number, text in _pairs(problems)],
+        next_due=float(due) if due else None,
+        is_last=bool(is_last),
+    )
+
+
+def _pairs(flat: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    return zip(flat[::2], flat[1::2], strict=True)

@@ -1,19 +1,16 @@
-"""What goes to the server and comes back: the names of all keys, and arguments and replies of our scripts.
+"""What goes to the server: the names of all keys, and what our scripts have in common among their arguments.
 
-Laravel's keys are under ``queues:``, ours under ``queuepool:``. Arguments and replies are converted from and to the
-types of the contract.
+Laravel's keys are under ``queues:``, ours under ``queuepool:``.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from queuepool.payload.lease import NOTHING, Ending, Lease, Unlock
-from queuepool.stores.contract import Reservation
-from queuepool.stores.redis.client import explained
+from queuepool.payload.lease import NOTHING, Ending, Unlock
 
 #: the special characters of a Redis pattern
 _GLOB, _ESCAPED = re.compile(r"[\\*?\[\]^-]"), r"\\\g<0>"
@@ -143,27 +140,3 @@ def following(ending: Ending, unlocks: Sequence[Unlock], keys: Keys) -> tuple[li
 def whole(seconds: float) -> int:
     """Whole seconds for Redis, at least 1."""
     return max(math.ceil(seconds), 1)
-
-
-def by_queue(leases: Sequence[Lease], queues: Sequence[str]) -> list[Lease]:
-    """The leases in the order of their queues. Raises ``ValueError`` for a queue that is not among them."""
-    return sorted(leases, key=lambda lease: queues.index(lease.queue))
-
-
-def reservation(
-    answer: Sequence[Any], script: str, queues: Sequence[str], tag: int, done: Sequence[Lease]
-) -> Reservation:
-    """The reply of reserve.lua, as this script; ``done`` are the leases that were sent along, in that order."""
-    refused, taken, odd, problems, due, is_last = answer
-    return Reservation(
-        leases=[Lease(queues[number - 1], receipt, tag) for number, receipt in _pairs(taken)],
-        refused=[done[int(number) - 1] for number in refused],
-        quarantined=[(queues[number - 1], why.decode()) for number, why in _pairs(odd)],
-        problems=[(queues[number - 1], explained(text.decode(), script)) for number, text in _pairs(problems)],
-        next_due=float(due) if due else None,
-        is_last=bool(is_last),
-    )
-
-
-def _pairs(flat: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-    return zip(flat[::2], flat[1::2], strict=True)
