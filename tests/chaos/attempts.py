@@ -23,7 +23,7 @@ _UNSETTLED = 200 * _MS
 _FEW, _SHARE = 5, 0.01
 _FEW_JOBS, _JOBS_SHARE = 20, 0.05
 #: nanoseconds by which a death may be seen late, if the harness did not cause it
-_SEEN_LATE = 100 * _MS
+_SEEN_LATE = 200 * _MS
 _KILLED = "twice: killed between its last effect and its settlement"
 _BESIDE = "twice: done in a thread, while another job kept the loop until it ended their worker"
 #: nemeses that end a steward, and nanoseconds for which one tells of nothing: until it has settled all of a worker

@@ -124,6 +124,13 @@ def test_a_job_runs_twice_only_when_its_worker_died_before_it_could_settle():
     assert (VALID, 1) == (explained.code, explained.counts["twice"])
 
 
+def test_a_worker_that_died_is_not_taken_for_a_later_one_with_its_pid():
+    again = [start(attempt=2, pid=11), finish(attempt=2, pid=11)]
+    dies = [*pushed(), start(), finish(), ("death", {"pid": 10}), *again]
+
+    assert [] == violated(*dies, kill())
+
+
 def test_a_job_that_raises_behind_its_last_line_runs_again_by_right():
     again = [start(attempt=2, pid=11), finish(attempt=2, pid=11)]
 

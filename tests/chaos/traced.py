@@ -124,7 +124,9 @@ class Traced:
             ended = windows.died(pid, started) or windows.killed(pid, started)
             # One that is given back has none; so has one whose lease had ended when it was to be given back.
             has_none = attempt in self._returned or attempt in self._refused
-            is_explained = not ended or has_none or bool(windows.excuse(started, ended + _UNTOLD))
+            # A lease whose tag was forgotten ends at its next renewal, when that may be over.
+            forgotten = windows.any_of({"tags_repeat"}, started - round(windows.retry_after * 1e9), ended or started)
+            is_explained = not ended or has_none or bool(forgotten or windows.excuse(started, ended + _UNTOLD))
         if not is_explained:
             self._findings.violated("I27 no span", f"{attempt[0]}: attempt {attempt[1]} in pid {pid}")
 
