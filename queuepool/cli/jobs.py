@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import click
 
 from queuepool.board.shown_pools import RunningJob, ShownPool, running_jobs
-from queuepool.board.status import iso
 from queuepool.cli import output
-from queuepool.cli.finding import BY, COUNT, Facets, filtered, limited, note_closed, states_of
+from queuepool.cli.finding import BY, COUNT, filtered, limited, note_closed, show_facets, states_of
 from queuepool.cli.local import runtime_of
 from queuepool.cli.options import JSON, PLACE, Where, located, option, parsed
-from queuepool.cli.queues import QUEUES, all_queues
+from queuepool.cli.queues import QUEUES
 from queuepool.cli.reading import Reading
-from queuepool.cli.scopes import scope_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDenied, StoreDown, StoreError
 from queuepool.jobs.client import Queue
+from queuepool.operating.job_rows import iso_of, job_row
+from queuepool.operating.queues import all_queues
+from queuepool.operating.scopes import scope_of
+from queuepool.search.facets import Facets
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob, plain
 from queuepool.search.look import SHELVES, Look
 from queuepool.search.running import pools_of
-from queuepool.stores.contract import ShelfJob
 from queuepool.unix.exit_codes import FAILED, OK
 
 #: characters of the arguments in a table
@@ -68,7 +69,7 @@ def jobs(
         facets = Facets(by or "")
         for one in found:
             facets.add(one.job)
-        facets.show(limit, as_json)
+        show_facets(facets, limit, as_json)
     else:
         rows = _Rows(islice(found, limit or None), reading, as_json)
         output.listing(rows, as_json, spare=("tags", "attempts", "at", "connection", "queue"))
@@ -104,7 +105,7 @@ class _Search:
         with closing(Queue(connection, by_hand=True)) as queue:
             look = Look(queue.stores, self._wanted)
             running = self._running(queue) if {"reserved", "running"} & {*self._states} else {}
-            for name in self._queues or all_queues(self._where, connection, queue):
+            for name in self._queues or all_queues(self._where, connection, queue, output.complain):
                 try:
                     for job in self._in(look, name, running):
                         yield _Placed(connection, job, running.get(job.id) if job.state == "running" else None)
@@ -167,7 +168,7 @@ class _Rows:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for one in self._found:
             self.count += 1
-            yield self._reading.place(one.connection) | (_json_row(one) if self._as_json else _row(one.job))
+            yield self._reading.place(one.connection) | (job_row(one.job, one.by) if self._as_json else _row(one.job))
 
 
 def _row(job: FoundJob) -> dict[str, Any]:
@@ -178,38 +179,7 @@ def _row(job: FoundJob) -> dict[str, Any]:
         "queue": job.queue,
         "name": job.name or "-",
         "attempts": job.attempts,
-        "at": _iso(job.since),
+        "at": iso_of(job.since),
         "tags": ",".join(job.tags) or "-",
         "arguments": job.error or (shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"),
     }
-
-
-def _json_row(found: _Placed) -> dict[str, Any]:
-    job, by = found.job, found.by
-    at = job.where.at if isinstance(job.where, ShelfJob) else None
-    return {
-        "id": job.id,
-        "state": job.state,
-        "queue": job.queue,
-        "name": job.name or None,
-        "attempts": job.attempts,
-        "pushed": _iso(job.pushed),
-        "since": _iso(job.since) if job.state == "failed" else by and by.job.since,
-        "due": _iso(at) if job.state == "delayed" else None,
-        "lease_ends": _iso(at) if job.state in ("reserved", "running") else None,
-        "tags": list(job.tags),
-        "arguments": plain(job.arguments),
-        "error": job.error or None,
-        "host": by and by.shown.host,
-        "pool": by and by.shown.pool,
-        "worker": by and by.process.number,
-        "pid": by and by.process.pid,
-        "time_left": by and by.job.time_left,
-        "progress": by and by.job.progress,
-    }
-
-
-def _iso(at: float | None) -> str | None:
-    with suppress(ValueError, OverflowError, OSError):  # a foreign payload may hold any number
-        return None if at is None else iso(at)
-    return None

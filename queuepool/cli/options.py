@@ -18,6 +18,7 @@ from queuepool.config.loader import Config
 from queuepool.config.setting import Setting
 from queuepool.config.settings import KEYS, ConnectionSettings, PoolSettings
 from queuepool.config.values import section_name
+from queuepool.operating.choice import queues_of
 
 T = TypeVar("T")
 Verb = Callable[..., int | None]
@@ -111,8 +112,7 @@ class Where:
 
     def queues(self, connection: ConnectionSettings | None = None) -> tuple[str, ...]:
         """The pools' queues, each once; those on this connection, if one is given."""
-        meant = [pool for pool in self.pools() if connection in (None, pool.connection)]
-        return tuple(dict.fromkeys(queue for pool in meant for queue in pool.queues))
+        return queues_of(self.pools(), connection)
 
     def require(self, *queues: str) -> None:
         """Raises ``UsageError`` if other pools than the one that ``--pool`` has chosen serve these queues."""

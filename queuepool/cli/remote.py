@@ -10,11 +10,11 @@ from typing import Any
 
 from queuepool.board.about import operator
 from queuepool.cli import output
-from queuepool.cli.notices import PublishedPool, latest_of, names_of_pools
 from queuepool.cli.options import Where
 from queuepool.cli.targets import Elsewhere
 from queuepool.cli.waiting import within
 from queuepool.errors import StoreDenied, StoreError
+from queuepool.operating.notices import PublishedPool, latest_of, names_of_pools
 from queuepool.stores.commands import LASTS, MAX_OF_ALL_WORDS, MAX_WORDS, CommandOutcome, RemoteCommand
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.stores.control import instance_in

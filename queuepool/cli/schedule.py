@@ -19,12 +19,12 @@ from queuepool.cli import output
 from queuepool.cli.acted import note
 from queuepool.cli.group import Verbs
 from queuepool.cli.options import CONNECTION, JSON, TEXT, Where, located, option, parsed
-from queuepool.cli.schedule_runs import known_schedules
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings, PoolSettings, ScheduleSettings
 from queuepool.config.timetable import due_after
 from queuepool.errors import BootFailure, ConfigError, NotRunning
 from queuepool.jobs.client import Queue
+from queuepool.operating.schedule_runs import known_schedules
 from queuepool.pool.announce import job_schedules
 from queuepool.steward.schedule import ScheduledJob, declared
 from queuepool.stores.contract import NewJob
@@ -54,7 +54,7 @@ def list_them(where: Where, as_json: bool) -> None:
     rows = [
         one.row()
         for connection, several in _by_connection(where)
-        for one in known_schedules(where, connection, several)
+        for one in known_schedules(where, connection, several, output.complain)
     ]
     output.listing(rows, as_json, spare=("next_utc", "queue", "job", "when"))
 
@@ -70,7 +70,7 @@ def show(where: Where, name: str, as_json: bool) -> None:
     how long. A due time that was missed is shown as long as it is among the last 20.
     """
     [(connection, several)] = _by_connection(where, [name])
-    [found] = known_schedules(where, connection, several)
+    [found] = known_schedules(where, connection, several, output.complain)
     facts = found.facts()
     if as_json:
         output.document(output.versioned(facts))

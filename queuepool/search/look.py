@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from itertools import islice
 
 from queuepool.search.filters import Filter
@@ -11,7 +11,7 @@ from queuepool.settlement.endings import commands_of
 from queuepool.stores.contract import QueueWalk, Shelf, ShelfJob
 from queuepool.stores.factory import Stores
 from queuepool.stores.pace import StorePace
-from queuepool.stores.records import FailedJob
+from queuepool.stores.records import FailedJob, RecordKey
 from queuepool.stores.steps import PageSize
 
 SHELVES: tuple[Shelf, ...] = ("ready", "delayed", "reserved")
@@ -50,10 +50,16 @@ class Look:
             if job.state in states or (job.state == "running" and "reserved" in states):
                 yield job
 
-    def failed(self, is_meant: Callable[[FailedJob], bool], until: float) -> Iterator[list[FoundJob]]:
-        """The failed jobs, latest first, in pages; none that has failed after ``until``, in Unix seconds."""
-        size, page = PageSize(), list[FailedJob]()
-        while page := self._failed_after(page, size.jobs):
+    def failed(
+        self, is_meant: Callable[[FailedJob], bool], until: float, after: RecordKey | None = None
+    ) -> Iterator[list[FoundJob]]:
+        """The failed jobs, latest first, in pages; none that has failed after ``until``, in Unix seconds.
+
+        ``after``: only those behind this record.
+        """
+        size = PageSize()
+        while page := self._failed_after(after, size.jobs):
+            after = page[-1].key
             size.fit(len(record.payload) + len(record.exception) for record in page)
             meant = (one for one in page if one.failed_at <= until and is_meant(one))
             yield list(self.fitting(FoundJob.failed(one, self.commands) for one in meant))
@@ -72,8 +78,7 @@ class Look:
             if is_found:
                 yield job
 
-    def _failed_after(self, page: Sequence[FailedJob], most: int) -> list[FailedJob]:
-        last = page[-1].key if page else None
+    def _failed_after(self, last: RecordKey | None, most: int) -> list[FailedJob]:
         return self.pace(lambda: self.stores.failed.page(last, most))
 
 

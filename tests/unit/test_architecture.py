@@ -20,7 +20,7 @@ LAYERS = [
     "board log stores",
     "settlement top metrics master",  # top: what an operator watches; the master leads to no store
     "jobs steward history search",  # jobs: what applications import
-    "worker alerts",
+    "worker alerts operating",  # operating: what an operator sees and does, in whatever form
     "pool",  # the only place that knows everybody
     "cli testing",  # testing: what an application's tests import
     "contrib",  # what belongs to a framework

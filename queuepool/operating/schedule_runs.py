@@ -11,14 +11,14 @@ from typing import Any
 
 from queuepool.board.pauses import pause_words
 from queuepool.board.status import iso
-from queuepool.cli.options import Where
-from queuepool.cli.queues import QueueMark, marks_of
 from queuepool.config.settings import ConnectionSettings, ScheduleSettings
 from queuepool.config.timetable import NEVER
 from queuepool.errors import StoreDenied, StoreError
 from queuepool.jobs.client import Queue
 from queuepool.jobs.following import JobState, moment_of
 from queuepool.log.tracebacks import headline
+from queuepool.operating.choice import Choice
+from queuepool.operating.queues import QueueMark, Tell, marks_of
 from queuepool.steward.schedule import ScheduledJob
 from queuepool.stores.due_log import DueLine, DueLog
 from queuepool.stores.values import Mark
@@ -172,7 +172,7 @@ class KnownSchedule:
 
 
 def known_schedules(
-    where: Where, connection: ConnectionSettings, several: Sequence[ScheduleSettings]
+    choice: Choice, connection: ConnectionSettings, several: Sequence[ScheduleSettings], tell: Tell
 ) -> list[KnownSchedule]:
     """The schedules of one connection with all that is known about them. Raises ``StoreError``."""
     jobs = [ScheduledJob(one) for one in several]
@@ -180,7 +180,7 @@ def known_schedules(
         now, marks = queue.stores.queue.now(), queue.stores.values.marks()
         control = queue.stores.control.read((), [one.name for one in several])
         held = _held(queue, [job.lock for job in jobs if job.lock])
-        queues = marks_of(where, queue, list(dict.fromkeys(one.queue for one in several)))
+        queues = marks_of(choice, queue, list(dict.fromkeys(one.queue for one in several)), tell)
         log = DueLog(queue.stores.values)
         found = []
         for job in jobs:
