@@ -26,15 +26,16 @@ Verb = Callable[..., int | None]
 #: the settings that have a flag, by ``section.key``
 FLAGS: Mapping[str, Setting] = MappingProxyType({
     f"{section}.{key}": said
-    for section in ("connection", "pool")
+    for section in ("connection", "pool", "web")
     for key, said in KEYS[section].items()
     if said.help
 })  # fmt: skip
 CONNECTION = ("connection.url", "connection.prefix")
 PLACE = (*CONNECTION, "pool.runtime_dir")
 #: a pool takes them all, a lone worker those that do not concern a master
-POOL = tuple(dict.fromkeys((*PLACE, *FLAGS)))
-WORKER = tuple(key for key in FLAGS if not FLAGS[key].is_masters)
+WEB = tuple(key for key in FLAGS if key.startswith("web."))
+POOL = tuple(key for key in dict.fromkeys((*PLACE, *FLAGS)) if key not in WEB)
+WORKER = tuple(key for key in FLAGS if not FLAGS[key].is_masters and key not in WEB)
 
 
 @dataclass(frozen=True)
