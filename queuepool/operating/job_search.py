@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
@@ -21,6 +23,7 @@ from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob
 from queuepool.search.look import Look
 from queuepool.search.running import holder_of, pools_of
+from queuepool.settlement.endings import commands_of
 from queuepool.stores.contract import Shelf, ShelfJob
 from queuepool.unix.escape import first_of
 
@@ -36,8 +39,11 @@ Facts = dict[str, Any]
 class JobSearch:
     """Looks for jobs without a stored state: with a worker, in a queue, among the failed jobs, in quarantine."""
 
-    def __init__(self, choice: Choice, queue: Queue, runtimes: Sequence[RuntimeDir]) -> None:
-        """``runtimes``: those of this connection's pools on this host."""
+    def __init__(
+        self, choice: Choice, queue: Queue, runtimes: Sequence[RuntimeDir], *, within: float = math.inf
+    ) -> None:
+        """``runtimes``: those of this connection's pools on this host; ``within``: seconds to search queues."""
+        self._within = within
         self._choice = choice
         self._runtimes = runtimes
         self._connection = queue.settings
@@ -46,6 +52,8 @@ class JobSearch:
         self._refused: dict[str, str] = {}
         self._pools: set[str] = set()
         self._queues: list[str] = []
+        #: what was found in a queue, among the failed jobs or in quarantine
+        self.job: FoundJob | None = None
 
     def find(self, job_id: str) -> Facts | None:
         """What is known of it. Raises ``StoreDown`` if the jobs' store is away; the rest is searched without any other.
@@ -97,10 +105,10 @@ class JobSearch:
         return pools_of(self._runtimes, self._stores)
 
     def _waiting(self, job_id: str) -> Facts | None:
-        look = Look(self._stores, Filter(id=job_id))
+        look, until = Look(self._stores, Filter(id=job_id)), time.monotonic() + self._within
         for queue in self._queues:
             try:
-                found = next(look.waiting(queue, tuple(_SHELVES)).jobs(), None)
+                found = self._first(look.waiting(queue, tuple(_SHELVES)).pages(), queue, until)
             except StoreDown:
                 raise
             except StoreDenied as error:
@@ -109,7 +117,17 @@ class JobSearch:
                 continue
             else:
                 if found:
+                    self.job = found
                     return self._shelved(found)
+        return None
+
+    def _first(self, pages: Iterable[list[FoundJob]], queue: str, until: float) -> FoundJob | None:
+        for page in pages:
+            if page:
+                return page[0]
+            if time.monotonic() >= until:
+                self._refused[f"the end of queue {queue}"] = "it is too long"
+                return None
         return None
 
     def _shelved(self, job: FoundJob) -> Facts:
@@ -130,6 +148,7 @@ class JobSearch:
         record = self._stores.failed.get(job_id)
         if record is None:
             return None
+        self.job = FoundJob.failed(record, commands_of(self._connection))
         about: Facts = {"name": record.name, "queue": record.queue, "error": headline(record.exception)}
         known = asdict(JobState(id=job_id, state="failed", since=moment_of(record.failed_at), **about))
         return {**known, "attempts": record.attempts, "found": "the failed jobs"}
@@ -140,6 +159,7 @@ class JobSearch:
         for queue in self._queues:
             for entry in islice(self._stores.records.quarantined(queue), _MOST):
                 if job_id == entry.id or mark in entry.payload:
+                    self.job = FoundJob.quarantined(entry, commands_of(self._connection))
                     about: Facts = {"queue": queue, "since": moment_of(entry.at), "error": entry.reason}
                     known = asdict(JobState(id=job_id, state="quarantined", **about))
                     return {**known, "attempts": None, "found": f"the quarantine of queue {queue}, entry {entry.id}"}

@@ -129,5 +129,9 @@ class QueueLook:
         self._walk.unread(self._page[place + 1 :])
         return self._walk.cursor()
 
+    def cursor(self) -> str:
+        """Where to go on after the last page."""
+        return self._walk.cursor()
+
     def _next(self, most: int) -> list[ShelfJob]:
         return self._look.pace(lambda: self._walk.page(most))

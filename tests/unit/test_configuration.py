@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from queuepool.config.alerts import AlertSettings, Webhook
-from queuepool.config.web import WebSettings
 from queuepool.config.loader import Config, load, masked
 from queuepool.config.settings import KEYS, SECTIONS, ConnectionSettings, PoolSettings, ScheduleSettings
 from queuepool.config.values import MemoryLimit
+from queuepool.config.web import WebSettings
 from queuepool.errors import ConfigError
 from queuepool.jobs.connecting import connect
 from tests.support.each import each

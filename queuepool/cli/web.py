@@ -1,0 +1,117 @@
+"""The dashboard in the browser, and who may log in to it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import click
+
+from queuepool.cli import output
+from queuepool.cli.options import PLACE, WEB, Where, located, option, parsed
+from queuepool.config.loader import Config
+from queuepool.errors import ConfigError
+from queuepool.unix import proc
+from queuepool.unix.exit_codes import OK
+
+_ROLES = ("viewer", "operator", "admin")
+#: most letters of the pools' names in the process's title
+_MOST_LETTERS = 100
+_LEAST_PASSWORD = 8
+
+
+def _name(raw: str) -> str:
+    from queuepool.web.visitors import NAME  # imported here: few add a user
+
+    if not NAME.fullmatch(raw):
+        raise ValueError("a name is up to 64 of A-Z a-z 0-9 _ . @ -")
+    return raw
+
+
+@click.command()
+@located(*PLACE, *WEB)
+@option("--add-user", "user", metavar="NAME", type=parsed(_name), help="Add a line for this user, and do not serve")
+@option("--role", metavar="ROLE", type=click.Choice(_ROLES), help="What the user may do  [default: viewer]")
+def web(where: Where, user: str | None, role: str | None) -> int:
+    """Show pools, queues and jobs in the browser
+
+    Listens on 127.0.0.1:8420. Other addresses need users or a token first, and whoever has not logged in on this host
+    only sees (see [web] in the configuration). With --add-user it asks for a password, or takes a line of its input,
+    and adds the user to the file that users names.
+    """
+    config = replace(where.load(), pools=where.pools())
+    if user:
+        return _add(config.web.users, user, role or _ROLES[0])
+    if role:
+        raise click.UsageError("--role is for --add-user")
+    return _serve(config)
+
+
+def _serve(config: Config) -> int:
+    from queuepool import log
+    from queuepool.unix.signals import WorkerSignals, reset_inherited
+
+    try:
+        from queuepool.web.dashboard import own_dashboard
+        from queuepool.web.server import serve
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "jinja2", "h11", "anyio"):
+            raise
+        raise ConfigError("queuepool web", "needs pip install 'queuepool-worker[web]'") from error
+    pages, listen = own_dashboard(config), config.web.listen
+    names = ",".join(pool.name for pool in config.pools)[:_MOST_LETTERS]
+    reset_inherited()
+    signals = WorkerSignals()
+    signals.listen()
+    log.setup(replace(config.pools[0], log=None), "dashboard", write_timeout=1.0)
+
+    def ready() -> None:
+        proc.show(f"queuepool: dashboard [{names}] running listen={listen}")
+        output.say(f"the dashboard is at {_url(listen, config.web.path)}")
+        output.flush()
+
+    serve(pages, listen, partial(getattr, signals, "stop"), ready)
+    return OK
+
+
+def _url(listen: str, path: str) -> str:
+    return listen if listen.startswith("unix:") else f"http://{listen}{path}/"
+
+
+def _add(file: Path | None, name: str, role: str) -> int:
+    from queuepool.web.visitors import hashed
+
+    if file is None:
+        raise click.UsageError("--add-user needs a file: give --users FILE, or set users in [web]")
+    password = _password(name)
+    if len(password) < _LEAST_PASSWORD:
+        raise click.UsageError(f"a password has at least {_LEAST_PASSWORD} characters")
+    _replace_line(file, name, f"{name}:{role}:{hashed(password)}")
+    output.say(f"{name} may log in as {role}")
+    return OK
+
+
+def _password(name: str) -> str:
+    if output.has_terminal():
+        return str(click.prompt(f"Password of {name}", hide_input=True, confirmation_prompt=True, err=True))
+    return click.get_text_stream("stdin").readline().rstrip("\n")
+
+
+def _replace_line(file: Path, name: str, line: str) -> None:
+    """Write the file anew, readable by its owner alone: whoever reads it sees the old or the new one."""
+    try:
+        old = file.read_text().splitlines()
+    except FileNotFoundError:
+        old = []
+    kept = [one for one in old if one.partition(":")[0] != name]
+    number, draft = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+    try:
+        with open(number, "w") as written:
+            written.write("\n".join([*kept, line, ""]))
+        os.replace(draft, file)
+    except OSError:
+        os.unlink(draft)
+        raise

@@ -1,0 +1,111 @@
+"""The pools of all hosts: of this host by their boards, of any other by their last notices."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+from queuepool.board.health import Health
+from queuepool.board.overview import PoolOverview
+from queuepool.operating.notices import PublishedPool, names_of_pools
+from queuepool.web.boards import LocalReading
+from queuepool.web.connections import StoreFacts
+from queuepool.web.desk import Desk
+from queuepool.web.threads import Snapshot
+
+Facts = dict[str, Any]
+#: a connection's name, and what is known of it
+Known = list[tuple[str, Snapshot[StoreFacts]]]
+
+
+def known(desk: Desk) -> Known:
+    """What the stores tell, as new as they let us know it without waiting."""
+    lost = {name: desk.boards.knows_lost(link.settings) for name, link in desk.links.items()}
+    return [(name, link.facts(is_lost=lost[name])) for name, link in desk.links.items()]
+
+
+def pool_rows(desk: Desk, stores: Known) -> list[Facts]:
+    """All pools: those of this host first, then by name; those that were stopped within the hour last."""
+    local = desk.boards.readings()
+    here = {(socket.gethostname(), str(one.runtime.path)) for one in local}
+    others = [pool for _, facts in stores if facts.value for pool in facts.value.pools if _place(pool) not in here]
+    names = names_of_pools(others)
+    left = [pool for _, facts in stores if facts.value for pool in facts.value.left]
+    rows = [_local_row(one) for one in local]
+    seen = set[str]()
+    for pool in others:
+        if pool.instance not in seen:  # several connections may lead to one store
+            rows.append(_published_row(pool, names.get(pool.instance, f"{pool.host}/{pool.name}")))
+            seen |= {pool.instance} - {""}
+    return rows + [{**one.to_json(), "name": f"{one.host}/{one.name}", "kind": "left"} for one in left]
+
+
+def _place(pool: PublishedPool) -> tuple[str, str]:
+    return pool.host, str(pool.facts.get("runtime_directory"))
+
+
+def _local_row(one: LocalReading) -> Facts:
+    name = one.settings.name
+    place = {"pool": name, "name": name, "host": socket.gethostname(), "connection": one.settings.connection.name}
+    if one.reading is None:
+        words = [{"kind": "unreadable", "text": one.problem}]
+        return {**place, "kind": "here", "state": "unknown", "is_well": False, "troubles": words, "workers": None}
+    running = one.reading.running
+    rates = one.reading.pace.rates
+    per_minute = {
+        "done_per_minute": round(rates[0] * 60, 1) if rates else None,
+        "failed_per_minute": round(rates[1] * 60, 1) if rates else None,
+    }
+    facts = _overview_facts(running.overview) if running else {"workers": None}
+    return {**place, "kind": "here", **facts, **_health_facts(one.reading.health), **per_minute, "notice_age": None}
+
+
+def _published_row(pool: PublishedPool, name: str) -> Facts:
+    place = {"pool": pool.name, "name": name, "host": pool.host, "id": pool.instance, "queues": list(pool.queues)}
+    age = round(pool.age, 1)
+    if pool.overview is None or pool.health is None:
+        words = [{"kind": "damaged", "text": "its notice is damaged"}]
+        return {**place, "kind": "elsewhere", "state": "unknown", "is_well": False, "troubles": words, "workers": None}
+    rates = {key: _number(pool.facts.get(key)) for key in ("done_per_minute", "failed_per_minute")}
+    facts = {**_overview_facts(pool.overview), **_health_facts(pool.health)}
+    return {**place, "kind": "lost" if pool.is_lost else "elsewhere", **facts, **rates, "notice_age": age}
+
+
+def _overview_facts(pool: PoolOverview) -> Facts:
+    live = [one for one in pool.processes if one.role == "worker" and one.state != "dead"]
+    return {
+        "workers": pool.workers,
+        "live": len(live),
+        "busy": pool.busy,
+        "done": pool.done,
+        "failed": pool.failed,
+        "since": pool.since,
+        "outdated": pool.outdated,
+        "boot_problem": pool.boot_problem,
+        "store_lost": pool.store_lost,
+        "paused": list(pool.paused),
+        "scaling": pool.scaling.words if pool.scaling else None,
+        "memory": sum(one.memory or 0 for one in pool.processes),
+    }
+
+
+def _health_facts(health: Health) -> Facts:
+    return health.to_json()
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and abs(value) < 1e12 else None
+
+
+def overviews(desk: Desk, stores: Known) -> Iterator[tuple[str, PoolOverview]]:
+    """The overview of each pool that runs, by its name for people."""
+    local = desk.boards.readings()
+    here = {(socket.gethostname(), str(one.runtime.path)) for one in local}
+    for one in local:
+        if one.reading and one.reading.running:
+            yield one.settings.name, one.reading.running.overview
+    for _, facts in stores:
+        for pool in facts.value.pools if facts.value else ():
+            if pool.overview and not pool.is_lost and _place(pool) not in here:
+                yield f"{pool.host}/{pool.name}", pool.overview
