@@ -65,4 +65,4 @@ def _credentials(web: WebSettings, address: Address | None) -> Credentials:
 
 def _made(config: Config, doors: Doors) -> Doorway:
     desk = Desk(config)
-    return Doorway(Site(desk).app, doors, desk.threads)
+    return Doorway(Site(desk).app, doors, desk.threads, desk.close)

@@ -69,11 +69,19 @@ class Doors(NamedTuple):
 class Doorway:
     """The ASGI application around ``pages``, which finds the visitor and the body in the scope."""
 
-    def __init__(self, pages: Asgi, doors: Doors, threads: WebThreads) -> None:
+    def __init__(self, pages: Asgi, doors: Doors, threads: WebThreads, close: Callable[[], None]) -> None:
         self._pages = pages
         self._doors = doors
         self._threads = threads
         self._checks = 0
+        self._close = close
+
+    def close(self) -> None:
+        """Close the stores, and stop what is under way after its batch: for an application that ends, or mounts anew.
+
+        Does not wait.
+        """
+        self._close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
