@@ -62,7 +62,8 @@ def test_requests_that_are_none_are_refused_and_slow_ones_keep_nobody_waiting(si
         for one in held:
             one.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ")
         for request in (
-            b"\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET / HTTP/1.1\nHost: localhost\n" + b"x" * 20_000,
+            b"\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
+            b"GET / HTTP/1.1\nHost: localhost\n" + b"x" * 20_000,
             b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
             b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: 1\r\n" * 10_000 + b"\r\n",
             b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef",
