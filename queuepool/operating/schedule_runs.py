@@ -9,17 +9,20 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
+from queuepool.board.from_workers import JobSchedule, published_schedules
 from queuepool.board.pauses import pause_words
+from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import iso
-from queuepool.config.settings import ConnectionSettings, ScheduleSettings
+from queuepool.config.settings import ConnectionSettings, PoolSettings, ScheduleSettings
 from queuepool.config.timetable import NEVER
-from queuepool.errors import StoreDenied, StoreError
+from queuepool.errors import ConfigError, NotRunning, StoreDenied, StoreError
 from queuepool.jobs.client import Queue
 from queuepool.jobs.following import JobState, moment_of
 from queuepool.log.tracebacks import headline
 from queuepool.operating.choice import Choice
 from queuepool.operating.queues import QueueMark, Tell, marks_of
 from queuepool.steward.schedule import ScheduledJob
+from queuepool.stores.contract import NewJob
 from queuepool.stores.due_log import DueLine, DueLog
 from queuepool.stores.values import Mark
 
@@ -192,6 +195,26 @@ def known_schedules(
             about = is_paused, pause, job.lock in held, queues[job.settings.queue]
             found.append(KnownSchedule(job, now, mark, lines, run, ended, *about))
         return found
+
+
+def push_now(queue: Queue, settings: ScheduleSettings) -> tuple[str, str]:
+    """Push its job now. Returns the id, and an empty text; or the lock that its last job holds, if nothing was pushed.
+
+    Raises ``StoreError``.
+    """
+    store = queue.stores.queue
+    job_id, due = ScheduledJob(settings).by_hand(store.now())
+    if not store.push(due.queue, [NewJob(due.payload)], lock=due.lock) and due.lock:
+        return job_id, due.lock.name
+    return job_id, ""
+
+
+def in_force(pool: PoolSettings) -> list[JobSchedule] | None:
+    """What the local pool's workers have declared; ``None`` if it does not run."""
+    try:
+        return published_schedules(RuntimeDir(pool).board())
+    except (NotRunning, ConfigError):
+        return None
 
 
 def _lines(log: DueLog, name: str) -> list[DueLine]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
 from typing import TypeVar
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDenied, StoreDown, StoreError
+from queuepool.history.past import HistorySpan, Past
 from queuepool.jobs.client import Queue
 from queuepool.operating.choice import Choice
 from queuepool.operating.notices import LeftPool, PublishedPool, latest_of, left_of
+from queuepool.operating.past_report import read_past
 from queuepool.operating.queues import QueueMark, age, all_queues, marks_of, untaken
 from queuepool.stores.contract import NOTICE_KEPT, Measured
 from queuepool.web.threads import Fresh, Snapshot, WebThreads
@@ -24,6 +28,10 @@ _LASTS = 2.0
 FIRST_PATIENCE, PATIENCE = 1.0, 0.06
 #: seconds after which a store that was away is tried again
 _TRIED_AGAIN = 1.0
+#: seconds between two reads of the history, which is kept by minutes
+_PAST_LASTS = 10.0
+#: the ranges of the history, in seconds
+RANGES: Mapping[str, float] = MappingProxyType({"1h": 3600.0, "6h": 21600.0, "2d": 172800.0, "35d": 3024000.0})
 #: most queues that are measured
 MAX_QUEUES = 500
 
@@ -60,6 +68,10 @@ class StoreLink:
         self._queue = Queue(settings)  # nothing is sent yet
         self._away = ("", 0.0)
         self._facts = Fresh(threads, self._read, _LASTS, (StoreError,))
+        self._pasts = {
+            name: Fresh(threads, partial(self._read_past, seconds), _PAST_LASTS, (StoreError,))
+            for name, seconds in RANGES.items()
+        }
 
     @property
     def name(self) -> str:
@@ -83,6 +95,11 @@ class StoreLink:
         """What everybody watches. ``is_lost``: a pool of this host knows that the store is away."""
         return self._facts.get(PATIENCE if is_lost or self._facts.is_known else FIRST_PATIENCE)
 
+    def past(self, name: str, *, is_lost: bool = False) -> Snapshot[tuple[HistorySpan, Past]]:
+        """The history of one of ``RANGES``."""
+        found = self._pasts[name]
+        return found.get(PATIENCE if is_lost or found.is_known or self._away[1] else FIRST_PATIENCE)
+
     def expire(self) -> None:
         """Something was changed: what is shown next must show it."""
         self._facts.expire()
@@ -92,6 +109,9 @@ class StoreLink:
 
     def _read(self) -> StoreFacts:
         return self.ask(self._read_all)
+
+    def _read_past(self, seconds: float) -> tuple[HistorySpan, Past]:
+        return self.ask(lambda queue: read_past(queue.stores, seconds))
 
     def _read_all(self, queue: Queue) -> StoreFacts:
         remarks = list[str]()

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from queuepool import __version__
-from queuepool.top.layout import duration
+from queuepool.top.layout import brief, duration
 from queuepool.web.static_files import StaticFile
 
 _THIN_SPACE = "\u202f"
@@ -25,7 +25,9 @@ def environment(static: Mapping[str, StaticFile]) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(number=number, seconds=seconds, part=part, moment=moment, share=share, pretty=pretty)
+    made.filters.update(
+        number=number, seconds=seconds, part=part, moment=moment, share=share, pretty=pretty, brief=short_time
+    )
     made.globals.update(version=__version__, query=query, static={name: one.address for name, one in static.items()})
     return made
 
@@ -46,6 +48,11 @@ def seconds(value: float | None) -> str:
 def pretty(value: Any) -> str:
     """As JSON on several lines."""
     return json.dumps(value, ensure_ascii=False, indent=2, default=str)
+
+
+def short_time(value: float | None) -> str:
+    """``4ms``; a dash for what is unknown."""
+    return "–" if value is None else brief(value)
 
 
 def share(value: float | None) -> str:

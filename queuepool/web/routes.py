@@ -15,6 +15,7 @@ from queuepool.web.acts.acted import Acted
 from queuepool.web.asked import Asked
 from queuepool.web.desk import Desk
 from queuepool.web.pages.failed import confirm, failed
+from queuepool.web.pages.history import history
 from queuepool.web.pages.job import job
 from queuepool.web.pages.overview import overview
 from queuepool.web.pages.queues import queue
@@ -51,6 +52,7 @@ PAGES = (
     PageRoute("/failed", "failed", failed),
     PageRoute("/failed/confirm", "confirm", confirm, WebRole.OPERATOR),
     PageRoute("/jobs/{id}", "job", job),
+    PageRoute("/history", "history", history),
     PageRoute("/errands/{id}", "errand", errands.errand, WebRole.OPERATOR),
 )
 ACTS = (
@@ -63,4 +65,10 @@ ACTS = (
     ActRoute("/errands/{id}/stop", errands.stop, WebRole.OPERATOR),
 )
 #: the pages of the navigation, by what they are called there
-NAVIGATION = (("/", "Overview"), ("/queues", "Queues"), ("/running", "Running"), ("/failed", "Failed"))
+NAVIGATION = (
+    ("/", "Overview"),
+    ("/queues", "Queues"),
+    ("/running", "Running"),
+    ("/failed", "Failed"),
+    ("/history", "History"),
+)
