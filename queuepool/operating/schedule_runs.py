@@ -178,23 +178,28 @@ def known_schedules(
     choice: Choice, connection: ConnectionSettings, several: Sequence[ScheduleSettings], tell: Tell
 ) -> list[KnownSchedule]:
     """The schedules of one connection with all that is known about them. Raises ``StoreError``."""
-    jobs = [ScheduledJob(one) for one in several]
     with closing(Queue(connection, by_hand=True)) as queue:
-        now, marks = queue.stores.queue.now(), queue.stores.values.marks()
-        control = queue.stores.control.read((), [one.name for one in several])
-        held = _held(queue, [job.lock for job in jobs if job.lock])
-        queues = marks_of(choice, queue, list(dict.fromkeys(one.queue for one in several)), tell)
-        log = DueLog(queue.stores.values)
-        found = []
-        for job in jobs:
-            name, mark = job.settings.name, marks.get(job.settings.name)
-            lines = _lines(log, name)
-            run, ended = _runs(queue, job, mark, lines)
-            is_paused = control.down or name in control.schedules
-            pause = control.schedule_pauses.get(name) or control.schedule_pauses.get("") or control.down_by
-            about = is_paused, pause, job.lock in held, queues[job.settings.queue]
-            found.append(KnownSchedule(job, now, mark, lines, run, ended, *about))
-        return found
+        return schedules_on(choice, queue, several, tell)
+
+
+def schedules_on(choice: Choice, queue: Queue, several: Sequence[ScheduleSettings], tell: Tell) -> list[KnownSchedule]:
+    """The same for a connection that is open."""
+    jobs = [ScheduledJob(one) for one in several]
+    now, marks = queue.stores.queue.now(), queue.stores.values.marks()
+    control = queue.stores.control.read((), [one.name for one in several])
+    held = _held(queue, [job.lock for job in jobs if job.lock])
+    queues = marks_of(choice, queue, list(dict.fromkeys(one.queue for one in several)), tell)
+    log = DueLog(queue.stores.values)
+    found = []
+    for job in jobs:
+        name, mark = job.settings.name, marks.get(job.settings.name)
+        lines = _lines(log, name)
+        run, ended = _runs(queue, job, mark, lines)
+        is_paused = control.down or name in control.schedules
+        pause = control.schedule_pauses.get(name) or control.schedule_pauses.get("") or control.down_by
+        about = is_paused, pause, job.lock in held, queues[job.settings.queue]
+        found.append(KnownSchedule(job, now, mark, lines, run, ended, *about))
+    return found
 
 
 def push_now(queue: Queue, settings: ScheduleSettings) -> tuple[str, str]:

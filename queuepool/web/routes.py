@@ -11,16 +11,23 @@ from typing import Any, NamedTuple
 
 from queuepool.web.acts import errands, jobs, queues
 from queuepool.web.acts import failed as of_failed
+from queuepool.web.acts import pools as of_pools
+from queuepool.web.acts import quarantine as of_quarantine
+from queuepool.web.acts import schedules as of_schedules
 from queuepool.web.acts.acted import Acted
 from queuepool.web.asked import Asked
 from queuepool.web.desk import Desk
 from queuepool.web.pages.failed import confirm, failed
 from queuepool.web.pages.history import history
 from queuepool.web.pages.job import job
+from queuepool.web.pages.journal import journal
 from queuepool.web.pages.overview import overview
+from queuepool.web.pages.pool_list import pools
+from queuepool.web.pages.quarantine import quarantine
 from queuepool.web.pages.queues import queue
 from queuepool.web.pages.queues import queues as all_queues
 from queuepool.web.pages.running import running
+from queuepool.web.pages.schedules import schedules
 from queuepool.web.visitors import WebRole
 
 API = "/api/v1"
@@ -53,6 +60,10 @@ PAGES = (
     PageRoute("/failed/confirm", "confirm", confirm, WebRole.OPERATOR),
     PageRoute("/jobs/{id}", "job", job),
     PageRoute("/history", "history", history),
+    PageRoute("/pools", "pools", pools),
+    PageRoute("/schedules", "schedules", schedules),
+    PageRoute("/quarantine", "quarantine", quarantine),
+    PageRoute("/journal", "journal", journal),
     PageRoute("/errands/{id}", "errand", errands.errand, WebRole.OPERATOR),
 )
 ACTS = (
@@ -62,13 +73,20 @@ ACTS = (
     ActRoute("/failed/forget", of_failed.forget, WebRole.ADMIN),
     ActRoute("/jobs/{id}/cancel", jobs.cancel, WebRole.OPERATOR),
     ActRoute("/jobs/{id}/stack", jobs.stack, WebRole.OPERATOR),
+    ActRoute("/pools/{connection}/{id}/pause", of_pools.pause, WebRole.OPERATOR),
+    ActRoute("/pools/{connection}/{id}/continue", of_pools.resume, WebRole.OPERATOR),
+    ActRoute("/pools/{connection}/{id}/reload", of_pools.reload, WebRole.OPERATOR),
+    ActRoute("/pools/{connection}/{id}/scale", of_pools.scale, WebRole.OPERATOR),
+    ActRoute("/pools/{connection}/{id}/stop", of_pools.stop, WebRole.ADMIN),
+    ActRoute("/schedules/{connection}/{name}/pause", of_schedules.pause, WebRole.OPERATOR),
+    ActRoute("/schedules/{connection}/{name}/continue", of_schedules.resume, WebRole.OPERATOR),
+    ActRoute("/schedules/{connection}/{name}/run", of_schedules.run, WebRole.OPERATOR),
+    ActRoute("/quarantine/{connection}/{queue}/{id}/retry", of_quarantine.retry, WebRole.OPERATOR),
+    ActRoute("/quarantine/{connection}/{queue}/{id}/drop", of_quarantine.drop, WebRole.ADMIN),
     ActRoute("/errands/{id}/stop", errands.stop, WebRole.OPERATOR),
 )
 #: the pages of the navigation, by what they are called there
 NAVIGATION = (
-    ("/", "Overview"),
-    ("/queues", "Queues"),
-    ("/running", "Running"),
-    ("/failed", "Failed"),
-    ("/history", "History"),
-)
+    ("/", "Overview"), ("/queues", "Queues"), ("/running", "Running"), ("/failed", "Failed"), ("/pools", "Pools"),
+    ("/schedules", "Schedules"), ("/quarantine", "Quarantine"), ("/history", "History"), ("/journal", "Journal"),
+)  # fmt: skip

@@ -64,6 +64,7 @@ DOORS = {
         "board/runtime_dir.py",
         "jobs/cancelling.py",
         "jobs/following.py",
+        "web/acts/pools.py",
     ],
     # Where user code may have replaced it.
     "queuepool.unix.originals.sleep": [

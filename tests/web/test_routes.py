@@ -12,7 +12,7 @@ from queuepool.web.visitors import ROLES, WebRole
 from tests.support.dashboards import Browser, config_of, opened
 from tests.support.drivers import site_on
 
-PARTS = {"{connection}": "default", "{queue}": "default", "{id}": "no-such-job"}
+PARTS = {"{connection}": "default", "{queue}": "default", "{id}": "no-such-job", "{name}": "nightly"}
 #: what is needed beside the path, so that nothing is refused before the role is looked at
 QUERIES = {"/failed/confirm": "?act=retry"}
 

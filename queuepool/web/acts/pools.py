@@ -1,0 +1,74 @@
+"""Commands to one pool on any host, through its store: pause, continue, replace its workers, scale, stop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from queuepool.board.requests import order_of
+from queuepool.operating.post import ANSWERED_WITHIN, TAKEN_WITHIN, Post, Reply
+from queuepool.stores.commands import MAX_WORDS
+from queuepool.web.acts.acted import Acted
+from queuepool.web.asked import Asked
+from queuepool.web.desk import Desk, by_of
+from queuepool.web.guard import DEADLINE, Refusal
+
+#: seconds between two looks for the answer
+_POLL = 0.1
+
+
+def pause(desk: Desk, asked: Asked) -> Acted:
+    """Its workers begin no more jobs."""
+    return _told(desk, asked, "pause")
+
+
+def resume(desk: Desk, asked: Asked) -> Acted:
+    """The end of a pause."""
+    return _told(desk, asked, "continue")
+
+
+def reload(desk: Desk, asked: Asked) -> Acted:
+    """Replace its workers, each after its job."""
+    return _told(desk, asked, "reload")
+
+
+def scale(desk: Desk, asked: Asked) -> Acted:
+    """To a number of workers, or by as many more or fewer."""
+    order = asked.text("order")
+    try:
+        order_of(order)
+    except ValueError as error:
+        raise Refusal(400, f"order: {error}") from error
+    return _told(desk, asked, "scale", {"order": order, "seconds": 0})
+
+
+def stop(desk: Desk, asked: Asked) -> Acted:
+    """After its running jobs."""
+    return _told(desk, asked, "drain")
+
+
+def _told(desk: Desk, asked: Asked, verb: str, details: Mapping[str, Any] | None = None) -> Acted:
+    link, instance = desk.link(asked.parts["connection"]), asked.parts["id"]
+    replies = list[Reply]()
+
+    def tell(opened: Any) -> None:
+        post = Post(opened.stores, by_of(asked.visitor), lambda pool: pool.instance == instance, replies.append)
+        if not post.meant:
+            raise Refusal(404, "this pool publishes nothing any more")
+        begun = time.monotonic()
+        post.send(verb, {**(details or {}), "room": MAX_WORDS})
+        _await(post, begun + TAKEN_WITHIN)
+        post.withdraw()
+        _await(post, begun + min(ANSWERED_WITHIN, DEADLINE - 2.0))
+        post.give_up()
+
+    link.ask(tell)
+    link.expire()
+    is_done = bool(replies) and all(reply.is_done for reply in replies)
+    return Acted("; ".join(map(str, replies)) or "nothing was done", "/pools", is_done)
+
+
+def _await(post: Post, until: float) -> None:
+    while not post.has_answers() and time.monotonic() < until:
+        time.sleep(_POLL)
