@@ -105,6 +105,7 @@ def command(site: Site, *words: str) -> list[str]:
     return [sys.executable, "-m", "queuepool", "web", *site.where, "--runtime-dir", str(site.path / "run"), *words]
 
 
+@pytest.mark.real_start
 def test_the_command_prints_its_address_serves_and_ends_with_0_when_it_is_told_to_stop(site):
     site.push()
     log, listen = site.path / "web.log", f"127.0.0.1:{free_port()}"
