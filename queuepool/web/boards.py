@@ -24,6 +24,11 @@ class LocalReading(NamedTuple):
     reading: PoolReading | None
     problem: str = ""
 
+    @property
+    def runs(self) -> bool:
+        """Whether it runs, as far as can be seen."""
+        return self.reading is None or self.reading.running is not None
+
 
 class LocalPools:
     """Reads the boards, at most twice a second, however many ask. Safe for threads."""

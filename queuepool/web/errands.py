@@ -35,8 +35,8 @@ class ErrandPlan:
     connection: str
     total: int
     back: str
-    #: adds a line to the journal
-    note: Callable[[str, str, int | None], object]
+    #: adds a line to the journal; returns why there is none
+    note: Callable[[str, str, int | None], str]
 
 
 @dataclass
@@ -49,8 +49,9 @@ class WebErrand:
     began: float = field(default_factory=time.time)
     bulk: Bulk = field(default_factory=lambda: Bulk(lambda _: None))
     is_stopped: bool = False
-    #: why it ended early
+    #: why it ended early; and why the journal has no line of it
     problem: str = ""
+    unnoted: str = ""
     over: threading.Event = field(default_factory=threading.Event)
 
     def stop(self) -> None:
@@ -71,7 +72,8 @@ class WebErrand:
         if not self.over.is_set():
             return f"{so_far} so far"
         end = f"not finished: {self.problem}; " if self.problem else "stopped; " if self.is_stopped else ""
-        return "; ".join([f"{end}{so_far}", *remarks_on(self.bulk.done)])
+        unnoted = [f"the journal has no line of this: {self.unnoted}"] if self.unnoted else []
+        return "; ".join([f"{end}{so_far}", *remarks_on(self.bulk.done), *unnoted])
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -121,8 +123,12 @@ class Errands:
 
     def _run(self, errand: WebErrand, pages: Iterable[Sequence[FoundJob]], act: Act) -> None:
         plan, place = errand.plan, f" on connection {errand.plan.connection}"
+
+        def note(verb: str, subject: str, count: int | None) -> None:
+            errand.unnoted = plan.note(verb, subject, count)
+
         try:
-            carry_out_all(errand.bulk, [(_until_stopped(errand, pages), act)], plan.verb, place, plan.note)
+            carry_out_all(errand.bulk, [(_until_stopped(errand, pages), act)], plan.verb, place, note)
         except StoreError as error:
             errand.problem = f"{error}, and perhaps some of the batch under way were {plan.done}"
         except Exception:

@@ -9,8 +9,8 @@ from typing import TypeVar
 from queuepool.search.look import Look
 
 T = TypeVar("T")
-#: jobs that one request looks at, and seconds that this may take; and jobs that are looked at to count them
-_MOST, _SECONDS, COUNTED = 10_000, 0.5, 5_000
+#: jobs that one request looks at, and seconds that this may take; and the same to count them
+_MOST, _SECONDS, COUNTED, COUNTED_WITHIN = 10_000, 0.5, 5_000, 0.15
 #: values that are shown with their counts
 MOST_COUNTS = 30
 

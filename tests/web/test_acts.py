@@ -154,7 +154,7 @@ class Held:
         self.notes: list[tuple[str, str, int | None]] = []
 
     def plan(self, connection: str = "default") -> ErrandPlan:
-        return ErrandPlan("retry", "put back", connection, 2, "/failed", lambda *line: self.notes.append(line))
+        return ErrandPlan("retry", "put back", connection, 2, "/failed", lambda *line: self.notes.append(line) or "")
 
 
 @pytest.mark.bad_input("B186")

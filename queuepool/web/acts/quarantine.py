@@ -9,9 +9,9 @@ from queuepool.operating.quarantine import drop_entry, entry_of, put_back
 from queuepool.settlement.held_locks import HeldLocks
 from queuepool.stores.records import Quarantined, Returned
 from queuepool.web.acts.acted import Acted
-from queuepool.web.acts.queues import named
 from queuepool.web.asked import Asked
 from queuepool.web.desk import Desk
+from queuepool.web.pages.queues import named
 from queuepool.web.render import query
 
 _Act = Callable[[Queue, HeldLocks, Quarantined], Returned]

@@ -7,14 +7,12 @@ from urllib.parse import quote
 
 from queuepool.board.pauses import pause_words
 from queuepool.board.status import iso
-from queuepool.config.values import queue as checked_queue
 from queuepool.jobs.client import Queue
 from queuepool.operating.pausing import pause_queue
 from queuepool.web.acts.acted import Acted
 from queuepool.web.asked import Asked
-from queuepool.web.connections import StoreLink
 from queuepool.web.desk import Desk, by_of
-from queuepool.web.guard import Refusal
+from queuepool.web.pages.queues import named
 
 
 def pause(desk: Desk, asked: Asked) -> Acted:
@@ -45,14 +43,6 @@ def _done(desk: Desk, asked: Asked, verb: str, act: Callable[[Queue, str], tuple
         words += f"; the journal has no line of this: {why}"
     link.expire()
     return Acted(words, path_of(link.name, queue), facts={"changed": is_done})
-
-
-def named(desk: Desk, asked: Asked) -> tuple[StoreLink, str]:
-    """The connection and the queue of the path. Raises ``Refusal``."""
-    try:
-        return desk.link(asked.parts["connection"]), checked_queue(asked.parts["queue"])
-    except ValueError as error:
-        raise Refusal(404, f"there is no such queue: {error}") from error
 
 
 def path_of(connection: str, queue: str) -> str:

@@ -21,7 +21,7 @@ from queuepool.web.asked import Asked, is_masked
 from queuepool.web.connections import StoreLink
 from queuepool.web.desk import Desk, Gathered
 from queuepool.web.guard import Refusal
-from queuepool.web.scans import COUNTED, MOST_COUNTS, Scan
+from queuepool.web.scans import COUNTED, COUNTED_WITHIN, MOST_COUNTS, Scan
 from queuepool.web.shown import arguments, line_of
 
 Facts = dict[str, Any]
@@ -58,7 +58,7 @@ def _failed(desk: Desk, asked: Asked, opened: Queue) -> Facts:
     columns = [path for path in asked.all("column") if path.strip()][:_MOST_COLUMNS]
     walk = _Walk(scope, look, asked)
     facets, rows = [Facets(by) for by in _BY], list[FoundJob]()
-    scan = Scan(look, COUNTED)
+    scan = Scan(look, COUNTED, COUNTED_WITHIN)
     for page in scan.pages(walk.pages()):
         rows += page[: asked.rows() - len(rows)]
         for job in page:

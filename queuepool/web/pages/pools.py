@@ -27,12 +27,13 @@ def known(desk: Desk) -> Known:
 
 def pool_rows(desk: Desk, stores: Known) -> list[Facts]:
     """All pools: those of this host first, then by name; those that were stopped within the hour last."""
-    local = desk.boards.readings()
-    here = {(socket.gethostname(), str(one.runtime.path)) for one in local}
-    others = [pool for _, facts in stores if facts.value for pool in facts.value.pools if _place(pool) not in here]
+    here = places_here(desk)
+    others = [pool for _, facts in stores if facts.value for pool in facts.value.pools if place_of(pool) not in here]
     names = names_of_pools(others)
     left = [pool for _, facts in stores if facts.value for pool in facts.value.left]
-    rows = [_local_row(one) for one in local]
+    # One that does not run here is of interest only if nothing else is known of it: the dashboard may be elsewhere.
+    elsewhere = {pool.name for pool in (*others, *left)}
+    rows = [_local_row(one) for one in desk.boards.readings() if one.runs or one.settings.name not in elsewhere]
     seen = set[str]()
     for pool in others:
         if pool.instance not in seen:  # several connections may lead to one store
@@ -41,7 +42,13 @@ def pool_rows(desk: Desk, stores: Known) -> list[Facts]:
     return rows + [{**one.to_json(), "name": f"{one.host}/{one.name}", "kind": "left"} for one in left]
 
 
-def _place(pool: PublishedPool) -> tuple[str, str]:
+def places_here(desk: Desk) -> set[tuple[str, str]]:
+    """Where the pools are that run here: their boards are newer than their notices."""
+    return {(socket.gethostname(), str(one.runtime.path)) for one in desk.boards.readings() if one.runs}
+
+
+def place_of(pool: PublishedPool) -> tuple[str, str]:
+    """Its host, and its directory there."""
     return pool.host, str(pool.facts.get("runtime_directory"))
 
 
@@ -100,12 +107,11 @@ def _number(value: object) -> float | None:
 
 def overviews(desk: Desk, stores: Known) -> Iterator[tuple[str, PoolOverview]]:
     """The overview of each pool that runs, by its name for people."""
-    local = desk.boards.readings()
-    here = {(socket.gethostname(), str(one.runtime.path)) for one in local}
-    for one in local:
+    here = places_here(desk)
+    for one in desk.boards.readings():
         if one.reading and one.reading.running:
             yield one.settings.name, one.reading.running.overview
     for _, facts in stores:
         for pool in facts.value.pools if facts.value else ():
-            if pool.overview and not pool.is_lost and _place(pool) not in here:
+            if pool.overview and not pool.is_lost and place_of(pool) not in here:
                 yield f"{pool.host}/{pool.name}", pool.overview

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from queuepool.config.values import queue as checked_queue
 from queuepool.jobs.client import Queue
 from queuepool.search.facets import Facets
 from queuepool.search.found import FoundJob
 from queuepool.search.look import SHELVES, Look, QueueLook
 from queuepool.stores.contract import Shelf
 from queuepool.web.asked import Asked
-from queuepool.web.connections import MeasuredQueue
+from queuepool.web.connections import MeasuredQueue, StoreLink
 from queuepool.web.desk import Desk, Gathered
 from queuepool.web.guard import Refusal
 from queuepool.web.pages.pools import Known, known
-from queuepool.web.scans import COUNTED, MOST_COUNTS, Scan
+from queuepool.web.scans import COUNTED, COUNTED_WITHIN, MOST_COUNTS, Scan
 from queuepool.web.shown import shown_job
 
 Facts = dict[str, Any]
@@ -112,7 +113,8 @@ def _from_boards(desk: Desk, connection: str) -> list[Facts]:
 
 def queue(desk: Desk, asked: Asked) -> Facts:
     """One queue: its sizes, and its jobs on one shelf that fit the filter, a page of them."""
-    link, name, shelf = desk.link(asked.parts["connection"]), asked.parts["queue"], _shelf(asked)
+    link, name = named(desk, asked)
+    shelf = _shelf(asked)
     gathered = Gathered()
     [*found] = gathered.each([link], lambda _, opened: _jobs(asked, opened, name, shelf))
     rows = queue_rows(desk, known(desk))
@@ -120,6 +122,14 @@ def queue(desk: Desk, asked: Asked) -> Facts:
     facts = {"connection": link.name, "queue": name, "state": shelf, "sizes": row, **gathered.facts()}
     facts |= found[0] if found else {"jobs": [], "counts": [], "looked_at": 0, "next": None}
     return facts | ({"status": 404} if row is None and found and not facts["jobs"] else {})
+
+
+def named(desk: Desk, asked: Asked) -> tuple[StoreLink, str]:
+    """The connection and the queue of the path. Raises ``Refusal``."""
+    try:
+        return desk.link(asked.parts["connection"]), checked_queue(asked.parts["queue"])
+    except ValueError as error:
+        raise Refusal(404, f"there is no such queue: {error}") from error
 
 
 def _shelf(asked: Asked) -> Shelf:
@@ -134,7 +144,7 @@ def _jobs(asked: Asked, opened: Queue, queue: str, shelf: Shelf) -> Facts:
     look = Look(opened.stores, asked.filter())
     rows, following = _rows(look, _opened(look, queue, shelf, asked), asked.rows())
     by, count = asked.countable("by") or "name", Look(opened.stores, asked.filter())
-    facets, scan = Facets(by), Scan(count, COUNTED)
+    facets, scan = Facets(by), Scan(count, COUNTED, COUNTED_WITHIN)
     for page in scan.pages(count.waiting(queue, (shelf,)).pages()):
         for job in page:
             facets.add(job)

@@ -9,7 +9,7 @@ from typing import Any
 from queuepool.board.overview import JobRow, ProcessRow
 from queuepool.web.asked import Asked
 from queuepool.web.desk import Desk
-from queuepool.web.pages.pools import known
+from queuepool.web.pages.pools import known, place_of, places_here
 from queuepool.web.pages.queues import remarks
 
 Facts = dict[str, Any]
@@ -39,10 +39,10 @@ def _here(desk: Desk) -> Iterator[Facts]:
 
 
 def _elsewhere(desk: Desk, stores: Any) -> Iterator[Facts]:
-    here = {(socket.gethostname(), str(one.runtime.path)) for one in desk.boards.readings()}
+    here = places_here(desk)
     for connection, facts in stores:
         for pool in facts.value.pools if facts.value else ():
-            if pool.overview is None or (pool.host, str(pool.facts.get("runtime_directory"))) in here:
+            if pool.overview is None or place_of(pool) in here:
                 continue
             place = {
                 "host": pool.host, "pool": pool.name, "connection": connection, "is_here": False,
