@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from dataclasses import replace
 from functools import partial
@@ -97,7 +98,7 @@ def _add(file: Path | None, name: str, role: str) -> int:
 def _password(name: str) -> str:
     if output.has_terminal():
         return str(click.prompt(f"Password of {name}", hide_input=True, confirmation_prompt=True, err=True))
-    return click.get_text_stream("stdin").readline().rstrip("\n")
+    return sys.stdin.readline().rstrip("\n") if sys.stdin else ""
 
 
 def _replace_line(file: Path, name: str, line: str) -> None:

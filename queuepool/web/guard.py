@@ -233,7 +233,7 @@ async def _body(fields: Fields, receive: Receive) -> bytes:
         message = await receive()
         if message["type"] != "http.request":
             raise Refusal(400, "the body was cut off")
-        found += message.get("body", b"")
+        found += bytes(message.get("body", b""))
         if len(found) > MAX_BODY:
             raise Refusal(413, f"a body has at most {MAX_BODY} bytes")
         if not message.get("more_body"):

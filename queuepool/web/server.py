@@ -42,6 +42,11 @@ class PromptProtocol(H11Protocol):
         if self.conn.their_state in _RECEIVED:
             self._has_come()
 
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """A client that sends no more still gets its answer."""
+        super().eof_received()
+        return True
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._has_come()
         super().connection_lost(exc)
@@ -96,7 +101,7 @@ async def _serve(pages: Asgi, listening: socket.socket, is_stopped: Callable[[],
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     settings: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False, "proxy_headers": False}
     config = uvicorn.Config(
-        pages,  # type: ignore[arg-type]
+        pages,
         http=PromptProtocol,
         ws="none",
         lifespan="on",

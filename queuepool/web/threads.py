@@ -13,8 +13,9 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 #: pages that are built at once, stores that are read, actions that are carried out, and passwords that are checked
 _PAGES, _READERS, _ACTS, _CHECKS = 8, 8, 8, 2
-#: a value is renewed after so many times the time that this takes, so that it costs its store a twentieth at most
-_SPARING = 20.0
+#: a value is renewed after so many times the time that this takes, so that it costs its store a twentieth at most; and
+#: seconds after which it is renewed all the same
+_SPARING, _LONGEST_REST = 20.0, 60.0
 
 
 class WebThreads:
@@ -111,6 +112,7 @@ class Fresh(Generic[T]):
                 if found is not None:
                     self._value, self._read_at = found, ended
                 self._problem = problem
-                rest = max(self._lasts, _SPARING * (ended - began))
-                self._due = 0.0 if self._is_outdated else ended + rest
+                # One that cannot be read costs its store nothing, and may be back at any time.
+                rest = 0.0 if problem else min(_SPARING * (ended - began), _LONGEST_REST)
+                self._due = 0.0 if self._is_outdated else ended + max(self._lasts, rest)
                 self._reading = None

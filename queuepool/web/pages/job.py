@@ -14,7 +14,7 @@ from queuepool.jobs.following import JobState
 from queuepool.operating.job_search import NOWHERE, JobSearch
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob, plain
-from queuepool.search.look import Look
+from queuepool.search.look import SHELVES, Look
 from queuepool.stores.records import FailedJob
 from queuepool.web.asked import Asked
 from queuepool.web.connections import StoreLink
@@ -81,7 +81,7 @@ def _reserved(opened: Queue, facts: Facts, job_id: str) -> FoundJob | None:
     if facts["state"] != "running" or not facts["queue"]:
         return None
     look = Look(opened.stores, Filter(id=job_id))
-    pages = Scan(look).pages(look.waiting(facts["queue"], ("reserved",)).pages())
+    pages = Scan(look).pages(look.waiting(facts["queue"], SHELVES[2:]).pages())
     return next((one for page in pages for one in page), None)
 
 

@@ -32,7 +32,7 @@ def pool_rows(desk: Desk, stores: Known) -> list[Facts]:
     names = names_of_pools(others)
     left = [pool for _, facts in stores if facts.value for pool in facts.value.left]
     # One that does not run here is of interest only if nothing else is known of it: the dashboard may be elsewhere.
-    elsewhere = {pool.name for pool in (*others, *left)}
+    elsewhere = {*(pool.name for pool in others), *(pool.name for pool in left)}
     rows = [_local_row(one) for one in desk.boards.readings() if one.runs or one.settings.name not in elsewhere]
     seen = set[str]()
     for pool in others:

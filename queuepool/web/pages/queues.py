@@ -156,13 +156,14 @@ def _jobs(asked: Asked, opened: Queue, queue: str, shelf: Shelf) -> Facts:
 
 def _rows(look: Look, walk: QueueLook, most: int) -> tuple[list[FoundJob], str | None]:
     """At most so many jobs, and the cursor with which the search goes on; ``None`` at the end."""
-    rows, scan = list[FoundJob](), Scan(look)
+    rows, scan, cursor = list[FoundJob](), Scan(look), ""
     for page in scan.pages(walk.pages()):
         room = most - len(rows)
         rows += page[:room]
         if len(page) > room:
-            return rows, walk.cursor_after(rows[-1]) if room else walk.cursor()
-    return rows, walk.cursor() if scan.is_cut else None
+            return rows, walk.cursor_after(rows[-1]) if room else cursor
+        cursor = walk.cursor()
+    return rows, cursor if scan.is_cut else None
 
 
 def _opened(look: Look, queue: str, shelf: Shelf, asked: Asked) -> QueueLook:
