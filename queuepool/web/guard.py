@@ -25,8 +25,8 @@ Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 Access = Callable[[Scope], Visitor | tuple[str, str] | str | None]
 #: most bytes of a request's body, and seconds for all of a request: a page reads stores for as long as a person waits
 MAX_BODY, DEADLINE = 64 * 1024, 20.0
-#: most characters of a query, and most passwords that wait to be checked
-_MAX_QUERY, _MAX_CHECKS = 4096, 16
+#: most characters of a path and of a query, most header fields, and most passwords that wait to be checked
+_MAX_QUERY, _MAX_FIELDS, _MAX_CHECKS = 4096, 100, 16
 READING = ("GET", "HEAD")
 METHODS = (*READING, "POST")
 _ROOT = re.compile(r"(/[A-Za-z0-9_~%-][A-Za-z0-9_.~%-]*)*")
@@ -107,8 +107,7 @@ class Doorway:
         self._check_host(fields)
         if scope["method"] not in METHODS:
             raise Refusal(405, "only GET, HEAD and POST", (b"allow", b", ".join(m.encode() for m in METHODS)))
-        if len(scope.get("query_string", b"")) > _MAX_QUERY:
-            raise Refusal(414, f"the query has more than {_MAX_QUERY} characters")
+        _check_size(scope)
         inner = {**scope, **_placed(scope, self._doors.prefix)}
         visitor = await self._visitor(scope, fields)
         body = b""
@@ -206,6 +205,14 @@ def check_origin(fields: Fields) -> None:
         is_ours = fields.text(b"authorization")[:7].lower() == "bearer "
     if not is_ours:
         raise Refusal(403, "this was not sent by a page of the dashboard")
+
+
+def _check_size(scope: Scope) -> None:
+    """Raise ``Refusal``: a server's own limits are for what it has to wait for."""
+    if len(scope["path"]) > _MAX_QUERY or len(scope.get("query_string", b"")) > _MAX_QUERY:
+        raise Refusal(414, f"the path or the query has more than {_MAX_QUERY} characters")
+    if len(scope["headers"]) > _MAX_FIELDS:
+        raise Refusal(431, f"there are more than {_MAX_FIELDS} header fields")
 
 
 def _placed(scope: Scope, prefix: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from urllib.request import Request, urlopen
 
 import pytest
@@ -57,8 +57,8 @@ def answer(address: tuple[str, int], request: bytes) -> bytes:
 
 @pytest.mark.bad_input("B183")
 def test_requests_that_are_none_are_refused_and_slow_ones_keep_nobody_waiting(site):
-    with served(site) as address:
-        held = [socket.create_connection(address, timeout=30) for _ in range(20)]
+    with served(site) as address, ExitStack() as stack:
+        held = [stack.enter_context(socket.create_connection(address, timeout=30)) for _ in range(20)]
         for one in held:
             one.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ")
         for request in (
@@ -75,8 +75,6 @@ def test_requests_that_are_none_are_refused_and_slow_ones_keep_nobody_waiting(si
             assert re.match(rb"HTTP/1.1 (400|414|421|431|501)|$", got), (request[:40], got[:60])
         good = answer(address, b"GET /api/v1/overview HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         assert good.startswith(b"HTTP/1.1 200")
-        for one in held:
-            one.close()
 
 
 @pytest.mark.bad_input("B183")
