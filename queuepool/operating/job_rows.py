@@ -52,7 +52,7 @@ def failed_row(record: FailedJob) -> dict[str, Any]:
 
 
 def iso_of(at: float | None) -> str | None:
-    """A time in Unix seconds, in ISO 8601; ``None`` also for a number that is no time."""
+    """A time in Unix seconds, in ISO 8601; ``None`` also for a number that is not one."""
     with suppress(ValueError, OverflowError, OSError):  # a foreign payload may hold any number
         return None if at is None else iso(at)
     return None

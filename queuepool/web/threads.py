@@ -19,7 +19,7 @@ _SPARING, _LONGEST_REST = 20.0, 60.0
 
 
 class WebThreads:
-    """A few threads for each kind of work, so that none waits for another; they end with the process."""
+    """A few threads for each kind of work: no kind waits for another. They end with the process."""
 
     def __init__(self) -> None:
         self.pages = ThreadPoolExecutor(_PAGES, "queuepool-page")

@@ -126,7 +126,7 @@ def _cursor(key: RecordKey) -> str:
 
 
 def _record_key(cursor: str) -> RecordKey | None:
-    """Raises ``Refusal`` for what is no cursor of ours."""
+    """Raises ``Refusal`` for any other text."""
     if not cursor:
         return None
     try:
