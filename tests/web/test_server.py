@@ -23,6 +23,9 @@ from tests.support.eventually import eventually
 from tests.support.pools import Site
 from tests.support.redis_server import free_port
 
+#: how a form of a page of ours begins
+OURS = b"POST / HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\n"
+
 
 @pytest.fixture
 def site(request: pytest.FixtureRequest):
@@ -67,8 +70,8 @@ def test_requests_that_are_none_are_refused_and_slow_ones_keep_nobody_waiting(si
             b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
             b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: 1\r\n" * 10_000 + b"\r\n",
             b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef",
-            b"POST / HTTP/1.1\r\nSec-Fetch-Site: same-origin\r\nHost: localhost\r\nTransfer-Encoding: xchunked\r\n\r\n",
-            b"POST / HTTP/1.1\r\nSec-Fetch-Site: same-origin\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFFFF\r\n",
+            OURS + b"Transfer-Encoding: xchunked\r\n\r\n",
+            OURS + b"Transfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFFFF\r\n",
             b"GET / HTTP/1.1\r\n\r\n",
         ):  # fmt: skip
             got = answer(address, request)
