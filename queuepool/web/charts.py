@@ -11,6 +11,9 @@ WIDTH, HEIGHT = 720.0, 120.0
 #: what is stacked, from the ground up, by what a bucket calls it
 _STACKED = ("done", "released", "failed", "lost")
 
+#: the events that are marked: a worker that is replaced after so many jobs explains nothing
+_MARKED = ("restart", "store_lost", "crash", "killed", "timeout", "memory")
+
 
 def throughput(buckets: Sequence[Mapping[str, Any]]) -> Facts:
     """How many attempts ended, by how they ended: a bar for each bucket. (``lost`` ones are among the others.)"""
@@ -29,7 +32,7 @@ def line(buckets: Sequence[Mapping[str, Any]], title: str, values: Sequence[floa
             parts, points = [*parts, points], []
         else:
             points.append(f"{_x(at + 0.5, len(values)):.1f},{_y(value, most):.1f}")
-    strokes = [" ".join(one) for one in (*parts, points) if one]
+    strokes = [" ".join(one * 2 if len(one) == 1 else one) for one in (*parts, points) if one]
     return {"kind": "line", "title": title, "strokes": strokes, "top": most, "unit": unit, **_frame(buckets)}
 
 
@@ -51,10 +54,13 @@ def _frame(buckets: Sequence[Mapping[str, Any]]) -> Facts:
 
 def _marks(buckets: Sequence[Mapping[str, Any]]) -> list[Facts]:
     """Where something happened that explains the rest."""
+    known = [
+        (at, bucket["at"], [one for one in _MARKED if one in bucket["events"]]) for at, bucket in enumerate(buckets)
+    ]
     return [
-        {"x": f"{_x(at + 0.5, len(buckets)):.1f}", "words": ", ".join(sorted(bucket["events"])), "at": bucket["at"]}
-        for at, bucket in enumerate(buckets)
-        if bucket.get("events")
+        {"x": f"{_x(at + 0.5, len(buckets)):.1f}", "words": ", ".join(events), "at": moment}
+        for at, moment, events in known
+        if events
     ]
 
 

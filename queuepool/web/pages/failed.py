@@ -85,7 +85,16 @@ def _failed(desk: Desk, asked: Asked, opened: Queue) -> Facts:
 def _facet(one: Facets) -> Facts:
     most = one.found.most_common(MOST_COUNTS)
     left = len(one.found) - len(most)
-    return {"by": one.by, "values": [{"value": value, "jobs": jobs} for value, jobs in most], "left_out": left}
+    values = [{"value": value, "jobs": jobs, "find": _sure_part(value)} for value, jobs in most]
+    return {"by": one.by, "values": values, "left_out": left}
+
+
+def _sure_part(value: str) -> str:
+    """The longest part of an error that all of its kind have: numbers and ids are left out of what they are counted by.
+
+    A search for it finds all of them, and perhaps others.
+    """
+    return max(value.split("…"), key=len).strip()
 
 
 def _row(job: FoundJob, asked: Asked, columns: list[str]) -> Facts:

@@ -76,7 +76,7 @@ def _sum(numbers: Any) -> float | None:
 
 def _sentence(pools: list[Facts], queues: list[Facts], alerts: list[Facts]) -> str:
     """How it is, for who looks for a second."""
-    unwell = [pool["name"] for pool in pools if pool["kind"] != "left" and not pool["is_well"]]
+    unwell = [pool["name"] for pool in pools if pool["kind"] != "left" and pool["needs_attention"]]
     unserved = [queue["queue"] for queue in queues if queue["served"] is False and queue["ready"]]
     parts = [
         _some(len(alerts), "alert is raised", "alerts are raised"),
@@ -85,7 +85,8 @@ def _sentence(pools: list[Facts], queues: list[Facts], alerts: list[Facts]) -> s
     ]
     said = [part for part in parts if part]
     if said:
-        return f"{'; '.join(said)}."
+        words = "; ".join(said)
+        return f"{words[0].upper()}{words[1:]}."
     return "All pools are well." if any(pool["kind"] != "left" for pool in pools) else "No pool is known."
 
 

@@ -57,7 +57,15 @@ def _local_row(one: LocalReading) -> Facts:
     place = {"pool": name, "name": name, "host": socket.gethostname(), "connection": one.settings.connection.name}
     if one.reading is None:
         words = [{"kind": "unreadable", "text": one.problem}]
-        return {**place, "kind": "here", "state": "unknown", "is_well": False, "troubles": words, "workers": None}
+        return {
+            **place,
+            "kind": "here",
+            "state": "unknown",
+            "is_well": False,
+            "needs_attention": True,
+            "troubles": words,
+            "workers": None,
+        }
     running = one.reading.running
     rates = one.reading.pace.rates
     per_minute = {
@@ -73,7 +81,15 @@ def _published_row(pool: PublishedPool, name: str) -> Facts:
     age = round(pool.age, 1)
     if pool.overview is None or pool.health is None:
         words = [{"kind": "damaged", "text": "its notice is damaged"}]
-        return {**place, "kind": "elsewhere", "state": "unknown", "is_well": False, "troubles": words, "workers": None}
+        return {
+            **place,
+            "kind": "elsewhere",
+            "state": "unknown",
+            "is_well": False,
+            "needs_attention": True,
+            "troubles": words,
+            "workers": None,
+        }
     rates = {key: _number(pool.facts.get(key)) for key in ("done_per_minute", "failed_per_minute")}
     facts = {**_overview_facts(pool.overview), **_health_facts(pool.health)}
     return {**place, "kind": "lost" if pool.is_lost else "elsewhere", **facts, **rates, "notice_age": age}
@@ -98,7 +114,9 @@ def _overview_facts(pool: PoolOverview) -> Facts:
 
 
 def _health_facts(health: Health) -> Facts:
-    return health.to_json()
+    """With whether something needs attention beside the alerts, which are shown by themselves."""
+    others = [trouble for trouble in health.troubles if trouble.kind != "alert"]
+    return {**health.to_json(), "needs_attention": not health.is_well and bool(others)}
 
 
 def _number(value: object) -> float | None:
