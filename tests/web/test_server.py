@@ -34,11 +34,11 @@ def site(request: pytest.FixtureRequest):
 
 
 @contextmanager
-def served(site: Site) -> Iterator[tuple[str, int]]:
+def served(site: Site, **web: str) -> Iterator[tuple[str, int]]:
     """The real server, in a thread of this process."""
     stop, is_ready, port = threading.Event(), threading.Event(), free_port()
     listen = f"127.0.0.1:{port}"
-    app = own_dashboard(config_of(site, listen=listen))
+    app = own_dashboard(config_of(site, listen=listen, **web))
     thread = threading.Thread(target=serve, args=(app, listen, stop.is_set, is_ready.set))
     thread.start()
     try:
