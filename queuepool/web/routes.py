@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from queuepool.web.acts import errands, jobs, queues
+from queuepool.web.acts import errands, jobs, queues, waiting
 from queuepool.web.acts import failed as of_failed
 from queuepool.web.acts import pools as of_pools
 from queuepool.web.acts import quarantine as of_quarantine
@@ -24,7 +24,7 @@ from queuepool.web.pages.journal import journal
 from queuepool.web.pages.overview import overview
 from queuepool.web.pages.pool_list import pools
 from queuepool.web.pages.quarantine import quarantine
-from queuepool.web.pages.queues import queue
+from queuepool.web.pages.queues import confirm_waiting, queue
 from queuepool.web.pages.queues import queues as all_queues
 from queuepool.web.pages.running import running
 from queuepool.web.pages.schedules import schedules
@@ -55,6 +55,7 @@ PAGES = (
     PageRoute("/", "overview", overview),
     PageRoute("/queues", "queues", all_queues),
     PageRoute("/queues/{connection}/{queue}", "queue", queue),
+    PageRoute("/queues/{connection}/{queue}/confirm", "confirm_waiting", confirm_waiting, WebRole.OPERATOR),
     PageRoute("/running", "running", running),
     PageRoute("/failed", "failed", failed),
     PageRoute("/failed/confirm", "confirm", confirm, WebRole.OPERATOR),
@@ -69,6 +70,8 @@ PAGES = (
 ACTS = (
     ActRoute("/queues/{connection}/{queue}/pause", queues.pause, WebRole.OPERATOR),
     ActRoute("/queues/{connection}/{queue}/continue", queues.resume, WebRole.OPERATOR),
+    ActRoute("/queues/{connection}/{queue}/move", waiting.move, WebRole.OPERATOR),
+    ActRoute("/queues/{connection}/{queue}/drop", waiting.drop, WebRole.ADMIN),
     ActRoute("/failed/retry", of_failed.retry, WebRole.OPERATOR),
     ActRoute("/failed/forget", of_failed.forget, WebRole.ADMIN),
     ActRoute("/jobs/{id}/cancel", jobs.cancel, WebRole.OPERATOR),

@@ -137,6 +137,31 @@ def test_a_job_that_waits_is_cancelled_and_recorded(at, browser):
     assert (409, "over") == (again.status, again.json["outcome"])
 
 
+def test_waiting_jobs_that_fit_are_moved_or_dropped_and_no_more_than_were_agreed_to(at, browser):
+    pushed = [at.push(customer=number % 2) for number in range(6)]
+    path, fit = "/queues/default/default", {"where": "customer=1", "state": "ready"}
+    facts = browser.facts(f"{path}/confirm?{urlencode({'act': 'drop', **fit})}")
+    assert (3, "ready") == (facts["count"], facts["state"])
+    assert (
+        "Drop 3 ready jobs of queue default?" in browser.get(f"{path}/confirm?{urlencode({'act': 'drop', **fit})}").text
+    )
+    late = at.push(customer=1)
+
+    assert 400 == browser.post(f"{path}/drop", fit).status
+    assert 400 == browser.post(f"{path}/move", {**fit, "count": 3}).status
+    assert 400 == browser.post(f"{path}/drop", {**fit, "state": "reserved", "count": 3}).status
+    assert told(browser, f"{path}/drop", {**fit, "count": 3}).startswith(
+        "3 jobs dropped on connection default: default 3"
+    )
+    assert told(browser, f"{path}/move", {"state": "ready", "count": 4, "to": "other"}).startswith(
+        "4 jobs moved to other"
+    )
+    assert (0, 4) == (at.queue.size("default"), at.queue.size("other"))
+    moved = [job["id"] for job in browser.facts("/queues/default/other")["jobs"]]
+    assert [*pushed[::2], late] == moved
+    assert ["drop", "move"] == [verb for verb, _, _ in journal(at)]
+
+
 def test_programs_act_by_json(at, browser):
     ids = failed_in_thousands(at.queue, 2)
     got = browser.send("/api/v1/failed/retry", {"id": ids})

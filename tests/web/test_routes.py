@@ -14,7 +14,7 @@ from tests.support.drivers import site_on
 
 PARTS = {"{connection}": "default", "{queue}": "default", "{id}": "no-such-job", "{name}": "nightly"}
 #: what is needed beside the path, so that nothing is refused before the role is looked at
-QUERIES = {"/failed/confirm": "?act=retry"}
+QUERIES = {"/failed/confirm": "?act=retry", "/queues/{connection}/{queue}/confirm": "?act=drop"}
 
 
 @pytest.fixture

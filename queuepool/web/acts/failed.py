@@ -24,7 +24,7 @@ TYPED_ABOVE = 100
 #: jobs by their ids that are read before they are dealt with
 _PAGE = 50
 #: what leads back to the list
-_OF_THE_LIST = ("connection", "queue", *FILTERS, "column")
+_OF_THE_LIST = ("connection", "queue", *(name for name in FILTERS if name != "id"), "column")
 
 
 def retry(desk: Desk, asked: Asked) -> Acted:
@@ -86,7 +86,7 @@ def _back(asked: Asked) -> str:
 
 def query_of(fields: Iterable[tuple[str, str]], kept: Sequence[str]) -> str:
     """The query of the page to go back to, from the fields of a form: nothing else of them is used."""
-    pairs = [(name, value) for name, value in fields if name in kept and name != "id" and value]
+    pairs = [(name, value) for name, value in fields if name in kept and value]
     return f"?{urlencode(pairs)}" if pairs else ""
 
 

@@ -21,6 +21,7 @@ from queuepool.web.asked import Asked, is_masked
 from queuepool.web.connections import StoreLink
 from queuepool.web.desk import Desk, Gathered
 from queuepool.web.guard import Refusal
+from queuepool.web.pages.concerned import NONE, concerned, counted
 from queuepool.web.scans import COUNTED, COUNTED_WITHIN, MOST_COUNTS, Scan
 from queuepool.web.shown import arguments, line_of
 
@@ -29,8 +30,6 @@ Facts = dict[str, Any]
 _BY = ("error", "name", "queue")
 #: arguments that may be columns
 _MOST_COLUMNS = 6
-#: failed jobs that are counted before an action, and seconds that this may take
-_CONCERNED, _CONCERNED_WITHIN = 200_000, 5.0
 
 
 def failed(desk: Desk, asked: Asked) -> Facts:
@@ -154,7 +153,7 @@ def confirm(desk: Desk, asked: Asked) -> Facts:
         raise Refusal(400, "act is one of retry, forget")
     gathered = Gathered()
     [*found] = gathered.each([link], lambda _, opened: _concerned(desk, asked, opened, ids))
-    facts = found[0] if found else {"count": 0, "queues": [], "until": None, "is_whole": True}
+    facts = found[0] if found else NONE
     return {"act": act, "connection": link.name, "ids": ids, **facts, **gathered.facts()}
 
 
@@ -163,14 +162,6 @@ def _concerned(desk: Desk, asked: Asked, opened: Queue, ids: list[str]) -> Facts
     until = scope.store.now()
     if ids:
         queues.update(record.queue for record in map(scope.get, dict.fromkeys(ids)) if record)
-        return _counted(queues, until, is_whole=True)
+        return counted(queues, until)
     look = Look(opened.stores, asked.filter(ids=False))
-    scan = Scan(look, _CONCERNED, _CONCERNED_WITHIN)
-    for page in scan.pages(scope.pages(look, until)):
-        queues.update(job.queue for job in page)
-    return _counted(queues, until, is_whole=not scan.is_cut)
-
-
-def _counted(queues: Counter[str], until: float, *, is_whole: bool) -> Facts:
-    rows = [{"queue": queue, "jobs": jobs} for queue, jobs in queues.most_common(MOST_COUNTS)]
-    return {"count": queues.total(), "queues": rows, "until": until, "is_whole": is_whole}
+    return concerned(look, scope.pages(look, until), until)

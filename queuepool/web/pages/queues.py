@@ -15,6 +15,7 @@ from queuepool.web.asked import Asked
 from queuepool.web.connections import MeasuredQueue, StoreLink
 from queuepool.web.desk import Desk, Gathered
 from queuepool.web.guard import Refusal
+from queuepool.web.pages.concerned import NONE, concerned
 from queuepool.web.pages.pools import Known, known
 from queuepool.web.scans import COUNTED, COUNTED_WITHIN, MOST_COUNTS, Scan
 from queuepool.web.shown import shown_job
@@ -122,6 +123,30 @@ def queue(desk: Desk, asked: Asked) -> Facts:
     facts = {"connection": link.name, "queue": name, "state": shelf, "sizes": row, **gathered.facts()}
     facts |= found[0] if found else {"jobs": [], "counts": [], "looked_at": 0, "next": None}
     return facts | ({"status": 404} if row is None and found and not facts["jobs"] else {})
+
+
+def confirm_waiting(desk: Desk, asked: Asked) -> Facts:
+    """How many ready or delayed jobs of a queue an action would concern: all that fit."""
+    act, (link, name) = asked.text("act"), named(desk, asked)
+    if act not in ("drop", "move"):
+        raise Refusal(400, "act is one of drop, move")
+    shelf, gathered = waiting_shelf(asked), Gathered()
+
+    def count(opened: Queue) -> Facts:
+        look = Look(opened.stores, asked.filter())
+        return concerned(look, look.waiting(name, (shelf,)).pages(), opened.stores.queue.now())
+
+    [*found] = gathered.each([link], lambda _, opened: count(opened))
+    facts = found[0] if found else NONE
+    return {"act": act, "connection": link.name, "queue": name, "state": shelf, **facts, **gathered.facts()}
+
+
+def waiting_shelf(asked: Asked) -> Shelf:
+    """The shelf that an action is about: what a worker has reserved is left to it."""
+    found = _shelf(asked)
+    if found == "reserved":
+        raise Refusal(400, "state is one of ready, delayed: a worker has the reserved ones")
+    return found
 
 
 def named(desk: Desk, asked: Asked) -> tuple[StoreLink, str]:
