@@ -10,7 +10,7 @@ from queuepool.search.look import Look
 
 T = TypeVar("T")
 #: jobs that one request looks at, and seconds that this may take; and the same to count them
-_MOST, _SECONDS, COUNTED, COUNTED_WITHIN = 10_000, 0.5, 5_000, 0.15
+_MOST, _SECONDS, COUNTED, COUNTED_WITHIN = 100_000, 0.1, 5_000, 0.1
 #: values that are shown with their counts
 MOST_COUNTS = 30
 
