@@ -7,6 +7,7 @@ import logging
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import h11
@@ -27,12 +28,23 @@ _log = logging.getLogger("queuepool")
 
 
 class PromptProtocol(H11Protocol):
-    """Closes a connection whose request does not come in time, and the oldest one beyond those that are allowed."""
+    """Closes a connection whose request does not come in time, and beyond a number of them the oldest that waits.
 
-    _late: asyncio.TimerHandle | None = None
+    ``open_ones``: all of the server, the oldest first.
+    """
+
+    def __init__(self, open_ones: dict[PromptProtocol, None], **about: Any) -> None:
+        super().__init__(**about)
+        self._open_ones = open_ones
+        self._late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._open_ones[self] = None
+        if len(self._open_ones) > _MOST_CONNECTIONS:
+            oldest = next((one for one in self._open_ones if one._late), next(iter(self._open_ones)))
+            del self._open_ones[oldest]  # at once: many may come before it is told
+            oldest.transport.abort()
         self._expect()
 
     def data_received(self, data: bytes) -> None:
@@ -49,6 +61,7 @@ class PromptProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._has_come()
+        self._open_ones.pop(self, None)
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
@@ -102,10 +115,9 @@ async def _serve(pages: Asgi, listening: socket.socket, is_stopped: Callable[[],
     settings: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False, "proxy_headers": False}
     config = uvicorn.Config(
         pages,
-        http=PromptProtocol,
+        http=partial(PromptProtocol, {}),  # type: ignore[arg-type]  # it only calls it
         ws="none",
         lifespan="on",
-        limit_concurrency=_MOST_CONNECTIONS,
         h11_max_incomplete_event_size=_MOST_HEAD,
         timeout_graceful_shutdown=_STOP_WITHIN,
         **settings,

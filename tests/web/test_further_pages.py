@@ -37,6 +37,18 @@ def test_a_pool_is_told_what_to_do_and_its_answer_is_shown(at):
         assert {"eve"} == {line.by.partition("@")[0] for line in at.queue.stores.journal.last(9)}
 
 
+def test_a_job_of_a_pool_whose_board_is_elsewhere_is_reached_through_the_store(at):
+    config = config_of(at)
+    far = replace(config, pools=tuple(replace(pool, runtime_dir=at.path / "nowhere") for pool in config.pools))
+    with at.pool("--workers", "1"), opened(far) as browser:
+        job, gate = at.push("until", gate=str(at.path / "gate")), at.path / "gate"
+        [row] = eventually(lambda: browser.facts("/running")["jobs"])
+        assert (job, False) == (row["id"], row["is_here"])
+        stack = browser.post(f"/jobs/{job}/stack")
+        assert "poolapp.py" in browser.get(stack.headers["location"]).text
+        gate.touch()
+
+
 def reach_of(browser: Browser) -> dict[str, str] | None:
     [pool] = browser.facts("/pools")["pools"]
     found: dict[str, str] | None = pool["reach"]

@@ -62,8 +62,8 @@ def answer(address: tuple[str, int], request: bytes) -> bytes:
 @pytest.mark.bad_input("B183")
 def test_requests_that_are_none_are_refused_and_slow_ones_keep_nobody_waiting(site):
     with served(site) as address, ExitStack() as stack:
-        held = [stack.enter_context(socket.create_connection(address, timeout=30)) for _ in range(20)]
-        for one in held:
+        held = [stack.enter_context(socket.create_connection(address, timeout=30)) for _ in range(100)]
+        for one in held[-20:]:
             one.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ")
         for request in (
             b"\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from queuepool.board.requests import order_of
+from queuepool.jobs.client import Queue
+from queuepool.operating.notices import PublishedPool
 from queuepool.operating.post import ANSWERED_WITHIN, TAKEN_WITHIN, Post, Reply
 from queuepool.stores.commands import MAX_WORDS
 from queuepool.web.acts.acted import Acted
 from queuepool.web.asked import Asked
+from queuepool.web.connections import StoreLink
 from queuepool.web.desk import Desk, by_of
 from queuepool.web.guard import DEADLINE, Refusal
 
@@ -50,14 +53,23 @@ def stop(desk: Desk, asked: Asked) -> Acted:
 
 def _told(desk: Desk, asked: Asked, verb: str, details: Mapping[str, Any] | None = None) -> Acted:
     link, instance = desk.link(asked.parts["connection"]), asked.parts["id"]
+    replies = tell_pools(link, asked, lambda pool: pool.instance == instance, verb, details or {})
+    is_done = all(reply.is_done for reply in replies)
+    return Acted("; ".join(map(str, replies)), "/pools", is_done)
+
+
+def tell_pools(
+    link: StoreLink, asked: Asked, means: Callable[[PublishedPool], bool], verb: str, details: Mapping[str, Any]
+) -> list[Reply]:
+    """Send a command to the pools that are meant, and wait for their answers. Raises ``Refusal`` if there are none."""
     replies = list[Reply]()
 
-    def tell(opened: Any) -> None:
-        post = Post(opened.stores, by_of(asked.visitor), lambda pool: pool.instance == instance, replies.append)
+    def tell(opened: Queue) -> None:
+        post = Post(opened.stores, by_of(asked.visitor), means, replies.append)
         if not post.meant:
             raise Refusal(404, "this pool publishes nothing any more")
         begun = time.monotonic()
-        post.send(verb, {**(details or {}), "room": MAX_WORDS})
+        post.send(verb, {**details, "room": MAX_WORDS})
         _await(post, begun + TAKEN_WITHIN)
         post.withdraw()
         _await(post, begun + min(ANSWERED_WITHIN, DEADLINE - 2.0))
@@ -65,8 +77,7 @@ def _told(desk: Desk, asked: Asked, verb: str, details: Mapping[str, Any] | None
 
     link.ask(tell)
     link.expire()
-    is_done = bool(replies) and all(reply.is_done for reply in replies)
-    return Acted("; ".join(map(str, replies)) or "nothing was done", "/pools", is_done)
+    return replies or [Reply("", "nothing was done")]
 
 
 def _await(post: Post, until: float) -> None:
