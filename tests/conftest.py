@@ -38,7 +38,6 @@ LONG = [
     "pool/test_alerts_of_real_pools.py",  # an alert is looked for every 15 s
     "pool/test_schedules_in_a_pool.py",  # a schedule is due at whole seconds
     "chaos/test_chaos_runs.py",  # a fault takes some seconds to show itself
-    "web/test_server.py",  # a request that does not come is given up after 10 s
     "pool/test_preload.py",  # starts that are executed
     "stores/contract/test_several_processes.py",
     "contrib/test_django_app.py",  # Django boots in each process

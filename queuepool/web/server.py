@@ -37,6 +37,7 @@ class PromptProtocol(H11Protocol):
         super().__init__(**about)
         self._open_ones = open_ones
         self._late: asyncio.TimerHandle | None = None
+        self._sends_no_more = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -55,9 +56,10 @@ class PromptProtocol(H11Protocol):
             self._has_come()
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """A client that sends no more still gets its answer."""
+        """A client that sends no more still gets its answer, if its request has come."""
         super().eof_received()
-        return True
+        self._sends_no_more = True
+        return self.conn.their_state in _RECEIVED and bool(self.cycle) and not self.cycle.response_complete
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._has_come()
@@ -66,7 +68,9 @@ class PromptProtocol(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self.conn.their_state not in (h11.IDLE, *_RECEIVED) and self._late is None:
+        if self._sends_no_more:
+            self.transport.close()
+        elif self.conn.their_state not in (h11.IDLE, *_RECEIVED) and self._late is None:
             self._expect()  # a part of the next request was read with this one
 
     def _expect(self) -> None:
