@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -102,16 +104,22 @@ def _password(name: str) -> str:
 
 
 def _replace_line(file: Path, name: str, line: str) -> None:
-    """Write the file anew, readable by its owner alone: whoever reads it sees the old or the new one."""
-    try:
-        old = file.read_text().splitlines()
-    except FileNotFoundError:
-        old = []
+    """Write the file anew: whoever reads it sees the old or the new one. It keeps its owner and its mode.
+
+    A new one can be read by its owner alone.
+    """
+    old, about = list[str](), None
+    with suppress(FileNotFoundError):
+        old, about = file.read_text().splitlines(), file.stat()
     kept = [one for one in old if one.partition(":")[0] != name]
     number, draft = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
     try:
         with open(number, "w") as written:
             written.write("\n".join([*kept, line, ""]))
+            if about:
+                os.fchmod(number, stat.S_IMODE(about.st_mode))
+                with suppress(PermissionError):  # only root can give a file away
+                    os.fchown(number, about.st_uid, about.st_gid)
         os.replace(draft, file)
     except OSError:
         os.unlink(draft)

@@ -179,7 +179,8 @@ def test_what_runs_elsewhere_is_read_from_the_notices(at):
     with opened(config_of(at)) as browser:
         facts = browser.facts("/running")
         assert [("charge", "web2", 3)] == [(job["name"], job["host"], job["worker"]) for job in facts["jobs"]]
-        assert 'action="/jobs/abc/cancel"' in browser.get("/running").text
+        assert 'href="/jobs/abc?connection=default"' in browser.get("/running").text
+        assert 'action="/jobs/abc/cancel"' in browser.get("/jobs/abc").text
         assert 0 == browser.facts("/running?queue=other")["count"]
         [pool] = [row for row in browser.facts("/overview")["pools"] if row["host"] == "web2"]
         assert ("running", 1, 1, True) == tuple(pool[key] for key in ("state", "workers", "live", "is_well"))

@@ -140,6 +140,9 @@ def test_users_are_added_with_their_passwords(site):
 
     assert ["bob:viewer", "ann:admin"] == [":".join(line.split(":")[:2]) for line in users.read_text().splitlines()]
     assert 0o600 == users.stat().st_mode & 0o777
+    users.chmod(0o640)
+    site.run(*add, "--add-user", "cid", input="correct horse\n")
+    assert 0o640 == users.stat().st_mode & 0o777
     assert 2 == site.run(*add, "--add-user", "eve", input="short\n", check=False).returncode
     assert 2 == site.run(*add, "--add-user", "a:b", input="correct horse\n", check=False).returncode
     assert 2 == site.run("web", *site.where, "--add-user", "eve", input="correct horse\n", check=False).returncode
