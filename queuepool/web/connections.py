@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from queuepool.config.settings import ConnectionSettings
-from queuepool.errors import StoreDenied, StoreDown, StoreError
+from queuepool.errors import StoreDenied, StoreDown, StoreError, StoreFull
 from queuepool.history.past import HistorySpan, Past
 from queuepool.jobs.client import Queue
 from queuepool.operating.choice import Choice
@@ -25,7 +25,7 @@ T = TypeVar("T")
 #: seconds between two reads of a store for the pages that everybody watches
 _LASTS = 2.0
 #: seconds for which a page waits for them: as long as nothing is known, and later
-FIRST_PATIENCE, PATIENCE = 1.0, 0.06
+FIRST_PATIENCE, PATIENCE = 1.0, 0.04
 #: seconds after which a store that was away is tried again
 _TRIED_AGAIN = 1.0
 #: seconds between two reads of the history, which is kept by minutes
@@ -84,21 +84,24 @@ class StoreLink:
             raise StoreDown(why)
         try:
             return read(self._queue)
-        except StoreDenied:
+        except (StoreDenied, StoreFull):  # it answers
             raise
         except StoreDown as error:
             if not error.store:  # else one of the stores beside the jobs
                 self._away = str(error), time.monotonic() + _TRIED_AGAIN
             raise
 
-    def facts(self, *, is_lost: bool = False) -> Snapshot[StoreFacts]:
-        """What everybody watches. ``is_lost``: a pool of this host knows that the store is away."""
-        return self._facts.get(PATIENCE if is_lost or self._facts.is_known else FIRST_PATIENCE)
+    def patience(self, *, is_lost: bool) -> float:
+        """Seconds to wait for the facts. ``is_lost``: a pool of this host knows that the store is away."""
+        return PATIENCE if is_lost or self._facts.is_known else FIRST_PATIENCE
 
-    def past(self, name: str, *, is_lost: bool = False) -> Snapshot[tuple[HistorySpan, Past]]:
+    def facts(self, patience: float) -> Snapshot[StoreFacts]:
+        """What everybody watches. With a patience of 0 they are only asked for, so that others can be meanwhile."""
+        return self._facts.get(patience)
+
+    def past(self, name: str, patience: float) -> Snapshot[tuple[HistorySpan, Past]]:
         """The history of one of ``RANGES``."""
-        found = self._pasts[name]
-        return found.get(PATIENCE if is_lost or found.is_known or self._away[1] else FIRST_PATIENCE)
+        return self._pasts[name].get(patience)
 
     def expire(self) -> None:
         """Something was changed: what is shown next must show it."""

@@ -9,7 +9,7 @@ from typing import Any
 from queuepool.operating.past_report import chosen_of, document_of
 from queuepool.web.asked import Asked
 from queuepool.web.charts import line, throughput
-from queuepool.web.connections import RANGES, StoreLink
+from queuepool.web.connections import FIRST_PATIENCE, RANGES, StoreLink
 from queuepool.web.desk import Desk
 from queuepool.web.guard import Refusal
 from queuepool.web.pages.failed import named_or_first
@@ -34,9 +34,9 @@ def history(desk: Desk, asked: Asked) -> Facts:
     return {"connection": link.name, **chosen, **about, "jobs": rows[:_MOST], **facts}
 
 
-def past(link: StoreLink, name: str, queue: str = "", job: str = "", *, is_lost: bool = False) -> Facts:
+def past(link: StoreLink, name: str, queue: str = "", job: str = "", *, patience: float = FIRST_PATIENCE) -> Facts:
     """The report of one of the ranges, and its charts; without them, why."""
-    found = link.past(name, is_lost=is_lost)
+    found = link.past(name, patience)
     problems = [f"connection {link.name}: {found.problem}"] if found.problem else []
     if found.value is None:
         return {"problems": problems or ["the history is being read: look again"], "charts": [], "queues": []}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from queuepool.web.asked import Asked
-from queuepool.web.connections import RANGES
+from queuepool.web.connections import PATIENCE, RANGES, StoreLink
 from queuepool.web.desk import Desk
 from queuepool.web.pages.history import past
 from queuepool.web.pages.pools import Known, known, overviews, pool_rows
@@ -26,16 +26,15 @@ def overview(desk: Desk, asked: Asked) -> Facts:
         "totals": _totals(pools, queues, stores),
         "pools": pools,
         "queues": queues[:_MOST_QUEUES],
-        "histories": [{"connection": name, **_last_hour(desk, name)} for name in desk.links],
+        "histories": [_last_hour(desk.links[name], bool(facts.problem)) for name, facts in stores],
         "queues_left_out": max(len(queues) - _MOST_QUEUES, 0),
         **remarks(stores),
     }
 
 
-def _last_hour(desk: Desk, name: str) -> Facts:
-    link = desk.links[name]
-    found = past(link, next(iter(RANGES)), is_lost=desk.boards.knows_lost(link.settings))
-    return {"charts": found["charts"]}
+def _last_hour(link: StoreLink, is_away: bool) -> Facts:
+    found = past(link, next(iter(RANGES)), patience=0.0 if is_away else PATIENCE)
+    return {"connection": link.name, "charts": found["charts"]}
 
 
 def alert_rows(desk: Desk, stores: Known) -> list[Facts]:

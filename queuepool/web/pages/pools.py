@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,9 +21,13 @@ Known = list[tuple[str, Snapshot[StoreFacts]]]
 
 
 def known(desk: Desk) -> Known:
-    """What the stores tell, as new as they let us know it without waiting."""
-    lost = {name: desk.boards.knows_lost(link.settings) for name, link in desk.links.items()}
-    return [(name, link.facts(is_lost=lost[name])) for name, link in desk.links.items()]
+    """What the stores tell, as new as they let us know it without waiting; all of them are asked at once."""
+    links = list(desk.links.values())
+    for link in links:
+        link.facts(0.0)
+    patience = max(link.patience(is_lost=desk.boards.knows_lost(link.settings)) for link in links)
+    until = time.monotonic() + patience
+    return [(link.name, link.facts(max(until - time.monotonic(), 0.0))) for link in links]
 
 
 def pool_rows(desk: Desk, stores: Known) -> list[Facts]:
