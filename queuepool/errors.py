@@ -236,9 +236,10 @@ class NoRoom(QueuepoolError):
 
 
 class PoolRunning(QueuepoolError):
-    """Another master holds this pool's pidfile."""
+    """Another master holds this pool's pidfile: the process ``pid``."""
 
     def __init__(self, name: str, pid: int, where: object, description: str = "") -> None:
+        self.pid = pid
         another = "to run another one beside it, give that a name: [pool:NAME] in a file, or --pool NAME"
         which = f"; it is {description}" if description else ""
         super().__init__(f"pool {name!r} is already running (pid {pid}, in {where}{which}): {another}")

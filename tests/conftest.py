@@ -34,6 +34,7 @@ pytest_plugins = [
 
 #: files that take half a minute or more, longest first: none must start when the others have nothing left to do
 LONG = [
+    "incidents/test_incidents.py",  # all of them, one after the other
     "metrics/test_with_prometheus.py",  # a real pool raises an alert, and a real Prometheus sees it
     "pool/test_alerts_of_real_pools.py",  # an alert is looked for every 15 s
     "pool/test_schedules_in_a_pool.py",  # a schedule is due at whole seconds

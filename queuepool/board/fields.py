@@ -108,6 +108,10 @@ class Header(Record):
     pinned_until = Seconds()
     #: why it does not follow the wish: a value of `Hold`
     held = Whole()
+    # Written by the steward of a pool that scales, before `wish_at`.
+    #: how many workers its jobs need, whatever the bounds, and how many they needed of late; 0 = unknown
+    needed = Whole()
+    lately = Whole()
 
     @property
     def facts(self) -> HeaderFacts:

@@ -110,15 +110,31 @@ class ScalingRow:
     most: int = 0
     #: how many workers the steward wishes for; ``None`` = it is not known
     wish: int | None = None
+    #: how many the jobs need, whatever the bounds
+    needed: int | None = None
     #: whether an operator has ordered the number, and until when, in ISO 8601; ``None`` = until another order
     pinned: bool = False
     until: str | None = None
     #: why there are so many, in a few words
     why: str = ""
+    #: what keeps the number from following the needed one: a word of ``scaling.HELD``; ``None`` = nothing does
+    held: str | None = None
+    #: why there are not more of them now, and why not fewer, in words; empty if it is an older version's
+    not_more: str = ""
+    not_fewer: str = ""
+
+    @property
+    def reasons(self) -> str:
+        """Why there are neither more nor fewer, in a line; empty if it is not known."""
+        if not (self.not_more and self.not_fewer):
+            return ""
+        if self.not_more == self.not_fewer:
+            return f"neither more nor fewer: {self.not_more}"
+        return f"not more: {self.not_more}; not fewer: {self.not_fewer}"
 
     @property
     def words(self) -> str:
-        """All of it, in a line."""
+        """What it follows, in a line."""
         mode = f"pinned{f' until {self.until}' if self.until else ''}" if self.pinned else "auto"
         bounds = f" between {self.fewest} and {self.most}" if self.most else ""
         wish = "" if self.wish is None else f", wish {self.wish}"

@@ -23,8 +23,10 @@ from queuepool.unix import file_lock
 
 #: an empty file whose modification time is that of the master's last pass
 ALIVE = "alive"
-#: seconds to wait for the pidfile's lock
-_LOCK_WAIT = 0.1
+#: seconds to wait for the pidfile's lock, and between two tries
+_LOCK_WAIT, _LOCK_POLL = 2.0, 0.01
+#: how often a directory is made that is gone before the pidfile is in it
+_MAKINGS = 10
 
 
 class RuntimeDir:
@@ -204,25 +206,26 @@ class Pidfile:
 
     def _locked_in(self, make_directory: Callable[[], None]) -> int:
         """Take the lock in the directory; its last owner may remove that again before the file is in it."""
-        until = time.monotonic() + _LOCK_WAIT
+        made = 0
         while True:
             try:
+                made += 1
                 make_directory()
                 return self._locked_soon()
             except ConfigError as error:
-                if not isinstance(error.__cause__, FileNotFoundError) or time.monotonic() >= until:
+                if not isinstance(error.__cause__, FileNotFoundError) or made == _MAKINGS:
                     raise
 
     def _locked_soon(self) -> int:
-        """Take the lock; wait for a moment, since a steward that removes leftovers may hold it briefly."""
+        """Take the lock; wait for one that may be a steward's, which removes leftovers: a master has a board."""
         until = time.monotonic() + _LOCK_WAIT
         while True:
             try:
                 return self._locked()
-            except PoolRunning:
-                if time.monotonic() >= until:
+            except PoolRunning as error:
+                if time.monotonic() >= until or any(self.path.parent.glob(f"board.{error.pid}-*")):
                     raise
-            time.sleep(_LOCK_WAIT / 10)
+            time.sleep(_LOCK_POLL)
 
     def _locked(self) -> int:
         with refusing("runtime_dir", self.path):

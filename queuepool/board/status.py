@@ -17,10 +17,8 @@ from queuepool.board.health import STUCK, health_of
 from queuepool.board.held_jobs import Running
 from queuepool.board.overview import AlertRow, JobRow, PauseRow, PoolOverview, ProcessRow, ScalingRow
 from queuepool.board.paused_queues import paused_in
-from queuepool.board.record import as_count
-from queuepool.board.requests import WISH_LASTS
 from queuepool.board.runtime_dir import RuntimeDir
-from queuepool.board.states import Hold
+from queuepool.board.scaling import scaling_of
 from queuepool.unix import proc
 
 
@@ -158,20 +156,8 @@ def _alert(alert: open_alerts.OpenAlert) -> AlertRow:
 
 
 def _scaling(header: Header) -> ScalingRow | None:
-    """What the number of workers follows; ``None`` if that is an order without an end, or the configuration."""
-    scales, until = as_count(header.most) > 0, header.pinned_until
-    if not (scales or (header.pinned and until)):
-        return None
-    is_known = scales and header.wish > 0 and header.wish_at > time.monotonic() - WISH_LASTS
-    why = "by order" if header.pinned else Hold(header.held).reason or header.wish_why
-    return ScalingRow(
-        fewest=as_count(header.fewest),
-        most=as_count(header.most),
-        wish=as_count(header.wish) if is_known else None,
-        pinned=bool(header.pinned),
-        until=iso(time.time() + until - time.monotonic()) if until else None,
-        why=why,
-    )
+    until = header.pinned_until
+    return scaling_of(header, iso(time.time() + until - time.monotonic()) if until else None)
 
 
 def _queues_beside(board: Board) -> list[str]:

@@ -138,18 +138,23 @@ def _store(where: Where, connection: ConnectionSettings, stores: Stores) -> Iter
 
 def _inspector(where: Where, connection: ConnectionSettings) -> Inspector:
     """The inspector of this kind of store, whose library may not be installed if it is not used."""
+    pools = _pools(where, connection)
     if kind_of(connection.url) == "redis":
         from queuepool.stores.redis.check import inspect_server
 
-        return inspect_server
+        return partial(inspect_server, kept=_queues_of([pool for pool in pools if pool.keep_done]))
     from queuepool.stores.sql.check import inspect_database
 
-    return partial(inspect_database, crews=[pool.bounds[1] for pool in _pools(where, connection)])
+    return partial(inspect_database, crews=[pool.bounds[1] for pool in pools])
 
 
 def _queues(where: Where, connection: ConnectionSettings) -> list[str]:
     """The queues that are served on this connection, each once."""
-    return list(dict.fromkeys(queue for pool in _pools(where, connection) for queue in pool.queues))
+    return _queues_of(_pools(where, connection))
+
+
+def _queues_of(pools: Sequence[PoolSettings]) -> list[str]:
+    return list(dict.fromkeys(queue for pool in pools for queue in pool.queues))
 
 
 def _pools(where: Where, connection: ConnectionSettings) -> list[PoolSettings]:

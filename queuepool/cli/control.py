@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 
 import click
 
 from queuepool.board.about import operator
-from queuepool.board.board import RUNS_JOBS, Board, Role, State
 from queuepool.board.pauses import Pause, forget_pool_pause, note_pool_pause, pause_words
 from queuepool.board.runtime_dir import RuntimeDir
-from queuepool.board.status import boot_problem, iso, renewed
+from queuepool.board.status import iso
 from queuepool.cli import output
 from queuepool.cli.acted import ActedOn, note, note_local
 from queuepool.cli.local import of_running, refuse_down, signal_master
 from queuepool.cli.options import CONNECTION, PLACE, Where, located, option, parsed
 from queuepool.cli.queues import QUEUES, by_connection
 from queuepool.cli.remote import command
+from queuepool.cli.rollouts import LocalRestart, wait_for
 from queuepool.cli.targets import Elsewhere, reaching
-from queuepool.cli.waiting import within
 from queuepool.config.values import seconds
-from queuepool.errors import NotRunning, QueuepoolError
 from queuepool.jobs.client import Queue
 from queuepool.operating.pausing import pause_queue
 from queuepool.unix.exit_codes import OK
@@ -89,14 +87,13 @@ def restart(where: Where, wait: float, elsewhere: Elsewhere | None) -> int:
 
     This concerns all pools on the configuration's connections; for one pool alone, run reload --pool on its host.
     With --wait it returns once the new code works in the local pools, or prints the cause and exits with 1. With --on
-    and --everywhere each pool is told by itself and answers.
+    and --everywhere each pool is told by itself and answers, and --wait waits for these.
     """
     if elsewhere:
-        _refuse_wait(wait)
-        return command(where, elsewhere, "restart")
+        return command(where, elsewhere, "restart", renewed_within=wait)
     others = f"leave out --pool, or replace its workers on this host: queuepool reload --pool {where.pool_name}"
     connections = where.whole_connections("a restart reaches", otherwise=others)
-    local = of_running(where, Rollout, signal.SIGHUP) if wait else []
+    local = of_running(where, LocalRestart, signal.SIGHUP) if wait else []
     for connection in connections:
         with closing(Queue(connection, by_hand=True)) as queue:
             stamp = queue.stores.control.restart()
@@ -118,13 +115,12 @@ def reload(where: Where, wait: float, elsewhere: Elsewhere | None) -> int:
     Sends HUP to their masters. With --wait it returns once the new code works, or prints the cause and exits with 1.
     """
     if elsewhere:
-        _refuse_wait(wait)
-        return command(where, elsewhere, "reload")
-    local = of_running(where, Rollout, signal.SIGHUP)
-    for rollout in local:
-        signal_master(rollout.runtime, signal.SIGHUP)
-        output.say(f"pool {rollout.name}: its workers are being replaced, each after its job")
-    note_local(where, "reload", [ActedOn.of(rollout.runtime) for rollout in local])
+        return command(where, elsewhere, "reload", renewed_within=wait)
+    local = of_running(where, LocalRestart, signal.SIGHUP)
+    for one in local:
+        signal_master(one.runtime, signal.SIGHUP)
+        output.say(f"pool {one.name}: its workers are being replaced, each after its job")
+    note_local(where, "reload", [ActedOn.of(one.runtime) for one in local])
     if wait:
         wait_for(local, wait)
     refuse_down(where)
@@ -176,11 +172,6 @@ def _refuse_queues(elsewhere: Elsewhere | None) -> None:
         raise click.UsageError("a queue is paused on all hosts: leave out --on and --everywhere")
 
 
-def _refuse_wait(wait: float) -> None:
-    if wait:
-        raise click.UsageError("--wait is for the pools of this host: queuepool status --all --watch shows the others")
-
-
 def _for_each(where: Where, queues: Sequence[str], act: Callable[[Queue, str], object]) -> None:
     for connection, names in by_connection(where, queues).items():
         with closing(Queue(connection, by_hand=True)) as opened:
@@ -203,56 +194,3 @@ def _resume(connection: Queue, queue: str) -> None:
         note(connection.stores, "continue", f"queue {queue}")
     else:
         output.complain(f"queue {queue} was not paused")
-
-
-class Rollout:
-    """One running pool's restart. Create it before requesting the restart. Raises ``NotRunning``."""
-
-    def __init__(self, runtime: RuntimeDir) -> None:
-        self.name, self.runtime = runtime.name, runtime
-        self._board: Board = runtime.board()
-        self._old_generation = self._board.header.generation
-
-    def wait(self, until: float) -> None:
-        """Wait until all workers run the new code; old ones may still finish a job.
-
-        ``until`` is monotonic. Raises ``QueuepoolError`` if the new code fails to boot, or time runs out.
-        """
-        if not within(max(until - time.monotonic(), 0.0), self._is_done):
-            raise QueuepoolError(f"pool {self.name!r}: timed out, {self._progress()}")
-        output.say(f"pool {self.name}: {self._progress()}")
-
-    def _is_done(self) -> bool:
-        header = self._board.header
-        if not self._board.has_master:
-            raise NotRunning(self.name, self.runtime.path)
-        if State(header.state) is State.DRAINING:
-            raise QueuepoolError(f"pool {self.name!r} is being stopped")
-        if header.generation <= self._old_generation:
-            return False
-        if self._renewed_count() >= header.target and not self._idle_old_ones():
-            return True
-        if problem := boot_problem(header):
-            raise QueuepoolError(f"pool {self.name!r}: the new code does not become ready: {problem}")
-        return False
-
-    def _renewed_count(self) -> int:
-        """How many of the pool's workers run the new code."""
-        newest = max(self._board.header.generation, self._old_generation + 1)
-        return len(renewed(self._board.of(Role.WORKER), newest))
-
-    def _idle_old_ones(self) -> bool:
-        """Whether a worker with the old code could still take a job: a busy one leaves after its job."""
-        workers = [slot for slot in self._board.of(Role.WORKER) if slot.pid and not slot.dead]
-        newest = self._board.header.generation
-        return any(slot.generation < newest and slot.state not in RUNS_JOBS for slot in workers)
-
-    def _progress(self) -> str:
-        return f"{self._renewed_count()} of {self._board.header.target} workers run the new code"
-
-
-def wait_for(several: Iterable[Rollout], seconds: float) -> None:
-    """Wait for all of them, ``seconds`` in total. Raises ``QueuepoolError``."""
-    until = time.monotonic() + seconds
-    for rollout in several:
-        rollout.wait(until)

@@ -162,4 +162,5 @@ def carry_out(stores: Stores, verb: str, errands: Iterable[Errand], done: str, p
     output.say(told(bulk.done, done, place))
     for remark in remarks_on(bulk.done):
         output.complain(remark)
-    return FAILED if bulk.done.results[Returned.HELD] else OK
+    # Why some were refused, only their verb can tell.
+    return FAILED if bulk.done.results[Returned.HELD] or bulk.done.results[Returned.REFUSED] else OK

@@ -21,7 +21,9 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import NotTracked
 from queuepool.jobs.client import Queue
 from queuepool.jobs.following import JobState
+from queuepool.operating.attempts import facts_of, lines_of
 from queuepool.operating.job_search import NOWHERE, Facts, JobSearch
+from queuepool.search.ended import EndedAttempt
 from queuepool.unix.exit_codes import FAILED, OK
 
 
@@ -35,8 +37,9 @@ def job(where: Where, job_id: str, wait: bool, timeout: float | None, as_json: b
     """Show where a job is, and the state of a tracked one; or wait until that is over
 
     A job that is not tracked is looked for in the pools of all hosts, in each queue, among the failed jobs and in
-    quarantine; once it is done, nothing is left of it. Exits with 1 if
-    the job is not found; with --wait, also if it does not end well or in time, or is not tracked.
+    quarantine; once it is done, nothing is left of it but the attempts, if the pool keeps them (keep_done). Those are
+    shown of each job: who ran it, when, and how it ended. Exits with 1 if the job is not found; with --wait, also if it
+    does not end well or in time, or is not tracked.
     """
     if timeout is not None and not wait:
         raise click.UsageError("--timeout needs --wait")
@@ -75,10 +78,9 @@ class _Look:
             search = JobSearch(self._where, queue, [runtime_of(self._where, pool) for pool in pools])
             if state := self._state(queue):
                 self.is_tracked = True
-                yield {**asdict(state), **search.place_of(state), "found": "its state"}
-                return
-            if found := search.find(self._job_id):
-                yield found
+                yield search.with_attempts({**asdict(state), **search.place_of(state), "found": "its state"})
+            elif found := search.find(self._job_id) or search.ended(self._job_id):
+                yield search.with_attempts(found)
             else:
                 self.misses.append(search.looked_at)
 
@@ -90,13 +92,17 @@ class _Look:
 
 
 def _show(state: Facts, as_json: bool) -> None:
+    attempts: list[EndedAttempt] = state.pop("ended")
     facts = {key: _plain(value) for key, value in {**NOWHERE, **state}.items()}
     if as_json:
-        output.document(output.versioned(facts))
+        output.document(output.versioned(facts | {"ended": [facts_of(one) for one in attempts]}))
         return
     for key, value in facts.items():
         if value not in (None, ""):
             output.say(f"{key}: {_text(value)}")
+    begun = (state["attempts"] or 0) - (state["state"] in ("running", "reserved"))
+    for line in lines_of(attempts, begun):
+        output.say(line)
 
 
 def _plain(value: Any) -> Any:

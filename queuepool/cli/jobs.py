@@ -20,9 +20,11 @@ from queuepool.cli.reading import Reading
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDenied, StoreDown, StoreError
 from queuepool.jobs.client import Queue
-from queuepool.operating.job_rows import iso_of, job_row
+from queuepool.operating.attempts import moment
+from queuepool.operating.job_rows import job_row
 from queuepool.operating.queues import all_queues
 from queuepool.operating.scopes import scope_of
+from queuepool.search.ended import EndedAttempt
 from queuepool.search.facets import Facets
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob, plain
@@ -43,9 +45,9 @@ _MOST = 100
     "--state",
     "states",
     metavar="STATE,...",
-    type=parsed(states_of(*SHELVES, "running", "failed")),
+    type=parsed(states_of(*SHELVES, "running", "failed", "done")),
     default=SHELVES,
-    help="Of ready, delayed, reserved, running and failed  [default: the first three]",
+    help="Of ready, delayed, reserved, running, failed and done  [default: the first three]",
 )
 @filtered
 @limited(_MOST)
@@ -59,8 +61,9 @@ def jobs(
     """Find jobs by what they are, where they are, and what is in their arguments
 
     By default: in the pools' queues, that of outcomes, and all others that are not empty; with --pool, only in its
-    queues. A reserved job that a known worker runs is shown as running. However many jobs it reads, it leaves the store
-    half of its time.
+    queues. A reserved job that a known worker runs is shown as running. As done it shows each attempt that has ended,
+    if the pool keeps them (keep_done), and how; --by outcome or host counts them. However many jobs it reads, it leaves
+    the store half of its time.
     """
     reading = Reading(where.connections())
     search = _Search(where, queues, states, wanted, reading)
@@ -132,7 +135,9 @@ class _Search:
 
     def _in(self, look: Look, queue: str, running: Mapping[str, RunningJob]) -> Iterator[FoundJob]:
         seen = look.seen
-        yield from look.in_states(queue, [state for state in self._states if state != "failed"], running)
+        yield from look.in_states(queue, [state for state in self._states if state not in ("failed", "done")], running)
+        if "done" in self._states:
+            yield from look.ended(queue)
         (self._held if look.seen > seen else self._empty).add(queue)
 
     def _failed(self, connection: ConnectionSettings) -> Iterator[FoundJob]:
@@ -175,11 +180,11 @@ def _row(job: FoundJob) -> dict[str, Any]:
     shown = json.dumps(plain(job.arguments), ensure_ascii=False, default=str)
     return {
         "id": job.id,
-        "state": job.state,
+        "state": job.where.outcome if isinstance(job.where, EndedAttempt) else job.state,
         "queue": job.queue,
         "name": job.name or "-",
         "attempts": job.attempts,
-        "at": iso_of(job.since),
+        "at": moment(job.since),
         "tags": ",".join(job.tags) or "-",
         "arguments": job.error or (shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"),
     }

@@ -11,11 +11,15 @@ from typing import NamedTuple
 import click
 
 from queuepool.cli import output
+from queuepool.cli.acted import note
 from queuepool.cli.finding import Question, carry_out, filtered, note_closed, states_of
-from queuepool.cli.options import CONNECTION, Where, located, option, parsed
-from queuepool.cli.output import FORCE
+from queuepool.cli.options import CONNECTION, TEXT, Where, located, option, parsed
+from queuepool.cli.output import FORCE, counted
 from queuepool.cli.queues import QUEUES, by_connection, one_queue
+from queuepool.config.connections import identity_of
 from queuepool.config.settings import ConnectionSettings
+from queuepool.config.values import ON_THEIR_WAY
+from queuepool.errors import StoreError
 from queuepool.jobs.client import Queue
 from queuepool.operating.carrying_out import Errand
 from queuepool.operating.queues import all_queues
@@ -24,6 +28,7 @@ from queuepool.search.bulk import Act, OfFailedJobs, OfWaitingJobs
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob
 from queuepool.search.look import Look
+from queuepool.search.transfer import Route, Transfer
 from queuepool.settlement.held_locks import HeldLocks
 from queuepool.stores.contract import Shelf
 from queuepool.unix.exit_codes import FAILED
@@ -34,6 +39,8 @@ _STATE = option(
     help="Only ready, or only delayed ones",
 )  # fmt: skip
 _QUEUE = parsed(one_queue)
+#: reasons, and ways of other moves, that are named
+_MOST_REASONS = 5
 
 
 @click.command()
@@ -68,18 +75,35 @@ def drop(where: Where, queues: Sequence[str], states: Sequence[str], wanted: Fil
     default=_SHELVES,
     help="Of ready, delayed and failed  [default: the first two]",
 )
+@option("--connection", "there", metavar="NAME", type=TEXT, help="TO is a queue of this connection in the file")
+@click.option(
+    "--take-back",
+    is_flag=True,
+    help="Only put back what was on its way to a store that NAME led to before: what has come there is run twice",
+)
 @filtered
 @FORCE
-def move(where: Where, queue: str, target: str, states: Sequence[str], wanted: Filter, force: bool) -> int:
-    """Move waiting jobs from one queue to another of the same connection
+def move(
+    where: Where, queue: str, target: str, states: Sequence[str], there: str | None, take_back: bool, wanted: Filter,
+    force: bool,
+) -> int:  # fmt: skip
+    """Move waiting jobs from one queue to another, also of another connection
 
     Each is in one of both at any moment, and keeps its unique lock, its attempts and the time at which it is due. A job
     that a worker has stays; a failed one (--state failed) begins anew there. It says how many there are and asks first.
+    With --connection all begin anew, and those that hold unique locks stay.
     """
+    where.require(queue)
+    connection = where.connection_of(queue) if there else _common(where, queue, target)
+    elsewhere = _elsewhere(where, connection, there) if there else None
+    if take_back and not (elsewhere and wanted.is_empty):
+        raise click.UsageError("--take-back goes with --connection and with no filter")
+    if elsewhere and take_back:
+        return _take_back(where, (connection, queue), (elsewhere, target), force)
+    if elsewhere:
+        return _move_to(where, (connection, queue), (elsewhere, target), states, wanted, force)
     if queue == target:
         raise click.UsageError("FROM and TO are the same queue")
-    where.require(queue)
-    connection = _common(where, queue, target)
     shelves = [shelf for shelf in _SHELVES if shelf in states]
     with ExitStack() as stack:
         opened = stack.enter_context(closing(Queue(connection, by_hand=True)))
@@ -90,9 +114,102 @@ def move(where: Where, queue: str, target: str, states: Sequence[str], wanted: F
             scope = stack.enter_context(scope_of(where, connection, queue=queue))
             steps.append(_failed(look, scope, target))
         code = _all_of("Move", "moved", f" from {queue} to {target}", look, steps, force)
-    if note := where.note_on(target):
-        output.complain(note)
+    if words := where.note_on(target):
+        output.complain(words)
     return code
+
+
+def _move_to(where: Where, source: Place, target: Place, states: Sequence[str], wanted: Filter, force: bool) -> int:
+    (connection, queue), (there, name) = source, target
+    if "failed" in states and connection.failed_url:
+        raise click.UsageError("failed jobs are in another store than the queue: retry them, then move them")
+    with ExitStack() as stack:
+        opened, other = (stack.enter_context(closing(Queue(one, by_hand=True))) for one in (connection, there))
+        look, route = Look(opened.stores, wanted), Route(queue, other.stores.arrivals.place(), there.name, name)
+        transfer = Transfer(look, other.stores, route)
+        steps = list[Step]()
+        if shelves := [shelf for shelf in _SHELVES if shelf in states]:
+            steps.append(_waiting_elsewhere(look, queue, shelves, transfer))
+        if "failed" in states:
+            scope = stack.enter_context(scope_of(where, connection, queue=queue))
+            steps.append(_failed_elsewhere(look, scope, transfer))
+        # Last: what goes back to its queue is not moved again.
+        steps.append(Step(transfer.left_over, lambda: (transfer.left_over(), transfer.take_on)))
+        try:
+            code = _all_of("Move", "moved", f" from {queue} to {name} on connection {there.name}", look, steps, force)
+        except (StoreError, KeyboardInterrupt):
+            output.complain(
+                f"note: jobs that are on their way are in queue {ON_THEIR_WAY}: the same command takes them on"
+            )
+            raise
+        finally:
+            for words in _notes_of(transfer, route):
+                output.complain(words)
+            if transfer.came:  # the journal of the other store has a line as well
+                here = f"{queue} on connection {connection.name}"
+                note(other.stores, "move", f"jobs from {here} to {name}", transfer.came)
+        transfer.finish()
+        return code
+
+
+def _take_back(where: Where, source: Place, target: Place, force: bool) -> int:
+    (connection, queue), (there, name) = source, target
+    with ExitStack() as stack:
+        opened, other = (stack.enter_context(closing(Queue(one, by_hand=True))) for one in (connection, there))
+        look, route = Look(opened.stores, Filter()), Route(queue, other.stores.arrivals.place(), there.name, name)
+        transfer = Transfer(look, other.stores, route)
+        lost = Step(transfer.lost, lambda: (transfer.lost(), transfer.take_back))
+        place = f" to {queue}, where those that have come elsewhere are run again"
+        return _all_of("Take back", "taken back", place, look, [lost], force)
+
+
+def _notes_of(transfer: Transfer, route: Route) -> Iterator[str]:
+    """What was left, and why."""
+    for why, count in transfer.staying.items():
+        yield f"note: {counted(count, 'job')} left: {why}"
+    for why, count in transfer.refused.most_common(_MOST_REASONS):
+        yield f"{counted(count, 'job')} left in {route.origin}, which the other store does not take: {why}"
+    if transfer.stale:
+        old = f"{counted(transfer.stale, 'job')} of long ago in queue {ON_THEIR_WAY}"
+        yield f"note: {old}: they may have come, or not; see --take-back"
+    for other, count in transfer.others.most_common(_MOST_REASONS):
+        yield f"note: {counted(count, 'job')} in queue {ON_THEIR_WAY}: {_of_others(other, route)}"
+
+
+def _of_others(other: Route, ours: Route) -> str:
+    """What a command with our route says of jobs that are on their way by another one."""
+    if other.names == ours.names:
+        return f"they were to come to the store that connection {ours.connection} led to before; see --take-back"
+    return f"queuepool move {other.origin} {other.queue} --connection {other.connection} takes them on"
+
+
+def _waiting_elsewhere(look: Look, queue: str, shelves: Sequence[Shelf], transfer: Transfer) -> Step:
+    met = look.waiting(queue, shelves)
+
+    def errand() -> Errand:
+        found = met.again()
+        return transfer.going(found.pages(), "waiting"), transfer.of_waiting(found)
+
+    return Step(lambda: transfer.going(met.pages(), "waiting"), errand)
+
+
+def _failed_elsewhere(look: Look, scope: Scope, transfer: Transfer) -> Step:
+    began = scope.store.now()
+    return Step(
+        lambda: transfer.going(scope.pages(look, began), "failed"),
+        lambda: (transfer.going(scope.pages(look, began), "failed"), transfer.of_failed),
+    )
+
+
+def _elsewhere(where: Where, connection: ConnectionSettings, name: str) -> ConnectionSettings | None:
+    """The connection of this name; ``None`` if it is the same place. Raises ``UsageError``."""
+    known = where.load().connections
+    if name not in known:
+        raise click.UsageError(f"there is no connection {name!r}, only: {', '.join(known)}")
+    there = known[name]
+    if there.signing == "require" and connection.signing == "off":
+        raise click.UsageError(f"connection {name} takes only signed jobs, and {connection.name} does not sign them")
+    return None if identity_of(there) == identity_of(connection) else there
 
 
 def _drop_on(
@@ -102,9 +219,14 @@ def _drop_on(
     with closing(Queue(connection, by_hand=True)) as opened:
         look = Look(opened.stores, wanted)
         shelves = [shelf for shelf in _SHELVES if shelf in states]
-        queues = names or list(all_queues(where, connection, opened, output.complain))
+        every = names or all_queues(where, connection, opened, output.complain)
+        queues = [queue for queue in every if queue != ON_THEIR_WAY]  # whose jobs may fit by what is around them
         steps = [_waiting(look, queue, shelves, lambda acts: acts.drop) for queue in queues]
         return _all_of("Drop", "dropped", f" on connection {connection.name}", look, steps, force)
+
+
+#: a queue of a connection
+Place = tuple[ConnectionSettings, str]
 
 
 class Step(NamedTuple):
@@ -115,13 +237,13 @@ class Step(NamedTuple):
 
 
 def _waiting(look: Look, queue: str, shelves: Sequence[Shelf], act_of: Callable[[OfWaitingJobs], Act]) -> Step:
-    counted = look.waiting(queue, shelves)
+    met = look.waiting(queue, shelves)
 
     def errand() -> Errand:
-        found = counted.again()  # not those that were pushed while the question stood
+        found = met.again()  # not those that were pushed while the question stood
         return found.pages(), act_of(OfWaitingJobs(look, HeldLocks(look.stores.settings), queue, found))
 
-    return Step(counted.pages, errand)
+    return Step(met.pages, errand)
 
 
 def _failed(look: Look, scope: Scope, target: str) -> Step:
@@ -149,6 +271,6 @@ def _common(where: Where, queue: str, target: str) -> ConnectionSettings:
     if others and target not in where.queues(found):
         raise click.UsageError(
             f"queue {target} is on connection {others[0].name}, and {queue} on {found.name}: "
-            "jobs move between queues of one connection"
+            f"give --connection {others[0].name}"
         )
     return found

@@ -18,8 +18,8 @@ from queuepool.stores.commands import MAX_OF_ALL_WORDS, MAX_WORDS
 from queuepool.stores.factory import Stores
 from queuepool.unix.exit_codes import FAILED, NOT_RUNNING, OK
 
-#: seconds between looks for answers, and for pools that have ended
-_POLL, _END_POLL = 0.1, 0.5
+#: seconds between looks for answers, and for what the pools do then
+_POLL, _SLOW_POLL = 0.1, 0.5
 #: most pools that are named where none is meant
 _MOST_NAMED = 20
 
@@ -32,11 +32,12 @@ def command(
     *,
     takes: float = 0.0,
     end_within: float = 0.0,
+    renewed_within: float = 0.0,
 ) -> int:
     """Send it to each pool that is meant, and print the answer of each; returns the exit code.
 
-    ``takes``: seconds that a pool may need for it, besides the usual ones; ``end_within``: seconds to wait until the
-    pools have ended, too.
+    ``takes``: seconds that a pool may need for it, besides the usual ones; ``end_within`` and ``renewed_within``:
+    seconds to wait, too, until the pools have ended, or the new code works in them.
     """
     with ExitStack() as stack:
         opened = [stack.enter_context(closing(Stores(connection, by_hand=True))) for connection in where.connections()]
@@ -58,10 +59,15 @@ def command(
         for post in posts:
             post.give_up()
         if end_within:
-            within(end_within, lambda: not [post for post in posts if not post.have_ended()], poll=_END_POLL)
+            within(end_within, lambda: not [post for post in posts if not post.have_ended()], poll=_SLOW_POLL)
             for post in posts:
                 post.tell_running(end_within)
-        return told.code
+        if renewed_within:
+            within(renewed_within, lambda: not [post for post in posts if not post.are_renewed()], poll=_SLOW_POLL)
+            for post in posts:
+                post.tell_late()
+        # Of a job that is looked for everywhere, all pools but one say that it is not there.
+        return told.code if told.has_done_it else FAILED
 
 
 class _Told:
@@ -69,13 +75,17 @@ class _Told:
 
     def __init__(self) -> None:
         self.code = OK
+        #: whether a pool has done it
+        self.has_done_it = False
 
     def __call__(self, reply: Reply) -> None:
         if reply.is_done:
             output.show(str(reply))
+            self.has_done_it = True
             return
         output.complain(str(reply))
-        self.code = FAILED
+        if not reply.is_elsewhere:
+            self.code = FAILED
 
 
 def _drop_repeated(posts: Sequence[Post]) -> None:

@@ -34,8 +34,8 @@ _COLUMNS = (
     "process", "pid", "state", "done", "failed", "released", "memory", "job", "id", "queue", "attempt", "running",
 )  # fmt: skip
 #: columns that a narrow terminal leaves out, the least needed first, and those that it does not cut
-_SPARE = ("released", "attempt", "failed", "memory", "queue", "done")
-_WHOLE = ("process", "pid", "running")
+_SPARE = ("released", "attempt", "failed", "memory", "queue", "done", "pid")
+_WHOLE = ("process", "pid", "id", "running")
 
 
 @click.command()
@@ -111,6 +111,8 @@ def _published(where: Where) -> tuple[list[_Shown], int]:
             found += _on_all_hosts(where, connection)
         except StoreError as error:
             code = max(code, code_of(error))
+            words = f"pools of other hosts on connection {connection.name} cannot be seen: here are those of this host"
+            output.complain(f"note: {words}")
             found += _local(where, (pool for pool in where.pools() if pool.connection == connection))
     return found, code
 
@@ -224,6 +226,8 @@ def _lines(pool: PoolOverview, health: Health, host: str, age: str, origin: str)
         yield origin
     if pool.scaling:
         yield f"workers: {pool.scaling.words}"
+        if reasons := pool.scaling.reasons:
+            yield reasons
     yield from (trouble.text for trouble in health.troubles)
 
 

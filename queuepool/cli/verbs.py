@@ -41,7 +41,7 @@ VERBS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "size": ("queues.size", "Count the jobs of queues"),
     "monitor": ("queues.monitor", "Show which queues are too long"),
     "drop": ("moving.drop", "Drop the waiting jobs that fit, with their unique locks"),
-    "move": ("moving.move", "Move waiting jobs from one queue to another of the same connection"),
+    "move": ("moving.move", "Move waiting jobs from one queue to another, also of another connection"),
     "clear": ("queues.clear", "Drop the jobs of queues, by default the pools'"),
     "schedule": ("schedule.schedule", "List schedules, show how their last runs ended, push or pause them"),
     "failed": ("failed.failed", "List failed jobs, or show the one with this ID"),

@@ -283,6 +283,12 @@ class PoolSettings:
         "SECONDS",
         "How long to keep each job's state after its end; 0 = only for jobs with their own",
     )
+    #: How long a record of each attempt is kept after its end, for `queuepool job` and `jobs --state done`: who ran it,
+    #: from when until when, how it ended, and the job's payload up to 4 KB; 1d, 6h, 0 = not at all. At most 100,000
+    #: records and 64 MB of each queue.
+    keep_done: float = setting(
+        0.0, values.seconds, "TIME", "How long to keep a record of each attempt after its end: 1d; 0 = not at all"
+    )
     #: Resident memory at which a worker is recycled after its job, in MB (128, 128M, 1G): in total, or with a + above
     #: its size after importing the modules; 0 = no limit.
     memory: MemoryLimit = setting(

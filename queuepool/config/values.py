@@ -21,6 +21,8 @@ NO_INLINE_COMMENTS = "inline comments are not supported: put the comment on a li
 MAX_WORKERS = 1024
 MAX_CONCURRENCY = 1000
 MAX_AHEAD = 64
+#: the queue of the jobs that are on their way to another connection: nobody serves it
+ON_THEIR_WAY = "queuepool:moving"
 LONGEST = 87600 * 3600.0  # ten years; Python's timers end at 292
 BASELINE_MB = 16  # resident, of a worker that has imported nothing yet, rounded down
 MAX_MB = 1024 * 1024
@@ -242,6 +244,8 @@ def queue(name: str) -> str:
     """The checked name of a queue."""
     if not re.fullmatch(r"[A-Za-z0-9_.{}:-]{1,200}", name):
         raise ValueError(f"{shown(name)} is not a queue name: 1 to 200 of A-Z a-z 0-9 _ . {{ }} : -")
+    if name == ON_THEIR_WAY:
+        raise ValueError(f"{shown(name)} holds the jobs that are on their way to another connection")
     if name.endswith((":reserved", ":delayed", ":notify")):
         raise ValueError(f"{shown(name)} is the name of a key of another queue")
     # An empty or second hash tag would spread one queue's keys across several nodes of a cluster.

@@ -22,12 +22,15 @@ from queuepool.board.board import Board, Role, Slot, State
 from queuepool.board.counts import NO_WAITS, Histogram, PoolCounts, QueueFacts
 from queuepool.board.health import DEAD_AFTER, LATE_AFTER, health_of
 from queuepool.board.meters import EXITS, LOSSES, OUTCOMES, RUN_BOUNDS, WAIT_BOUNDS
+from queuepool.board.overview import ScalingRow
+from queuepool.board.scaling import HELD
 from queuepool.board.status import overview
 
 COUNTER, GAUGE, HISTOGRAM, INFO = "counter", "gauge", "histogram", "info"
-#: the values of label ``state``: of a queue's jobs, and of workers
+#: the values of label ``state``: of a queue's jobs, and of workers; and those of ``bound``
 QUEUE_STATES = ("ready", "delayed", "reserved", "quarantined")
 WORKER_STATES = ("starting", "idle", "busy", "paused", "draining", "dead")
+BOUNDS = ("min_workers", "max_workers")
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
 #: the last label of each of a histogram's buckets, and what follows it
 _BUCKETS: Mapping[str, tuple[str, ...]] = {
@@ -79,6 +82,16 @@ _ALL = [
     Metric("queuepool_workers", GAUGE, (*_POOL, "state"), f"Workers by state: {_one_of(WORKER_STATES)}"),
     Metric("queuepool_workers_wanted", GAUGE, _POOL, "Workers that the pool is to have"),
     Metric("queuepool_workers_max", GAUGE, _POOL, "Workers that the pool has room for, as `queuepool scale` allows"),
+    Metric(
+        "queuepool_workers_needed", GAUGE, _POOL,
+        "Workers that the jobs of a pool that scales need, whatever its bounds",
+    ),
+    Metric("queuepool_workers_wish", GAUGE, _POOL, "Workers that the steward of a pool that scales wishes for"),
+    Metric("queuepool_workers_bound", GAUGE, (*_POOL, "bound"), f"Bounds of a pool that scales: {_one_of(BOUNDS)}"),
+    Metric(
+        "queuepool_workers_held", GAUGE, (*_POOL, "reason"),
+        f"1 for what keeps a pool that scales from the number of workers that it needs: {_one_of(HELD)}",
+    ),
     Metric("queuepool_worker_resident_bytes", GAUGE, (*_POOL, "worker"), "Resident memory of each worker by number"),
     Metric("queuepool_running_job_seconds_max", GAUGE, _POOL, "Run time of the longest running job; 0 = none"),
     Metric(
@@ -159,12 +172,25 @@ def _of_workers(facts: PoolFacts, counts: PoolCounts) -> Iterator[Sample]:
         yield Sample("queuepool_workers", (pool, state), number)
     yield Sample("queuepool_workers_wanted", (pool,), facts.wanted)
     yield Sample("queuepool_workers_max", (pool,), facts.room)
+    if facts.scaling and facts.scaling.most:
+        yield from _of_scaling(pool, facts.scaling)
     for worker, size in facts.resident.items():
         yield Sample("queuepool_worker_resident_bytes", (pool, str(worker)), size)
     yield Sample("queuepool_running_job_seconds_max", (pool,), max(facts.longest_run, 0.0))
     # With those at 0: a counter that appears with its first increment has no rate.
     for reason in dict.fromkeys((*EXITS, *counts.exits)):
         yield Sample("queuepool_worker_exits_total", (pool, reason), counts.exits.get(reason, 0))
+
+
+def _of_scaling(pool: str, scaling: ScalingRow) -> Iterator[Sample]:
+    if scaling.needed is not None:  # else nothing is known, and a 0 would say that none is needed
+        yield Sample("queuepool_workers_needed", (pool,), scaling.needed)
+    if scaling.wish is not None:
+        yield Sample("queuepool_workers_wish", (pool,), scaling.wish)
+    for bound, number in zip(BOUNDS, (scaling.fewest, scaling.most), strict=True):
+        yield Sample("queuepool_workers_bound", (pool, bound), number)
+    for reason in HELD:
+        yield Sample("queuepool_workers_held", (pool, reason), float(scaling.held == reason))
 
 
 def _of_jobs(pool: str, counts: PoolCounts) -> Iterator[Sample]:
@@ -262,6 +288,8 @@ class PoolFacts:
     longest_run: float = 0.0
     #: kind and subject of each alert that is raised
     alerts: tuple[tuple[str, str], ...] = ()
+    #: what the number of workers follows, if not the configuration alone
+    scaling: ScalingRow | None = None
 
 
 def facts_of(name: str, connection: str, board: Board) -> PoolFacts:
@@ -289,6 +317,7 @@ def facts_of(name: str, connection: str, board: Board) -> PoolFacts:
         resident={slot.number: slot.rss * _MB for slot in living},
         alerts=tuple(dict.fromkeys((_sound(one.kind), _sound(one.subject)) for one in shown.alerts)),
         longest_run=max((now - one.since for slot in living for one in slot.running()), default=0.0),
+        scaling=shown.scaling,
     )
 
 

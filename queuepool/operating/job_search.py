@@ -19,6 +19,7 @@ from queuepool.jobs.following import JobState, moment_of
 from queuepool.log.tracebacks import headline
 from queuepool.operating.choice import Choice
 from queuepool.operating.queues import known_queues
+from queuepool.search.ended import EndedAttempt, attempts_of
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob
 from queuepool.search.look import Look
@@ -75,6 +76,32 @@ class JobSearch:
                     raise
                 self._refused[what] = str(error)
         return None
+
+    def ended(self, job_id: str) -> Facts | None:
+        """What the last attempt that is kept says of a job that is found nowhere else."""
+        if not (attempts := self._attempts(job_id, self._queues)):
+            return None
+        last = attempts[-1]
+        known = JobState(
+            id=job_id, state=last.then or last.outcome, name=last.name, queue=last.queue, since=moment_of(last.ended),
+            began=moment_of(last.began), host=last.host, worker=last.worker, pid=last.pid, error=last.error,
+        )  # fmt: skip
+        about: Facts = {"attempts": last.attempts, "pool": last.pool, "found": "the attempts that have ended"}
+        return {**asdict(known), **about}
+
+    def with_attempts(self, found: Facts) -> Facts:
+        """This, and as ``ended`` the attempts at it that are kept."""
+        queues = [found["queue"]] if found["queue"] else self._queues
+        return {**found, "ended": self._attempts(found["id"], queues)}
+
+    def _attempts(self, job_id: str, queues: Sequence[str]) -> list[EndedAttempt]:
+        try:
+            return attempts_of(self._stores, queues, job_id)
+        except StoreError as error:  # some user may not read them, or a key has the wrong type
+            if _is_away(error):
+                raise
+            self._refused["attempts"] = str(error)
+            return []
 
     def place_of(self, state: JobState) -> Facts:
         """What the state of a tracked, running job lacks; empty if the job's pool is unknown."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from queuepool.errors import StoreDenied, StoreError
 from queuepool.operating.notices import PublishedPool, latest_of, names_of_pools
+from queuepool.operating.rollouts import Rollout
 from queuepool.stores.commands import LASTS, CommandOutcome, RemoteCommand
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.stores.control import instance_in
@@ -15,14 +17,20 @@ from queuepool.stores.factory import Stores
 
 #: seconds after which a command is certainly taken or never carried out, and in which one that was taken is answered
 TAKEN_WITHIN, ANSWERED_WITHIN = LASTS + 1.0, LASTS + 7.0
+#: of a pool that has published nothing since it restarts
+_UNSEEN = Rollout(False, "it has published nothing since", "")
 
 
 class Reply(NamedTuple):
-    """What became of a command to one pool; ``pool`` is its name, empty if it has none."""
+    """What became of a command to one pool; ``pool`` is its name, empty if it has none.
+
+    ``is_elsewhere``: it does not have the job that was meant, which is no failure if another one does.
+    """
 
     pool: str
     words: str
     is_done: bool = False
+    is_elsewhere: bool = False
 
     def __str__(self) -> str:
         return f"{self.pool}: {self.words}" if self.pool else self.words
@@ -38,15 +46,17 @@ class Post:
         self._stores = stores
         self._by = by
         self._tell_of = tell
-        notices = stores.control.pools(NOTICE_KEPT)
         #: the pools of all hosts on this connection; those of one name, if there is one
-        self.known = [pool for pool in latest_of(notices, stores.queue.now()) if pool_name in (None, pool.name)]
+        self.known = [pool for pool in self._pools() if pool_name in (None, pool.name)]
         self.meant = [pool for pool in self.known if means(pool)]
         self._names = names_of_pools(self.known)
         self._batch = secrets.token_hex(8)
         self._sent: dict[str, tuple[RemoteCommand, str]] = {}
-        #: those that have been told to end
-        self._ending: list[str] = []
+        #: those that do what they were told
+        self._doing: list[str] = []
+        #: of those that restart: when the notice was published that was seen first, and how far each has come
+        self._first_at: dict[str, float] = {}
+        self._rollouts: dict[str, Rollout] = {}
         #: why the store could not be asked when it was last asked
         self._problem = ""
 
@@ -113,26 +123,60 @@ class Post:
         try:
             gone = {instance_in(one) for one in self._stores.control.left()}
         except StoreError as error:
-            for one in self._ending:
+            for one in self._doing:
                 self._fail(one, f"whether it has ended cannot be seen: {error}")
-            self._ending = []
+            self._doing = []
             return True
-        for one in [one for one in self._ending if one in gone]:
-            self._ending.remove(one)
+        for one in [one for one in self._doing if one in gone]:
+            self._doing.remove(one)
             self._tell_of(Reply(self._names[one], "stopped", is_done=True))
-        return not self._ending
+        return not self._doing
 
     def tell_running(self, waited: float) -> None:
         """Report the pools that have not ended."""
-        for one in self._ending:
+        for one in self._doing:
             self._fail(one, f"still runs after {waited:g} s")
+
+    def are_renewed(self) -> bool:
+        """Whether the new code works in the pools that restart; tells of those in which it does, or will not."""
+        with suppress(StoreError):  # it may be back in time
+            pools = {pool.instance: pool for pool in self._pools()}
+            for one in list(self._doing):
+                found = self._rollouts[one] = self._rollout(one, pools.get(one))
+                if not (found.is_done or found.problem):
+                    continue
+                self._doing.remove(one)
+                if found.is_done:
+                    self._tell_of(Reply(self._names[one], found.words, is_done=True))
+                else:
+                    self._fail(one, found.problem)
+        return not self._doing
+
+    def tell_late(self) -> None:
+        """Report the pools in which it does not work yet."""
+        for one in self._doing:
+            self._fail(one, f"timed out, {self._rollouts.get(one, _UNSEEN).words}")
+
+    def _rollout(self, instance: str, pool: PublishedPool | None) -> Rollout:
+        if pool is None:
+            return Rollout(False, "", "it has ended")
+        if pool.is_lost:
+            return Rollout(False, "", f"lost: it has published nothing for {pool.age:.0f} s")
+        # The first one may be from before the restart.
+        is_first = pool.facts["at"] == self._first_at.setdefault(instance, pool.facts["at"])
+        return _UNSEEN if is_first or pool.overview is None else Rollout.of(pool.overview)
+
+    def _pools(self) -> list[PublishedPool]:
+        return latest_of(self._stores.control.pools(NOTICE_KEPT), self._stores.queue.now())
 
     def _tell(self, instance: str, outcome: CommandOutcome, words: str) -> None:
         if outcome is CommandOutcome.DONE:
+            self._doing.append(instance)
             self._tell_of(Reply(self._names[instance], words, is_done=True))
-            self._ending.append(instance)
-            return
-        self._fail(instance, f"{outcome.value}: {words}")
+        elif outcome is CommandOutcome.NOT_HERE:
+            self._tell_of(Reply(self._names[instance], f"{outcome.value}: {words}", is_elsewhere=True))
+        else:
+            self._fail(instance, f"{outcome.value}: {words}")
 
     def _fail(self, instance: str, words: str) -> None:
         self._tell_of(Reply(self._names.get(instance, "") if instance else "", words))

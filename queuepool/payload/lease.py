@@ -16,6 +16,17 @@ class LeaseRow(NamedTuple):
     attempts: int
 
 
+class AttemptRecord(NamedTuple):
+    """What is kept of an attempt, for ``seconds``: fields of a JSON object, in ASCII and without a newline."""
+
+    job_id: str
+    #: without the comma behind the last one
+    text: str
+    #: what all attempts of a process have in common; each with a comma before it
+    by: str
+    seconds: float
+
+
 class Lease(NamedTuple):
     """A temporary right to a job: its queue, its bytes, and the tag of the worker that reserved it.
 
@@ -26,6 +37,8 @@ class Lease(NamedTuple):
     receipt: bytes
     tag: int = 0
     row: LeaseRow | None = None
+    #: what the verb that ends this lease writes of the attempt, in the same step
+    record: AttemptRecord | None = None
 
     @property
     def attempts(self) -> int | None:

@@ -71,8 +71,10 @@ class Signer:
             raise BadPayload("malformed-signature")
         return plain
 
-    def moved(self, raw: bytes, queue: str, target: str) -> bytes:
+    def moved(self, raw: bytes, queue: str, target: str, there: Signer | None = None) -> bytes:
         """The payload as it can run from another queue: signed for that one, if it was signed for this one.
+
+        ``there``: the signer of that queue's connection, if it is another one.
 
         Unchanged if it has no signature, or a wrong one: it must be trusted no more there than here.
         """
@@ -83,7 +85,7 @@ class Signer:
             fields = read_object(self._body(signed).encode())
             if fields.pop("queue", None) != queue:
                 return raw
-            return dump({**read_object(raw), "qp": self.sign(target, fields)})
+            return dump({**read_object(raw), "qp": (there or self).sign(target, fields)})
         except BadPayload:
             return raw
 

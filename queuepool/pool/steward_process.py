@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -15,8 +16,11 @@ from queuepool.errors import StoreError
 from queuepool.events import StewardStopping, StoreLost
 from queuepool.events.listeners import LISTENERS
 from queuepool.history.rollup import KeepHistory
+from queuepool.settlement.attempts import attempt_records
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
+from queuepool.settlement.verdict import RanBy
+from queuepool.steward.attempts import RecordLost, TrimAttempts
 from queuepool.steward.leases import GiveBack, LostReplies, Renew, StageDue
 from queuepool.steward.loop import Chore, Steward
 from queuepool.steward.measure import Measure, PoolMeters, PublishMeters
@@ -52,7 +56,11 @@ class StewardProcess:
         self._orphaned_boards = OrphanedBoards(board, runtime, self._blame)
         margin = min(_GUARDS_MARGIN, settings.connection.retry_after / 3)
         self._guard = OrphanGuard(self._orphaned_boards, settings.grace, margin)
-        self._settler = Settler(self._stores.queue, self._outage, LISTENERS, settings.connection, settings.track)
+        by = RanBy(os.getpid(), 0, 0)  # each settlement here names another process
+        records = attempt_records(settings, by, self._stores.attempts)
+        self._settler = Settler(
+            self._stores.queue, self._outage, LISTENERS, settings.connection, settings.track, records
+        )
         self._meters = board.meters if settings.metrics else None
         self._pool_meters = PoolMeters(self._meters, settings.queues) if self._meters else None
         measured = self._pool_meters.measured if self._pool_meters else {}
@@ -99,7 +107,7 @@ class StewardProcess:
     def _others(self) -> list[Chore]:
         watching = [self._report_running(), *self._watching, self._publish]
         room = WatchRoom(self._board.header, self._stores.queue)  # after those that write, as it relies on them
-        return [*self._lease_chores(), *watching, room, *self._measure(), *self._history]
+        return [*self._lease_chores(), *watching, room, *self._measure(), *self._history, *self._attempts_chores()]
 
     def _outlive(self, steward: Steward) -> None:
         """Outlive the master, whose death the kernel has signalled: workers finish their jobs and need a steward."""
@@ -162,10 +170,12 @@ class StewardProcess:
         count = stores.failed.count if not is_elsewhere else lambda: 0
         if not self._settings.scales:
             return [Measure(meters, stores.queue, count)]
-        from queuepool.steward import scale  # imported here: few pools scale by themselves
+        from queuepool.steward import neighbours, scale  # imported here: few pools scale by themselves
 
         measure = Measure(meters, stores.queue, count, period=scale.PERIOD)
-        return [measure, scale.WishForWorkers(self._settings, self._board, LISTENERS)]
+        instance, queues = self._board.name.instance, self._settings.queues
+        known = neighbours.KnowNeighbours(instance, queues, stores.control.pools, stores.queue.now)
+        return [measure, known, scale.WishForWorkers(self._settings, self._board, LISTENERS, known)]
 
     def _report_running(self) -> Chore:
         return ReportRunning(self._orphaned_boards, self._stores.queue, self._stores.values, self._settler.states)
@@ -205,13 +215,21 @@ class StewardProcess:
         )
         #: those that look at what the control keys have told
         self._told: list[Chore] = [self._obey, TellActions(journal, lambda: self._watch.last.news, LISTENERS)]
-        return [*self._told, WatchPools(notice.instance, stores.control, stores.values, LISTENERS)]
+        keep = self._settings.keep_done
+        lost = [RecordLost(stores.attempts, keep)] if keep else []
+        return [*self._told, WatchPools(notice.instance, stores.control, stores.values, LISTENERS, *lost)]
 
     def _history_chores(self) -> list[KeepHistory]:
         settings, stores = self._settings, self._stores
         if not (settings.history and settings.metrics):
             return []
         return [KeepHistory(settings.name, self._board, stores.values, stores.queue.now, settings.history)]
+
+    def _attempts_chores(self) -> list[Chore]:
+        settings = self._settings
+        if not settings.keep_done:
+            return []
+        return [TrimAttempts(self._stores.attempts, settings.queues)]
 
     def _firing(self, pool: PoolSettings) -> Chore:
         """The chore that pushes the jobs of the pool's schedules."""

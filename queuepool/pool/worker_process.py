@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
+import time
 import zlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 
@@ -17,8 +19,10 @@ from queuepool.events.listeners import LISTENERS
 from queuepool.jobs.current_job import set_batches, set_progress, set_stopping
 from queuepool.jobs.registry import REGISTRY, in_threads, unregistered, unserved
 from queuepool.settlement import deferred_hooks
+from queuepool.settlement.attempts import attempt_records
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
+from queuepool.settlement.verdict import RanBy
 from queuepool.steward.side_stores import FailureRecorder, SideStores
 from queuepool.stores.factory import Stores
 from queuepool.unix.signals import WorkerSignals
@@ -97,12 +101,12 @@ def work(
         signals=signals,
         slot_writer=slot_writer,
         outage=outage,
-        settler=Settler(stores.queue, outage, LISTENERS, settings.connection, settings.track),
+        settler=_settler(settings, stores, outage, _ran_by(slot_writer.slot, board)),
         batches=lambda: beside.batches,
         control_state=_control_state(settings, stores, slot_writer, board),
         limits=limits,
         take_deferred_hook=lambda: deferred_hooks.take(runtime.path, runtime.store) if runtime else None,
-        run_chores=recorder.run if recorder else lambda: None,
+        run_chores=_lone_chores(settings, stores, recorder) if alone else lambda: None,
         alone=alone,
     )
     set_batches(context.settler.endings.batch_of, context.batches)
@@ -133,6 +137,34 @@ def _worker(context: WorkerContext, settings: PoolSettings) -> Rounds:
 def _is_first(slot_writer: SlotWriter) -> bool:
     """Whether this worker is the one to log what each of them would log."""
     return slot_writer.slot.number <= 1 >= slot_writer.slot.incarnation
+
+
+def _settler(settings: PoolSettings, stores: Stores, outage: Outage, by: RanBy) -> Settler:
+    records = attempt_records(settings, by, stores.attempts)
+    return Settler(stores.queue, outage, LISTENERS, settings.connection, settings.track, records)
+
+
+def _ran_by(slot: Slot, board: Board | None) -> RanBy:
+    return RanBy(os.getpid(), slot.number, slot.generation, board.header.since if board else None)
+
+
+def _lone_chores(settings: PoolSettings, stores: Stores, recorder: FailureRecorder | None) -> Callable[[], object]:
+    """What a worker without a steward does in each round."""
+    if not settings.keep_done:
+        return recorder.run if recorder else lambda: None
+    from queuepool.steward.attempts import TRIM_AGAIN, TrimAttempts  # imported here: few keep records
+
+    trim, due = TrimAttempts(stores.attempts, settings.queues), 0.0
+
+    def run() -> None:
+        nonlocal due
+        if recorder:
+            recorder.run()
+        if (now := time.monotonic()) >= due:
+            due = now + TRIM_AGAIN  # first: it may raise
+            due = now + trim.run(now)
+
+    return run
 
 
 def _control_state(

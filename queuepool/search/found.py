@@ -14,12 +14,13 @@ from queuepool.log.tracebacks import headline
 from queuepool.payload.command import Commands
 from queuepool.payload.envelope import Payload, decode, digest_of
 from queuepool.payload.php_values import PhpEnum, PhpObject
+from queuepool.search.ended import EndedAttempt
 from queuepool.search.filters import text_of, values_at
 from queuepool.stores.contract import ShelfJob
 from queuepool.stores.records import FailedJob, Quarantined
 
-#: characters of a value, and of an error, by which jobs are counted
-_LONGEST = 120
+#: most characters of a value, and of an error, by which jobs are counted: all are held at once
+_LONGEST = 500
 #: levels of arguments that are shown
 _DEEPEST = 12
 #: what makes each of many errors of one kind another text: numbers, and ids in hexadecimal
@@ -30,10 +31,15 @@ class FoundJob:
     """One job. ``where`` is what it was read from: a queue, the failed jobs or the quarantine."""
 
     def __init__(
-        self, where: ShelfJob | FailedJob | Quarantined, state: str, queue: str, raw: bytes, commands: Commands
+        self,
+        where: ShelfJob | FailedJob | Quarantined | EndedAttempt,
+        state: str,
+        queue: str,
+        raw: bytes,
+        commands: Commands,
     ) -> None:
         self.where = where
-        #: ``ready``, ``delayed``, ``reserved``, ``running``, ``failed`` or ``quarantined``
+        #: ``ready``, ``delayed``, ``reserved``, ``running``, ``failed``, ``quarantined`` or, of an attempt, ``done``
         self.state = state
         self.queue = queue
         self.raw = raw
@@ -52,6 +58,10 @@ class FoundJob:
     @classmethod
     def quarantined(cls, entry: Quarantined, commands: Commands) -> FoundJob:
         return cls(entry, "quarantined", entry.queue, entry.payload, commands)
+
+    @classmethod
+    def ended(cls, attempt: EndedAttempt, commands: Commands) -> FoundJob:
+        return cls(attempt, "done", attempt.queue, attempt.raw, commands)
 
     @cached_property
     def payload(self) -> Payload | None:
@@ -79,6 +89,8 @@ class FoundJob:
     @property
     def name(self) -> str:
         """The name of its handler, empty if it cannot be a job."""
+        if isinstance(self.where, EndedAttempt):
+            return self.where.name
         return self.payload.name if self.payload else ""
 
     @property
@@ -95,12 +107,14 @@ class FoundJob:
 
     @property
     def error(self) -> str:
-        """The first line of a failed job's error, the reason of one in quarantine; else empty."""
+        """The first line of the error of a failed job or attempt, the reason of one in quarantine; else empty."""
         match self.where:
             case FailedJob():
                 return headline(self.where.exception)
             case Quarantined():
                 return self.where.reason
+            case EndedAttempt():
+                return self.where.error
         return ""
 
     @property
@@ -110,26 +124,37 @@ class FoundJob:
 
     @property
     def since(self) -> float | None:
-        """When it failed, or came into quarantine; of any other when it was pushed."""
+        """When it failed, ended, or came into quarantine; of any other when it was pushed."""
         match self.where:
             case FailedJob():
                 return self.where.failed_at
             case Quarantined():
                 return self.where.at
+            case EndedAttempt():
+                return self.where.ended
         return self.pushed
 
     def facets(self, by: str) -> Iterator[str]:
-        """What the job counts under: its ``name``, ``queue``, ``state``, ``error``, its tags, or an argument."""
+        """What the job counts under: its ``name``, ``queue``, ``state``, ``error``, its tags, or an argument.
+
+        Of an attempt also its ``outcome`` and ``host``.
+        """
         match by:
+            case "outcome" | "host" if isinstance(self.where, EndedAttempt):
+                yield getattr(self.where, by) or "-"
             case "name" | "queue" | "state":
                 yield getattr(self, by) or "-"
             case "error":
-                yield _VARIES.sub("…", self.error)[:_LONGEST] or "-"
+                yield _cut(_VARIES.sub("…", self.error)) or "-"
             case "tag":
                 yield from self.tags or ["-"]
             case path:
                 texts = {text for value in values_at(self.arguments, path) if (text := text_of(value)) is not None}
-                yield from (text[:_LONGEST] for text in texts or ["-"])
+                yield from (_cut(text) for text in texts or ["-"])
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def plain(value: Any, depth: int = 0) -> Any:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from itertools import islice
 
+from queuepool.search.ended import ASKEW, EachOnce, EndedAttempt
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob
 from queuepool.settlement.endings import commands_of
@@ -68,6 +69,19 @@ class Look:
         """The payloads in a queue's quarantine, oldest first."""
         entries = self.stores.records.quarantined(queue)
         return self.fitting(FoundJob.quarantined(one, self.commands) for one in entries)
+
+    def ended(self, queue: str) -> Iterator[FoundJob]:
+        """The attempts at the queue's jobs that are kept, about the latest first."""
+        pages, each = self.stores.attempts.pages(queue), EachOnce()
+        while (page := self.pace(lambda: next(pages, None))) is not None:
+            found = each.page(page)
+            yield from self._ended(found)
+            if found and self.wanted.since is not None and found[-1].ended < self.wanted.since - ASKEW:
+                break
+        yield from self._ended(each.rest())
+
+    def _ended(self, attempts: Sequence[EndedAttempt]) -> Iterator[FoundJob]:
+        return self.fitting(FoundJob.ended(one, self.commands) for one in reversed(attempts))
 
     def fitting(self, jobs: Iterable[FoundJob]) -> Iterator[FoundJob]:
         """Those that fit."""

@@ -26,6 +26,7 @@ from queuepool.log.tracebacks import text_of
 from queuepool.payload.envelope import OBJECT_JOB, Payload, counted, digest_of
 from queuepool.payload.lease import Ending, Lease, Unlock
 from queuepool.payload.options import TRACK
+from queuepool.settlement.attempts import AttemptRecords
 from queuepool.settlement.endings import Endings, commands_of
 from queuepool.settlement.facts import facts_in, facts_of, facts_of_unread, unknown_in
 from queuepool.settlement.outage import Outage
@@ -82,12 +83,15 @@ class Settler:
         listeners: Listeners,
         connection: ConnectionSettings,
         track: float = 0.0,
+        attempts: AttemptRecords | None = None,
     ) -> None:
+        """``track``: as of the pool. ``attempts``: makes their records, if they are kept."""
         self._store = store
         self._outage = outage
         self._listeners = listeners
         self._connection = connection.name
         self.states = States(track)
+        self.attempts = attempts
         self.endings = Endings(connection, commands_of(connection))
         self._missed_locks = MissedLocks(connection, store.locks_of)
         # Leases whose last call was not answered, so that it may have been carried out; with the verdict, if any.
@@ -124,7 +128,9 @@ class Settler:
 
     def _act(self, facts: JobFacts, settlement: Settlement) -> tuple[Callable[[], bool], Event | None]:
         """What to call, and the event to emit when it has succeeded."""
-        lease, payload, verdict, error, tally, _, locks, run = settlement
+        lease, payload, verdict, error, tally, cause, locks, run = settlement
+        if self.attempts is not None:
+            lease = self.attempts.settled(lease, payload, run, verdict, cause, error)
         match verdict:
             case Delete():
                 state = self.states.done(payload, lease.queue, run)
@@ -142,19 +148,31 @@ class Settler:
                 verb = partial(fail, self._store, lease, payload.id, row, ending, self.note)
                 return verb, JobFailed(facts, reason)
 
-    def give_back(self, lease: Lease, cause: Event | None = None) -> bool:
-        """Return a job that had begun to the head of its queue, as if it had not. ``False`` as for ``settle``."""
-        facts = facts_in(lease)
-        is_ours = self._carry_out(facts, lease, lambda: self._store.give_back([lease])[0], cause=cause)
+    def give_back(
+        self, lease: Lease, cause: Event | None = None, payload: Payload | None = None, run: Run = NOT_RUN
+    ) -> bool:
+        """Return a job that had begun to the head of its queue, as if it had not. ``False`` as for ``settle``.
+
+        ``payload`` and ``run``: of its attempt, for its record.
+        """
+        facts, ended = facts_in(lease), lease
+        if self.attempts is not None and payload:
+            ended = self.attempts.given_back(lease, payload, run, is_cancelled=cause is not None)
+        is_ours = self._carry_out(facts, lease, lambda: self._store.give_back([ended])[0], cause=cause)
         if is_ours:
             self.note(JobGivenBack(facts))
         return is_ours
 
-    def give_back_begun(self, payload: Payload, lease: Lease, cause: Event | None = None) -> bool:
+    def give_back_begun(self, payload: Payload, lease: Lease, cause: Event | None = None, run: Run = NOT_RUN) -> bool:
         """As ``give_back``, but first write the job's state: afterwards another worker may have it."""
         if state := self.states.given_back(payload, lease.queue):
             self._ask(lease.queue, lambda: self._store.show([lease], [state]))
-        return self.give_back(lease, cause)
+        return self.give_back(lease, cause, payload, run)
+
+    def loses(self, lease: Lease, payload: Payload, run: Run) -> None:
+        """Record an attempt that has ended with its lease, if that is kept: it is settled by nobody."""
+        if self.attempts is not None:
+            self.attempts.note_lost(lease, payload, run)
 
     def give_back_unstarted(self, leases: Sequence[Lease]) -> None:
         """Return jobs that have not begun to the head of their queues; another process may already have done so."""

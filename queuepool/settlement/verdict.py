@@ -262,6 +262,18 @@ def shortened(delay: float, job_id: str, attempts: int) -> float:
     return round(delay * (1 + share) / 2, 3)
 
 
+class RanBy(NamedTuple):
+    """The worker that ran an attempt: its pid, its number, and its code: of which generation of a pool that began when.
+
+    ``pool_since`` is in Unix seconds.
+    """
+
+    pid: int
+    worker: int
+    generation: int
+    pool_since: float | None = None
+
+
 class Run(NamedTuple):
     """What is known of an attempt that has begun."""
 
@@ -275,6 +287,10 @@ class Run(NamedTuple):
     result_problem: str = ""
     #: why the job was skipped
     cancelled: str = ""
+    #: when it ended, in Unix seconds; ``None`` if nobody saw it
+    ended: float | None = None
+    #: ``None``: this process
+    by: RanBy | None = None
 
 
 NOT_RUN = Run()

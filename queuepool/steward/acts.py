@@ -37,6 +37,10 @@ class Errand(NamedTuple):
     pool: str
 
 
+class NotHere(QueuepoolError):
+    """The pool does not run the job that is meant; another one may."""
+
+
 class Act(NamedTuple):
     """``begin`` has the master do it. Both it and ``check`` raise ``QueuepoolError`` for what cannot be done."""
 
@@ -136,7 +140,7 @@ class _Wish(NamedTuple):
 
 def _runs_here(errand: Errand) -> None:
     if next(running_here(errand.board, _Wish.of(errand.details).job_id), None) is None:
-        raise QueuepoolError("it runs no job with this id")
+        raise NotHere("it runs no job with this id")
 
 
 def _cancel(errand: Errand) -> Done:
@@ -160,7 +164,7 @@ def _subject(errand: Errand) -> str:
     if not isinstance(subject, str):
         raise QueuepoolError("a stack is of an id, a pid or a pool")
     if next(asked_on(errand.board, errand.pool, subject), None) is None:
-        raise QueuepoolError("nothing runs here under this id, pid or pool")
+        raise NotHere("nothing runs under this id, pid or pool")
     return subject
 
 

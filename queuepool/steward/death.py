@@ -29,7 +29,7 @@ from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease
 from queuepool.settlement.facts import facts_of
 from queuepool.settlement.settler import Settlement
-from queuepool.settlement.verdict import NOT_RUN, Policy, Run, Verdict
+from queuepool.settlement.verdict import NOT_RUN, Policy, RanBy, Run, Verdict
 from queuepool.steward.culprits import Cause, Charge, CrashedIn, Culprits, Evidence, LaneAtDeath, culprits_of
 from queuepool.unix import proc
 from queuepool.unix.exit_codes import BOOT
@@ -71,6 +71,8 @@ class Death:
         self._grace = grace
         #: the wait status; ``None`` if no master saw the death
         self.status = proc.plausible(slot.status) if slot.dead else None
+        #: when it ended, in Unix seconds, as far as that is known: when its master saw it
+        self._ended = None if self.status is None else time.time()
         self.code = 0 if self.status is None else os.waitstatus_to_exitcode(self.status)
         # On another pool's board the meters are out of reach: nothing is counted there.
         self._meters = SlotMeters(board.meters, slot)
@@ -114,13 +116,26 @@ class Death:
         lease, ran = one.lease, self.ran(one)
         payload = decode(lease.receipt, lease.attempts)
         if one.stage != Stage.RUNNING and payload.id != ran.id:
-            return OpenAttempt(lease, payload)
+            return OpenAttempt(lease, payload, run=Run(by=self.by))
         # The result was lost with the worker.
         problem = "the worker died before the result was stored" if one.stage == Stage.DONE else ""
-        run = Run(began=ran.since or None, progress=ran.progress, note=ran.note, result_problem=problem)
+        run = Run(
+            began=ran.since or None,
+            progress=ran.progress,
+            note=ran.note,
+            result_problem=problem,
+            ended=self._ended if one.stage == Stage.RUNNING else None,
+            by=self.by,
+        )
         # It may be one that the store refused to settle, with another begun after it: tracked as its payload says.
         tracked = payload.tracked_for(ran.track) if payload.id == ran.id else payload
         return OpenAttempt(lease, tracked, Policy.from_text(ran.policy or "{}"), run)
+
+    @property
+    def by(self) -> RanBy:
+        """Who has ended."""
+        slot = self.slot
+        return RanBy(slot.pid, slot.number, slot.generation, self.board.header.since)
 
     def settlement(self, attempt: OpenAttempt, error: AttemptLost, verdict: Verdict) -> Settlement:
         """How to settle an attempt that the process's death interrupted."""

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, inf, isfinite, sqrt
 
+from queuepool.steward.share import Bid, part_of, share_of
 from queuepool.steward.wish import Aims, PoolLoad, QueueLoad, Wish, wish_for
 
 #: seconds over which arrivals are averaged; and over which they are averaged to detect a sudden change
@@ -37,23 +38,57 @@ class QueueTotals:
     run: float
     #: when the jobs there were counted; ``None`` = just now
     measured_at: float | None = None
+    #: what other pools can take on of it
+    others: tuple[Bid, ...] = ()
 
 
 class Scaler:
-    """One pool's wishes. ``scale_down_after``: seconds for which fewer workers must have been enough."""
+    """One pool's wishes. ``scale_down_after``: seconds for which fewer workers must have been enough.
 
-    def __init__(self, scale_down_after: float, lanes: int = 1) -> None:
+    ``owner``: the pool's instance, by which it and the other pools order their bids.
+    """
+
+    def __init__(self, scale_down_after: float, lanes: int = 1, owner: str = "") -> None:
         self._lanes = lanes
+        self._owner = owner
         self._queues: dict[str, _Stream] = {}
         self._needs = RecentNeeds(scale_down_after)
 
-    def look(self, now: float, queues: Mapping[str, QueueTotals], workers: int, starting: int, aims: Aims) -> Wish:
-        """The wish at ``now`` (monotonic) of a pool that is to have ``workers``, of which some are ``starting``."""
-        loads = [self._queues.setdefault(name, _Stream()).load(now, found) for name, found in queues.items()]
+    def look(
+        self,
+        now: float,
+        queues: Mapping[str, QueueTotals],
+        workers: int,
+        starting: int,
+        aims: Aims,
+        turn: float = 0.0,
+    ) -> Wish:
+        """The wish at ``now`` (monotonic) of a pool that is to have ``workers``, of which some are ``starting``.
+
+        ``turn``: whose turn it is to take a job that cannot be shared, as in ``share.whole``.
+        """
+        running = sum(found.running for found in queues.values())
+        loads = [self._load(now, name, found, running, aims, turn) for name, found in queues.items()]
         load = PoolLoad(tuple(loads), workers, starting, self._lanes)
         wish = wish_for(load, aims, self._needs.highest(now))
         self._needs.note(now, wish.need)
         return wish
+
+    def lately(self, now: float) -> float:
+        """The highest need of late; infinity until that is known."""
+        return self._needs.highest(now)
+
+    def _load(self, now: float, name: str, found: QueueTotals, running: int, aims: Aims, turn: float) -> QueueLoad:
+        """One queue's load, of what waits only our part. ``running``: jobs of all queues."""
+        stream = self._queues.setdefault(name, _Stream())
+        if not found.others:
+            return stream.load(now, found)
+        # Our own want of memory does not count here, or we would ask for no more, be told so, and ask again.
+        most = aims.most * self._lanes
+        own = Bid(self._owner, most, most - running + found.running, most - running)
+        load = stream.load(now, found, share_of(own, found.others))
+        part = part_of(own, found.others, found.ready, load.run_time, aims.target_wait, turn)
+        return replace(load, waiting=part, elsewhere=found.ready - part)
 
 
 class RecentNeeds:
@@ -95,23 +130,24 @@ class _Stream:
         self._slow_weight = self._quick_weight = 0.0
         self._run_time: float | None = None
 
-    def load(self, now: float, found: QueueTotals) -> QueueLoad:
-        """The queue's load, from these totals and those before."""
+    def load(self, now: float, found: QueueTotals, share: float = 1.0) -> QueueLoad:
+        """The queue's load, from these totals and those before. ``share``: ours of what no pool keeps up with yet."""
         before, passed = self._before, now - self._at
         is_new = before is None or found.measured_at is None or found.measured_at != before.measured_at
         if before is None:
             mean = found.run / found.ended if found.ended > 0 else inf
             self._run_time = mean if isfinite(mean) else None  # a job can write anything into the totals
         if before is not None and passed > 0.0:
-            self._note(found, before, passed)
+            self._note(found, before, passed, share)
         if before is None or passed > 0.0:
             self._before, self._at = found, now
         return QueueLoad(found.ready, found.running, found.oldest, self._arrivals(), self._run_time, is_new)
 
-    def _note(self, found: QueueTotals, before: QueueTotals, passed: float) -> None:
+    def _note(self, found: QueueTotals, before: QueueTotals, passed: float, share: float) -> None:
         ended = max(found.ended - before.ended, 0)
-        # What others take from the queue counts as never come: they keep up with their share, and we with ours.
-        came = found.ready + found.reserved - before.ready - before.reserved + ended
+        # What others take from the queue counts as never come: they keep up with their share, and we with ours. What
+        # nobody takes is shared: so what all pools together see as coming is what comes.
+        came = share * (found.ready + found.reserved - before.ready - before.reserved) + ended
         for_slow, for_quick = exp(-passed / _SLOW), exp(-passed / _QUICK)
         self._slow = for_slow * self._slow + (1 - for_slow) * came / passed
         self._quick = for_quick * self._quick + (1 - for_quick) * came / passed

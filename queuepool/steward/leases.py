@@ -9,11 +9,12 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from queuepool.board.board import Role, Slot, State
+from queuepool.board.board import Board, Role, Slot, State
 from queuepool.board.held_jobs import AT_WORK, HeldJob, Stage
 from queuepool.board.lanes import LaneOrder
 from queuepool.payload.lease import Lease
 from queuepool.settlement.settler import Settler
+from queuepool.settlement.verdict import RanBy
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import UNDER_WAY, QueueStore
 from queuepool.unix.originals import sleep
@@ -120,6 +121,8 @@ class _Stuck(NamedTuple):
     """A worker that has run one job for long: what it holds, and when it sent a reserve that has no reply yet."""
 
     slot: Slot
+    #: when its pool began, in Unix seconds
+    pool_since: float
     place: _Place
     tag: int
     held: list[HeldJob]
@@ -154,8 +157,9 @@ class GiveBack:
 
     def run(self, now: float) -> float:
         self._lost_replies.look_again(now)
-        workers = [slot for board in self._orphaned_boards.all() for slot in board.of(Role.WORKER) if not slot.dead]
-        stuck = [found for slot in workers if (found := self._stuck(slot, now))]
+        boards = self._orphaned_boards.all()
+        workers = [(slot, board) for board in boards for slot in board.of(Role.WORKER) if not slot.dead]
+        stuck = [found for slot, board in workers if (found := self._stuck(slot, board, now))]
         for one in stuck:
             one.slot.wanted_back = one.place[1]
         if stuck:
@@ -164,9 +168,9 @@ class GiveBack:
             if _place(one.slot) == one.place:
                 self._take(one)
                 self._given_back[one.slot] = one.place[:2]
-        return _TICK if any(slot.state == State.BUSY for slot in workers) else _IDLE
+        return _TICK if any(slot.state == State.BUSY for slot, _ in workers) else _IDLE
 
-    def _stuck(self, slot: Slot, now: float) -> _Stuck | None:
+    def _stuck(self, slot: Slot, board: Board, now: float) -> _Stuck | None:
         """What the slot's worker holds, if it has run one job for longer than others should wait."""
         if slot.state != State.BUSY or self._given_back.get(slot) == (place := _place(slot))[:2]:
             return None
@@ -175,15 +179,21 @@ class GiveBack:
         if now - self._running_since[slot][1] < _SLOW:
             return None
         # Read everything before setting the mark: a later read may see the worker's next batch.
-        found = _Stuck(slot, place, slot.tag, _held_at_a_job(slot), slot.reserve_sent_at)
+        found = _Stuck(slot, board.header.since, place, slot.tag, _held_at_a_job(slot), slot.reserve_sent_at)
         return found if found.holds_more and _place(slot) == place else None
 
     def _take(self, stuck: _Stuck) -> None:
         if stuck.reserve_sent_at:  # reserved last, so it goes back first
             self._lost_replies.take(stuck.tag, stuck.reserve_sent_at, [one.lease for one in stuck.held])
-        self._settler.delete(stuck.others(Stage.DONE))
+        self._settler.delete([self._recorded(lease, stuck) for lease in stuck.others(Stage.DONE)])
         self._settler.give_back_unstarted(stuck.others(Stage.RESERVED))
         self._settler.emit_noted()
+
+    def _recorded(self, lease: Lease, stuck: _Stuck) -> Lease:
+        """With the record of its attempt, if that is kept: its worker will be refused, or may die before it asks."""
+        attempts, slot = self._settler.attempts, stuck.slot
+        by = RanBy(slot.pid, slot.number, slot.generation, stuck.pool_since)
+        return attempts.done_by(lease, by) if attempts else lease
 
 
 def _place(slot: Slot) -> _Place:

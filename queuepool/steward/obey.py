@@ -11,7 +11,7 @@ from queuepool.board.board import Board
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import QueuepoolError, StoreDenied, StoreDown, StoreError
 from queuepool.events import CommandRefused
-from queuepool.steward.acts import ACTS, Done, Errand
+from queuepool.steward.acts import ACTS, Done, Errand, NotHere
 from queuepool.steward.side_stores import Emitter
 from queuepool.stores.commands import LASTS, CommandOutcome, CommandPost, NoCommand, RemoteCommand
 from queuepool.stores.control import PERIOD
@@ -136,7 +136,7 @@ class Obey:
         try:
             act.check(errand)
         except _WRONG as error:
-            self._refuse(command, str(error))
+            self._decline(command, error)
             return
         about = act.about(command.details)
         subject = f"{about} of {self._subject}" if about else self._subject
@@ -162,7 +162,7 @@ class Obey:
                 raise QueuepoolError(_OVER)
             return ACTS[command.verb].begin(errand)
         except _WRONG as error:
-            self._refuse(command, str(error))
+            self._decline(command, error)
             self._note(command, f"{subject}: nothing was done: {error}")
             return None
 
@@ -194,6 +194,13 @@ class Obey:
             if one.command:
                 self._answer(one.command, CommandOutcome.REFUSED, _problem_with(one))
                 return
+
+    def _decline(self, command: RemoteCommand, error: Exception) -> None:
+        """Answer that it was not done. Where a job is not, there is nothing to warn of: it is asked of all pools."""
+        if isinstance(error, NotHere):
+            self._answer(command, CommandOutcome.NOT_HERE, str(error))
+        else:
+            self._refuse(command, str(error))
 
     def _refuse(self, command: RemoteCommand, problem: str) -> None:
         self._emitter.emit(CommandRefused(command.verb, command.by, problem))

@@ -242,6 +242,7 @@ class PoolNotice:
             "connection": pool.connection.name,
             "remote": pool.remote,
             "max_workers": self._board.max_workers,
+            "concurrency": pool.concurrency,
         }
 
     def _sizes(self) -> list[dict[str, Any]]:
@@ -297,7 +298,16 @@ def _few_jobs(processes: Sequence[ProcessRow]) -> tuple[list[ProcessRow], int]:
 class WatchPools:
     """Looks for pools that have published nothing for half a minute and were not stopped; emits ``PoolLost``."""
 
-    def __init__(self, instance: str, control: ControlKeys, values: Values, emitter: Emitter) -> None:
+    def __init__(
+        self,
+        instance: str,
+        control: ControlKeys,
+        values: Values,
+        emitter: Emitter,
+        record: Callable[[Mapping[str, Any]], object] | None = None,
+    ) -> None:
+        """``record``: records what a lost pool ran, by its last notice; ``None`` if this pool keeps no records."""
+        self._record = record
         self._instance = instance
         self._control = control
         self._values = values
@@ -315,8 +325,22 @@ class WatchPools:
         newest = max((notice["at"] for notice in notices), default=0.0)  # ours at least is of now
         for (host, pool, instance), notice in newest_of(notices).items():
             silent = newest - notice["at"]
-            if silent > NOTICE_LASTS and instance and self._is_first_to_tell(instance):
+            if silent <= NOTICE_LASTS or not instance:
+                continue
+            if self._is_first_to_tell(instance):
                 self._emitter.emit(PoolLost(pool, host, instance_in(notice), silent, ran_in(notice, _MOST_NAMED)))
+            if self._record:
+                self._record_once(f"recorded:{instance}:{notice['at']}", notice)
+
+    def _record_once(self, key: str, notice: Mapping[str, Any]) -> None:
+        """By one of the pools that keep records; whoever has told of the loss may keep none."""
+        assert self._record
+        # For a short time first: if the writing fails, or this steward dies in it, a later look tries again. What was
+        # written twice is the same, and is read once.
+        if self._values.claim_alert(key, self._instance, _WATCH_PERIOD) is AlertClaim.TAKEN:
+            self._record(notice)
+            self._values.release_alert(key, self._instance)
+            self._values.claim_alert(key, _TOLD, 2 * NOTICE_KEPT)
 
     def _is_first_to_tell(self, instance: str) -> bool:
         return self._values.claim_alert(_told_key(instance), _TOLD, 2 * NOTICE_KEPT) is AlertClaim.TAKEN

@@ -17,6 +17,7 @@ from queuepool.board.meters import AS_LOST, DONE, FAILED, GIVEN_BACK, RELEASED
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import boot_problem, present_boot_problem
 from queuepool.errors import AttemptLost, StoreDown, StoreError
+from queuepool.payload.lease import Lease
 from queuepool.settlement import deferred_hooks
 from queuepool.settlement.cancelled import cancelled_in
 from queuepool.settlement.settler import Settlement, Settler
@@ -140,7 +141,7 @@ class SettleDead:
         """Settle an interrupted attempt; returns how it ended, for the meters."""
         slot = death.slot
         if slot.killed == Killed.LEASE and not slot.lanes:
-            return WITHOUT_A_VERDICT  # another worker may have the job, or it is staged when the lease ends
+            return self._lose(death, one)
         attempt, culprits = death.attempt(one), death.culprits
         if order := order_for(slot, one.number):
             return self._cancel(death, attempt, order)
@@ -149,7 +150,7 @@ class SettleDead:
             self._give_back(attempt)
             return GIVEN_BACK
         if culprits and culprits.charged.get(one.number) == Charge.LOST:
-            return WITHOUT_A_VERDICT
+            return self._lose(death, one)
         error = death.error_of(death.ran(one))
         if culprits and one.number in culprits.suspects:
             verdict = self._settler.unanswered_verdict(attempt.lease) or judge_suspect(
@@ -159,6 +160,13 @@ class SettleDead:
         else:
             settlement = death.settlement(attempt, error, self._rule(error, attempt))
         return self._carry_out(settlement, error)
+
+    def _lose(self, death: Death, one: HeldJob) -> int:
+        """Settle nothing: another worker may have the job, or it is staged when the lease ends."""
+        if self._settler.attempts is not None:
+            attempt = death.attempt(one)
+            self._settler.loses(attempt.lease, attempt.payload, attempt.run)
+        return WITHOUT_A_VERDICT
 
     def _carry_out(self, settlement: Settlement, error: AttemptLost) -> int:
         if not self._settler.settle(settlement):
@@ -175,7 +183,7 @@ class SettleDead:
         if state := self._settler.states.given_back(attempt.payload, lease.queue):
             with self._refused(lease.queue):
                 self._store.show([lease], [state])
-        return self._settler.give_back(lease, cause)
+        return self._settler.give_back(lease, cause, attempt.payload, attempt.run)
 
     def _cancel(self, death: Death, attempt: OpenAttempt, order: CancelOrder) -> int:
         """It was cancelled, however its worker died in the end."""
@@ -235,11 +243,15 @@ class SettleDead:
 
     def _finish(self, death: Death, jobs: Sequence[HeldJob]) -> None:
         """Delete done jobs. At most one of them has something that follows: a worker settles such a job at once."""
-        plain = [one.lease for one in jobs if not (death.ran(one).track or self._settler.may_follow(one.lease.receipt))]
-        self._settler.delete(plain)
-        for one in jobs:
-            if one.lease not in plain:
-                self._alone(death, one, self._finish_followed)
+        followed = [one for one in jobs if death.ran(one).track or self._settler.may_follow(one.lease.receipt)]
+        self._settler.delete([self._recorded(death, one) for one in jobs if one not in followed])
+        for one in followed:
+            self._alone(death, one, self._finish_followed)
+
+    def _recorded(self, death: Death, one: HeldJob) -> Lease:
+        """The lease of a done job, with the record of its attempt if that is kept."""
+        attempts = self._settler.attempts
+        return attempts.done_by(one.lease, death.by) if attempts else one.lease
 
     def _finish_followed(self, death: Death, one: HeldJob) -> None:
         _, payload, policy, run = death.attempt(one)

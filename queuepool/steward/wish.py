@@ -27,6 +27,7 @@ _ROUNDING = 1e-6
 class QueueLoad:
     """One queue. Times in seconds; ``run_time``: of its jobs on average, ``None`` = none has ended yet."""
 
+    #: jobs that wait there for this pool
     waiting: int = 0
     running: int = 0
     #: for how long the next job has been ready
@@ -36,6 +37,8 @@ class QueueLoad:
     run_time: float | None = None
     #: whether this was measured since the last wish
     is_new: bool = True
+    #: jobs that wait there beside these, and are the part of other pools
+    elsewhere: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +53,13 @@ class PoolLoad:
 
     @property
     def waiting(self) -> int:
-        """Jobs that wait, in all queues."""
+        """Jobs that wait for this pool, in all queues."""
         return sum(queue.waiting for queue in self.queues)
+
+    @property
+    def elsewhere(self) -> int:
+        """Jobs that wait there for other pools."""
+        return sum(queue.elsewhere for queue in self.queues)
 
     @property
     def running(self) -> int:
@@ -86,13 +94,14 @@ def wish_for(load: PoolLoad, aims: Aims, recent: float) -> Wish:
     It never leaves the bounds, and is never less if more jobs wait, or have waited for longer.
     """
     keeps_up, need, why = _need(load, aims)
-    waited = max((queue.oldest for queue in load.queues if queue.waiting and queue.is_new), default=0.0)
+    waited = max((queue.oldest for queue in load.queues if queue.is_new and _has_jobs(queue)), default=0.0)
     wanted = ceil(need - _ROUNDING)
     is_late = waited > aims.target_wait and not load.starting
     if is_late:
         wanted, why = max(wanted, load.workers + max(1, load.workers // _PART)), f"a job has waited for {waited:.0f} s"
-    # Each of more workers than there are jobs would be idle.
-    jobs = (load.running + load.waiting) / load.lanes
+    # Each of more workers than there are jobs would be idle. A job that is late is everybody's: the pool whose part it
+    # is may be unable to do it.
+    jobs = (load.running + load.waiting + (load.elsewhere if is_late else 0)) / load.lanes
     wanted = min(wanted, ceil(max(keeps_up, jobs) - _ROUNDING))
     wanted = min(wanted, max(2 * load.workers, load.workers + _STEP))
     if wanted < load.workers:
@@ -101,8 +110,12 @@ def wish_for(load: PoolLoad, aims: Aims, recent: float) -> Wish:
     elif wanted == load.workers:
         why = "enough"
     if is_late and wanted >= load.workers:
-        need = max(need, min(wanted, aims.most))  # or the pool would shrink at once when no job is late any more
+        need = max(need, wanted)  # or the pool would shrink at once when no job is late any more
     return _within(Wish(wanted, why, need), aims)
+
+
+def _has_jobs(queue: QueueLoad) -> bool:
+    return queue.waiting + queue.elsewhere > 0
 
 
 def _fewer(workers: int, enough: float) -> int:
@@ -137,6 +150,8 @@ def _need(load: PoolLoad, aims: Aims) -> tuple[float, float, str]:
 
 
 def _jobs(load: PoolLoad) -> str:
+    if load.waiting and load.elsewhere:
+        return f"{load.waiting} of {load.waiting + load.elsewhere} waiting jobs are its part"
     number, verb = (load.waiting, "wait") if load.waiting else (load.running, "run")
     return f"1 job {verb}s" if number == 1 else f"{number} jobs {verb}"
 

@@ -66,6 +66,8 @@ class CommandOutcome(StrEnum):
     DONE = "done"
     #: nothing was done
     REFUSED = "refused"
+    #: nothing was done: the pool does not run the job
+    NOT_HERE = "not here"
     #: an older version's word for ``UNKNOWN``
     FAILED = "failed"
     #: its master was told, and may do it yet

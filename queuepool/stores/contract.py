@@ -8,6 +8,8 @@ whether the verb was carried out or will be: the network may deliver it after it
 conditional on the lease, which no later reservation of the same job equals. ``push`` and ``reserve`` may not. After an
 unanswered call of any verb, and when another server answers at the same address, a worker takes a new tag, and no
 reserve is carried out under the old one (``join``).
+
+A verb that ends a lease also writes the lease's ``record``, if it has one (``attempts``).
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of, scheme_of
 from queuepool.errors import ConfigError
 from queuepool.payload.signing import signer_of
+from queuepool.stores.attempts import Attempts
 from queuepool.stores.commands import CommandPost
 from queuepool.stores.contract import Batches, PushStore, QueueStore
 from queuepool.stores.control import ControlKeys, KeyPlace, lock_prefix_of, maintenance_key_of, prefix_of
@@ -21,6 +22,7 @@ from queuepool.stores.records import FailedStore, Records
 from queuepool.stores.values import Values
 
 if TYPE_CHECKING:
+    from queuepool.stores.arrivals import Arrivals
     from queuepool.stores.redis.client import RedisClient
     from queuepool.stores.redis.wire import Keys
     from queuepool.stores.sql.borrowed import Borrowing
@@ -52,6 +54,8 @@ class Stores:
     records: Records
     #: the values beside the jobs
     values: Values
+    #: those that have ended lately, where a pool keeps them
+    attempts: Attempts
     control: ControlKeys
     #: by URL: those in the jobs' own store, and in the stores of Laravel's cache
     locks: Mapping[str, Locks]
@@ -110,6 +114,20 @@ class Stores:
         return SqlBatches(self._own if url == settings.url else self._clients.sql(url, BATCHES))
 
     @cached_property
+    def arrivals(self) -> Arrivals:
+        """Jobs that come from other stores."""
+        settings, client = self.settings, self._own
+        if is_redis(settings.url):
+            from queuepool.stores.redis.arrivals import RedisArrivals
+
+            return RedisArrivals(client, keys_of(settings))
+        from queuepool.stores.sql.arrivals import SqlArrivals
+        from queuepool.stores.sql.jobs_table import JobsTable
+
+        table = JobsTable(client, settings.retry_after)
+        return SqlArrivals(client, table, _sql_values(client, table, settings))
+
+    @cached_property
     def pushes(self) -> PushStore:
         """What a producer pushes to."""
         return LocksElsewhere(self.queue, self.laravel_locks[0][1]) if self.laravel_locks else self.queue
@@ -136,6 +154,7 @@ class Stores:
 
     def _in_redis(self) -> str:
         """Build the stores beside the jobs; returns the key of our own maintenance mode."""
+        from queuepool.stores.redis.attempts import RedisAttempts
         from queuepool.stores.redis.queue import RedisQueue
         from queuepool.stores.redis.records import RedisRecords
         from queuepool.stores.redis.values import RedisValues
@@ -146,11 +165,13 @@ class Stores:
         self.values = values = RedisValues(client, keys)
         locks_of = LocksOf("redis", values, self.laravel_locks)
         self.records = RedisRecords(client, keys, locks_of)
+        self.attempts = RedisAttempts(client, keys)
         self.queue = RedisQueue(client, keys, settings.retry_after, locks_of, **self._kept)
         return keys.down
 
     def _in_sql(self) -> str:
         """As ``_in_redis``."""
+        from queuepool.stores.sql.attempts import SqlAttempts
         from queuepool.stores.sql.borrowed import Borrowing
         from queuepool.stores.sql.jobs_table import JobsTable
         from queuepool.stores.sql.queue import SqlQueue
@@ -162,7 +183,8 @@ class Stores:
         self.values = values = _sql_values(client, table, settings)
         locks_of = LocksOf("sql", values, self.laravel_locks)
         self.records = records = SqlRecords(client, settings.name, table, values, locks_of)
-        self.queue = queue = SqlQueue(client, table, records, values, locks_of, **self._kept)
+        self.attempts = attempts = SqlAttempts(client, prefix_of(settings.restart_key))
+        self.queue = queue = SqlQueue(client, table, records, values, locks_of, attempts, **self._kept)
         self.borrowing = Borrowing(client, queue)
         return f"{prefix_of(settings.restart_key)}queuepool:down"
 

@@ -20,6 +20,8 @@ class Returned(Enum):
     GONE = 0
     #: another job holds its unique lock
     HELD = -1
+    #: the other store, to which it was to be moved, does not take it
+    REFUSED = -2
 
     def __bool__(self) -> bool:
         return self is Returned.DONE

@@ -38,7 +38,7 @@ from queuepool.settlement.cancelled import cancelled_in
 from queuepool.settlement.deferred_hooks import say_not_called
 from queuepool.settlement.facts import facts_of
 from queuepool.settlement.settler import Settlement
-from queuepool.settlement.verdict import Delete, Fail, Release, Verdict, judge, judge_release, needs_tallies
+from queuepool.settlement.verdict import Delete, Fail, Release, Run, Verdict, judge, judge_release, needs_tallies
 from queuepool.unix import fork
 from queuepool.unix.exit_codes import BROKEN
 from queuepool.worker.context import WorkerContext
@@ -91,9 +91,16 @@ class JobAttempt:
         """The event of a job that has just returned."""
         return JobProcessed(self.facts, self.duration, self.payload.waited(time.time() - self.duration))
 
+    @property
+    def run(self) -> Run:
+        """What those that follow the job see of it, once it is over."""
+        if not self.began:  # cancelled before
+            return self.job.run
+        return self.job.run._replace(began=self.began, ended=self.began + self.duration)
+
     def settlement(self, verdict: Verdict) -> Settlement:
         """The settlement to write to the store."""
-        policy, run = self.plan.policy, self.job.run._replace(began=self.began)
+        policy, run = self.plan.policy, self.run
         # Possibly only the handler sets for how long the job's state is kept.
         payload = self.payload.tracked_for(self.plan.track)
         tally = "exceptions" if self.error is not None and policy.max_exceptions is not None else ""
@@ -118,6 +125,7 @@ class Runner:
         self._batch = context.slot_writer.batch
         self._meter = context.slot_writer.meter
         self._settler = context.settler
+        self._attempts = context.settler.attempts
         preparer = Preparer(context, self._step_outside)
         self._preparer = LonePreparer(preparer, context.settler) if context.alone else preparer
         self._starter = Starter(context)
@@ -256,7 +264,15 @@ class Runner:
         if follows:
             self._finish(attempt)
         else:
-            self._batch.done.append(attempt.lease)  # the next reserve deletes it (``Prefetch``)
+            # The next reserve deletes it (``Prefetch``).
+            self._batch.done.append(attempt.lease if self._attempts is None else self.done_lease(attempt))
+
+    def done_lease(self, attempt: JobAttempt) -> Lease:
+        """The lease of a job that is done, with the record of its attempt, where that is kept."""
+        assert self._attempts
+        if attempt.job.run.cancelled:
+            return self._attempts.settled(attempt.lease, attempt.payload, attempt.run, _DELETE, None, None)
+        return self._attempts.done(attempt.lease, attempt.payload, attempt.began, attempt.duration)
 
     def _follows(self, attempt: JobAttempt) -> bool:
         plan, endings = attempt.plan, self._settler.endings
@@ -287,7 +303,7 @@ class Runner:
         ended = KilledAttempt(attempt.began, time.time(), payload.extra, is_cancelled=True)
         attempt.cause = JobCancelled(attempt.facts, order.by, ended)
         if order.requeue:
-            is_back = self._settler.give_back_begun(payload, attempt.lease, attempt.cause)
+            is_back = self._settler.give_back_begun(payload, attempt.lease, attempt.cause, attempt.run)
             self._meter.gives_back()
             self._ends(attempt, order if is_back else None)
         else:

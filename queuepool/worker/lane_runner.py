@@ -125,6 +125,7 @@ class LaneRunner(Runner):
                 self._meter.loses(attempt.duration)
                 self._batch.settled(attempt.number)
                 self._listeners.emit(LeaseLost(attempt.facts))
+                self._settler.loses(attempt.lease, attempt.payload, attempt.run)
                 return False
             if attempt.verdict is None:
                 if order := self._lanes.lanes.cancelled(attempt.number):

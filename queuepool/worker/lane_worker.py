@@ -262,7 +262,7 @@ class LaneWorker(Rounds):
             self._conclude(attempt)
 
     def _conclude(self, attempt: JobAttempt) -> None:
-        lane, lease = attempt.number, attempt.lease
+        lane = attempt.number
         self._batch.settles(lane)  # if we hang in what is called for it, the steward knows for whom
         try:
             is_done = self._runner.conclude(attempt)
@@ -277,6 +277,7 @@ class LaneWorker(Rounds):
         self._batch.settles(None)  # not after any other exception: that one ends the worker
         if is_done:
             self._done_at = self._done_at if self._batch.done else time.monotonic()
+            lease = attempt.lease if self._settler.attempts is None else self._runner.done_lease(attempt)
             self._batch.done.append((lane, lease))
         else:
             self._batch.free(lane)

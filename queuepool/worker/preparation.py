@@ -227,6 +227,7 @@ class Starter:
 
     def _skipped(self, job: Current, why: str) -> Skipped:
         self._listeners.emit(JobSkipped(facts_of(job.payload, job.queue), why))
+        job.run = job.run._replace(cancelled=why)
         return Skipped(why)
 
     def _cancelled(self, payload: Payload, asks: bool) -> str:

@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tests.unit.test_architecture import LAYERS
@@ -25,7 +26,7 @@ TURNS = (
     ["tests/unit"],
     ["tests/stores", "tests/testing", "tests/metrics"],
     ["tests/cli", "tests/contrib", "tests/faults", "tests/security"],
-    ["tests/pool", "tests/laravel", "tests/model", "tests/chaos", "tests/bench", "tests/support"],
+    ["tests/pool", "tests/laravel", "tests/model", "tests/chaos", "tests/bench", "tests/support", "tests/incidents"],
 )
 OPPOSITES = {
     ast.Eq: "!=", ast.NotEq: "==", ast.Lt: ">=", ast.LtE: ">", ast.Gt: "<=", ast.GtE: "<", ast.Is: "is not",
@@ -58,7 +59,12 @@ class Mutant:
         (folder / self.path).write_bytes(b"".join(lines))
 
 
-def mutants_of(path: Path) -> Iterator[Mutant]:
+@cache
+def mutants_of(path: Path) -> list[Mutant]:
+    return [*_mutants_of(path)]
+
+
+def _mutants_of(path: Path) -> Iterator[Mutant]:
     """Every comparison turned round, ``and`` and ``or`` exchanged, and ``not`` dropped, in one line each."""
     for node in ast.walk(ast.parse((ROOT / path).read_text())):
         if not isinstance(node, ast.expr) or node.lineno != node.end_lineno or node.end_col_offset is None:

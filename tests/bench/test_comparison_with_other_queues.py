@@ -68,19 +68,19 @@ def test_a_start_that_is_being_noted_is_not_read_yet(tmp_path: Path):
 def test_a_far_server_answers_so_much_later_however_many_answers_are_on_their_way(world: Stage):
     with world.way(0.2) as way, socket.create_connection(("127.0.0.1", way.port)) as line:
         began = time.monotonic()
-        for n in range(10):
+        for n in range(100):
             line.sendall(b"PING\r\n")
             if n == 0:
                 first = line.recv(7)
                 once = time.monotonic() - began
         rest = b""
-        while len(rest) < 9 * 7:
-            rest += line.recv(100)
+        while len(rest) < 99 * 7:
+            rest += line.recv(1000)
         both = time.monotonic() - began
 
     assert b"+PONG\r\n" == first
     assert 0.2 <= once
-    assert once + 0.2 <= both < once + 9 * 0.2
+    assert once + 0.2 <= both < once + 99 * 0.2
 
 
 def test_the_report_says_where_another_queue_is_ahead_and_why():
@@ -145,7 +145,7 @@ def test_at_half_load_a_push_that_is_late_does_not_move_the_next_ones_time():
     push_on_time(Slow("Slow"), 30, began, 0.01)
 
     assert list(range(30)) == [n for _, numbers in pushed for n in numbers]
-    assert list(range(1, 21)) == pushed[1][1][:20]
+    assert set(range(21)) <= {n for _, numbers in pushed[:2] for n in numbers}  # what fell due during the first
     assert all(at >= numbers[-1] * 0.01 for at, numbers in pushed)
 
 

@@ -12,6 +12,7 @@ def test_all_that_is_left_out_is_there_to_be_left_out():
     assert [] == without.unknown()
 
 
+@pytest.mark.by_turns("part")
 @pytest.mark.parametrize("part", ["hand", "fences", "leases", "watch"])
 def test_a_pool_without_it_runs_its_jobs_and_holds_nothing(part: str):
     with redis_rig() as rig, rig.pool(1, program=["tests.bench.without", part]):

@@ -1,6 +1,6 @@
-"""``scripts/chaos [--store STORE] [--other STORE] [--hosts 2] [--lanes [N]] [--seconds N] [--seed S] [--only X]``.
+"""``scripts/chaos [--store STORE] [--other STORE] [--hosts 2] [--lanes [N]] [--records] [--seconds N] [--seed S] …``.
 
-``--keep`` leaves its directory, ``--check LEDGER`` rules on the ledger of an earlier run.
+``--only X``: this nemesis alone. ``--keep`` leaves its directory, ``--check LEDGER`` rules on an earlier run's ledger.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ def main() -> int:
         seed=options.seed,
         only=tuple(options.only),
         lanes=options.lanes,
+        records=options.records,
     )
     stores = " and ".join(filter(None, (options.store, options.other)))
     sys.stdout.write(f"chaos: {stores}, {options.seconds:g} s, seed {options.seed}, in {folder}\n")
@@ -72,6 +73,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--lanes", type=int, nargs="?", const=20, default=0, metavar="N", help="and a pool of N [20] jobs a worker"
     )
+    parser.add_argument("--records", action="store_true", help="the pools keep a record of each attempt")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long the nemesis is at work [60]")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="the order of faults [random]")
     parser.add_argument("--only", action="append", default=[], metavar="NEMESIS", help="this one; may be repeated")

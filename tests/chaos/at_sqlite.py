@@ -75,7 +75,7 @@ def replace_the_file(rig: Rig) -> Iterator[float]:
 
 def replace_by_a_copy(path: Path) -> None:
     copy, old = path.with_name("copy.db"), path.with_name("old.db")
-    with closing(sqlite3.connect(path, isolation_level=None, timeout=10)) as owner:
+    with closing(sqlite3.connect(path, isolation_level=None, timeout=60)) as owner:
         owner.execute("BEGIN IMMEDIATE")
         with closing(sqlite3.connect(path)) as reader, closing(sqlite3.connect(copy)) as written:
             reader.backup(written)
@@ -101,7 +101,7 @@ def make_writable(path: Path) -> None:
 
 
 def _stranger(rig: Rig) -> sqlite3.Connection:
-    return sqlite3.connect(rig.store.path, isolation_level=None, timeout=10)
+    return sqlite3.connect(rig.store.path, isolation_level=None, timeout=60)
 
 
 def _files(path: Path) -> list[Path]:

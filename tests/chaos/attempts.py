@@ -228,7 +228,7 @@ class Attempts:
             findings.excused(f"twice: in {loss}", what)  # of several workers at once, so before their kills are counted
         elif killed and killed < again.again and self._is_beside(again):
             findings.excused(_BESIDE, what)
-        elif killed and killed < again.again and killed - again.finished <= _UNSETTLED:
+        elif killed and killed < again.again and self._is_unsettled(again, killed):
             self._killed.add(again.pid)
             findings.excused(_KILLED, what)
         elif (again.job, again.pid) in self._undeleted:
@@ -237,6 +237,9 @@ class Attempts:
             findings.excused(f"twice: in {excuse}", what)
         else:
             findings.violated("I5 done twice, unexplained", what)
+
+    def _is_unsettled(self, again: Again, killed: int) -> bool:
+        return killed - again.finished <= self._windows.slowed(_UNSETTLED, again.finished, killed)
 
     def _is_beside(self, again: Again) -> bool:
         """Whether it may be one of the neighbours, of which there are as many as lanes, of a worker's death."""
@@ -251,5 +254,5 @@ class Attempts:
         killed, died = windows.killed(again.pid, again.started), windows.died(again.pid, again.started)
         if killed and killed <= again.again:
             self._times.recovered(again.job, killed, again.again)
-        elif not (again.died or (died and died <= again.again + _SEEN_LATE)):
+        elif not (again.died or (died and died <= again.again + windows.slowed(_SEEN_LATE, again.again, died))):
             self._findings.violated("I4 overlap", f"{again.job}: started anew while pid {again.pid} had it")

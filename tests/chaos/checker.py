@@ -15,6 +15,7 @@ from tests.chaos.followed import Followed
 from tests.chaos.followers import Followers
 from tests.chaos.idle_lanes import IdleLanes
 from tests.chaos.innocents import Innocents
+from tests.chaos.kept import Kept
 from tests.chaos.lanes import Lanes
 from tests.chaos.ledger import Event, Torn
 from tests.chaos.neighbours import Neighbours
@@ -77,6 +78,7 @@ def check(history: Iterable[Event | Torn]) -> Findings:
     traced, alerts, pace = Traced(findings, windows), Alerts(findings, windows), Pace(findings)
     lanes, neighbours, idle = Lanes(findings, windows), Neighbours(findings, windows), IdleLanes(findings, windows)
     beside = lanes, neighbours, idle, Suspects(findings, windows)
+    kept = Kept(findings, jobs, windows)
     listeners: dict[str, list[Callable[[Event], None]]] = {}
     for part in (
         windows,
@@ -98,12 +100,13 @@ def check(history: Iterable[Event | Torn]) -> Findings:
         alerts,
         pace,
         *beside,
+        kept,
     ):
         for what in part.EVENTS:
             listeners.setdefault(what, []).append(part.read)
     _read(history, listeners, findings, jobs)
     parts = order, attempts, outcomes, followers, followed, times, soft, outside, counted, traced, alerts
-    for part in (*parts, *beside, pace):
+    for part in (*parts, *beside, pace, kept):
         part.rule()
     return findings
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.chaos.rig import Rig
 
 #: seconds between two samples; seconds without a change after which all is counted; seconds that this may take
-_EVERY, _STILL, _PATIENCE = 0.3, 2.5, 15.0
+_EVERY, _STILL, _PATIENCE = 0.3, 2.5, 30.0
 #: the job of those starts that do not say theirs
 _TINY = "Chaos@run"
 #: what follows a start, by the worker itself

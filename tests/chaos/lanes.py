@@ -86,14 +86,17 @@ class Lanes:
             self._findings.violated("I29 past its deadline", words)
 
     def _late(self, one: Begun, ended: int) -> float | None:
-        """Seconds after the deadline and the grace; ``None`` = it has not reached it, or that was a fault's doing."""
+        """Seconds after the deadline and the grace, on a machine that nobody crowds.
+
+        ``None`` = it has not reached it, or that was a fault's doing.
+        """
         windows, seconds = self._windows, (ended - one.until) / 1e9
         if seconds <= 0.0 or windows.excuse(one.started, ended) or windows.stopped(one.pid, one.started):
             return None
         self._findings.measured(LATE, seconds)
-        if seconds > self._grace + _LATEST:
+        if seconds > self._grace + windows.slowed(_LATEST, one.until, ended):
             self._findings.violated("I29 past its deadline", f"{one.job} in pid {one.pid}: by {seconds:.3f} s")
-        return max(seconds - self._grace, 0.0)
+        return max(seconds - self._grace, 0.0) / windows.slowed(1.0, one.until, ended)
 
 
 def begun(event: Event) -> Begun:

@@ -20,13 +20,15 @@ outcome id how                          in the store: what Laravel will learn of
 locked unlocked id                      its lock is held though it is over; is not held though it is to be done
 alert state kind subject pid master      an event of a steward: raised or cleared
 notice state kind subject pool           what the operator gets, of all pools
+kept id a pid lost                      what is kept of an attempt; lost: it says that its lease was lost
 tick due   behind seconds               a time for which a schedule's job was pushed; how old the last one is
 worker pid master lanes   by a worker that begins; its master's pid; how many jobs it runs at once, if several
 meters board jobs   counted master jobs      what the meters say, while it runs; once all is counted
 pace times                              how many times longer a little work takes than alone
 size sample idle copies stored          what was seen from outside: whole pools, resources, commands, the store
 orphan leftover secret pool_died bad_stop    what must not be seen
-run seed workers retry_after ahead grace lanes wide   end left      the first line and the last, without which: unknown
+run seed workers retry_after ahead grace lanes wide records   end left      the first line and the last, without which:
+unknown
 """
 
 from __future__ import annotations

@@ -13,14 +13,15 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 from tests.chaos.ledger import Event
+from tests.chaos.windows import OWN_PACE
 
 if TYPE_CHECKING:
     from tests.chaos.checker import Findings
 
 #: seconds between two pieces of work, and of a processor for one; seconds over which the pace is the mean
 _PAUSE, _WORK, _OVER = 0.5, 0.005, 10.0
-#: as many times slower than alone; a pool's own faults and their clean-up reach about half of it on two processors
-TOO_SLOW = 12.0
+#: as many times slower than alone: of two processors
+TOO_SLOW = 2 * OWN_PACE
 #: the rules that name seconds, or need a loop that comes to its turn before the alarm does
 _TIMED = (
     "I8 started too late", "I10 killed too late", "I11 not recovered", "I12 size", "I26 noticed twice",

@@ -74,6 +74,8 @@ class Plan:
     longer: float = 0.0
     #: whether the pools raise alerts
     alerts: bool = True
+    #: whether they keep a record of each attempt
+    records: bool = False
     #: jobs that each worker of one more pool runs at once, and how many workers that has; 0 = there is no such pool
     lanes: int = 0
     wide: int = 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.chaos.plant import QUICK, QUIET, Plant
+from tests.chaos.plant import PEACE, QUICK, QUIET, Plant
 
 _STEPS = replace(QUIET, steps=40.0, step_modes=("nap",))
 _KILLED = replace(QUICK, rate=40.0, backlog=5, bulk=5, naps=0.0, steps=40.0, step_modes=("nap",), drain=8.0)
@@ -53,8 +53,8 @@ OF_ENDINGS = {
         (
             (
                 "steward/settle_dead.py",
-                " if not (death.ran(one).track or self._settler.may_follow(one.lease.receipt))]",
-                "]",
+                " if death.ran(one).track or self._settler.may_follow(one.lease.receipt)]",
+                " if False]",
             ),
             ("worker/attempt.py", _REMOVE, f"        {_PAUSE}\n{_REMOVE}"),
         ),
@@ -95,6 +95,17 @@ OF_ENDINGS = {
             ("worker/attempt.py", _REMOVE, f"        {_PAUSE}\n{_REMOVE}"),
         ),
         _KILLED,
+    ),
+    "attempt that is released without its record": Plant(
+        "I33 not recorded",
+        (
+            (
+                "settlement/settler.py",
+                "        if self.attempts is not None:\n            lease =",
+                "        if False:\n            lease =",
+            ),
+        ),
+        replace(PEACE, hostile=20.0, modes=("raise",), records=True),
     ),
     "lock kept by a failed job": Plant(
         "I21 lock held by a job that is over",

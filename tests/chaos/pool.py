@@ -30,6 +30,7 @@ preload = {preload}
 memory_hard = {memory_hard}
 reserve_ahead = {ahead}
 concurrency = {lanes}
+keep_done = {keep_done}
 log = {folder}/{name}.log
 runtime_dir = {run}
 """
@@ -67,6 +68,7 @@ class Pool:
             "listeners": "tests.chaos.listeners",
             "lanes": 1,
             "memory_hard": 0,
+            "keep_done": 0,
         } | settings
         settings["alerts"] = SECTION if settings.get("alerts") else ""
         settings["locks"] = settings["url"] if settings["other"] else ""  # else they would be with the control keys

@@ -50,6 +50,7 @@ def _lines(findings: Findings) -> Iterator[str]:
         "failed as the only suspect",
         "jobs seen in order",
         "pools seen whole",
+        "records of attempts",
         "times slower than alone, at worst",
     ):
         yield _row(what, counts.get(what, 0))

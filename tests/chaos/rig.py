@@ -75,6 +75,7 @@ class Rig:
             grace=plan.grace,
             lanes=plan.lanes,
             wide=plan.wide,
+            records=plan.records,
         )
         disks.mount(self.run_dir, _RUN_DIR)
         for store in self.stores:
@@ -116,6 +117,7 @@ class Rig:
             "queues": ",".join((*QUEUES, WIDE) if plan.lanes else QUEUES),
             "ahead": plan.ahead,
             "alerts": plan.alerts,
+            "keep_done": "1h" if plan.records else 0,
             "preload": "no",
             "memory_hard": MEMORY_HARD,
             **own,

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.chaos import counted, scan, ticks
+from tests.chaos import counted, kept, scan, ticks
 from tests.chaos.nemesis import inject_faults, stop_all
 from tests.chaos.plan import Plan
 from tests.chaos.rig import Rig
@@ -45,6 +45,8 @@ def _end(rig: Rig) -> None:
     scan.note_outcomes(rig)
     ticks.note_ticks(rig)
     scan.note_states(rig)
+    if rig.plan.records:
+        kept.note_kept(rig)
     rig.ledger.write("end", left=left)
 
 

@@ -90,7 +90,7 @@ def _rss(pid: int) -> int:
         return 0
 
 
-def note_orphans(rig: Rig, patience: float = 5.0) -> list[int]:
+def note_orphans(rig: Rig, patience: float = 15.0) -> list[int]:
     """Processes that are left of the pools: by the cookie in their environment, or by a pool's name in their title.
 
     Of those that were killed, a busy machine takes its time to bury the last.

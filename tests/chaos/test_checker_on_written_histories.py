@@ -108,6 +108,16 @@ def test_a_job_runs_twice_only_when_its_worker_died_before_it_could_settle():
     assert (VALID, 1) == (explained.code, explained.counts["twice"])
 
 
+def test_a_settlement_comes_later_where_others_crowd_the_machine_and_so_may_a_kill_before_it():
+    def killed(times):
+        again = [start(attempt=2, pid=11), finish(attempt=2, pid=11)]
+        crowded = [*pushed(), start(), finish(), ("pace", {"times": times}), kill(), *again]
+        return violated(*crowded, step=300_000_000)
+
+    assert [] == killed(30.0)
+    assert ["I5 done twice, unexplained"] == killed(3.0)
+
+
 def test_the_death_of_a_worker_fails_no_job_before_the_third():
     def failed(attempt: int, error: str):
         return ("fail", {"id": "h.0", "a": attempt, "pid": 10, "e": error})
@@ -611,3 +621,21 @@ def test_what_comes_late_on_a_machine_that_others_crowd_is_neither_a_violation_n
     assert "I8 started too late: 1, but for 10 s the machine was 40 times too slow" in table(crowded)
     assert ["I8 started too late"] == violated(*paced(3.0), *late, step=12_000_000_000)
     assert ["I1 lost"] == violated(*paced(40.0), *pushed())
+
+
+def kept(*records, **run):
+    """The rules broken where these records are kept of a job that two workers have had, the second one done."""
+    job, workers = "t.1", [("worker", {"pid": pid, "master": 1}) for pid in (10, 11)]
+    first = [start(job), said("die", job), said("release", job)]
+    second = [start(job, 2, 11), finish(job, 2, 11), said("ack", job, 2, 11)]
+    there = [("kept", {"id": job, "a": a, "pid": pid, "lost": lost}) for a, pid, lost in records]
+    return violated(("run", RUN[1] | run), *workers, *pushed(stream="t", first=1), *first, *second, *there)
+
+
+def test_each_settled_attempt_has_one_record_and_was_not_lost():
+    assert [] == kept((1, 10, False), (2, 11, False), records=True)
+    assert ["I33 not recorded"] == kept((1, 10, False), records=True)
+    assert ["I33 not recorded"] == kept((2, 11, False), records=True)
+    assert ["I33 recorded twice"] == kept((1, 10, False), (2, 11, False), (2, 11, False), records=True)
+    assert ["I33 settled, and recorded as lost"] == kept((1, 10, False), (2, 11, True), records=True)
+    assert [] == kept()

@@ -28,7 +28,7 @@ job = Chaos@tick
 queue = {QUEUE}
 """
 #: seconds that the last one may be old once the pools are whole, and that they may take to be
-_BEHIND, _PATIENCE = 4.0, 10.0
+_BEHIND, _PATIENCE = 4.0, 30.0
 _MOST = 1_000_000
 
 

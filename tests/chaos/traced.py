@@ -110,7 +110,7 @@ class Traced:
         if settled is None or attempt not in self._refused:
             return settled is None
         died = self._windows.died(worker, settled)
-        return died is not None and died - settled <= _UNSHOWN
+        return died is not None and died - settled <= self._windows.slowed(_UNSHOWN, settled, died)
 
     def _has_left(self, attempt: _Attempt, worker: int) -> bool:
         return any(pid == worker for pid, _ in self._spans.get(attempt, ()))

@@ -39,6 +39,8 @@ _LOSSES = {
     "dead_connections",
     "one_way",
 }
+#: as many times slower than alone a run makes the machine by itself: its faults, and their clean-up
+OWN_PACE = 6.0
 #: those after which a board may not show what was done but not yet settled
 _WRITTEN_OVER = {"scribble", "truncate"}
 
@@ -46,7 +48,7 @@ _WRITTEN_OVER = {"scribble", "truncate"}
 class Windows:
     """Built while the history is read; queried at its end."""
 
-    EVENTS = ("run", "nemesis", "kill", "death")
+    EVENTS = ("run", "nemesis", "kill", "death", "pace")
 
     def __init__(self) -> None:
         #: seconds
@@ -56,12 +58,16 @@ class Windows:
         self._kills: dict[int, list[int]] = {}
         self._stops: dict[int, list[int]] = {}
         self._deaths: dict[int, list[int]] = {}
+        #: how many times slower than alone the machine was until each moment
+        self._paces: list[tuple[int, float]] = []
 
     def read(self, event: Event) -> None:
         if event["f"] == "run":
             self.retry_after = event["retry_after"]
         elif event["f"] == "death":
             self._deaths.setdefault(event["pid"], []).append(event["t"])
+        elif event["f"] == "pace":
+            self._paces.append((event["t"], event["times"]))
         elif event["f"] == "kill":
             known = self._stops if event["why"] in ("stop", "cont") else self._kills
             known.setdefault(event["pid"], []).append(event["t"])
@@ -102,6 +108,15 @@ class Windows:
         """The nemesis that was writing over the boards in this time; '' = none."""
         excuse = self.excuse(since, until)
         return excuse if excuse in _WRITTEN_OVER else ""
+
+    def slowed(self, span: float, since: int, until: int) -> float:
+        """A span of time as it may have become between these moments, if others crowded the machine then.
+
+        The pace of a moment is written down after it.
+        """
+        first, last = bisect_left(self._paces, (since, 0.0)), bisect_left(self._paces, (until, 0.0))
+        paces = [times for _, times in self._paces[first : last + 1]]
+        return span * max(1.0, max(paces, default=1.0) / OWN_PACE)
 
     def killed(self, pid: int, since: int) -> int | None:
         """When we killed this process, the first time after that moment."""

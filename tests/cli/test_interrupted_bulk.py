@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -71,18 +73,29 @@ def test_a_move_that_is_killed_leaves_each_job_in_one_place(at):
     )  # fmt: skip
 
 
-def test_ctrl_c_ends_it_between_two_batches_and_the_count_is_true(site):
-    failed_in_thousands(site.queue, 30_000)
-    command = [sys.executable, "-m", "queuepool", "retry", *site.where, "--name", "do"]
-    terminal = Terminal(command, 100, 20, site.env(), site.path)
-    terminal.shows("Put back 30000 failed jobs on connection default", "default 30000? [y/N]")
+def test_ctrl_c_ends_it_between_two_batches_and_the_count_is_true(away, own_server):
+    """It comes while a batch is under way, which waits at the server meanwhile."""
+    failed_in_thousands(away.queue, COUNT)
+    command = [sys.executable, "-m", "queuepool", "retry", *away.where, "--name", "do"]
+    terminal = Terminal(command, 200, 20, away.env(), away.path)
+    terminal.shows(f"Put back {COUNT} failed jobs on connection default", f"default {COUNT}? [y/N]")
+    own_server.say("CLIENT", "PAUSE", 600_000, "WRITE")
     terminal.press("y\n")
-    terminal.shows("jobs put back")
+    eventually(lambda: has_sigint(terminal, "SigBlk"))
     terminal.press(CTRL_C)
+    eventually(lambda: has_sigint(terminal, "ShdPnd"))
+    own_server.say("CLIENT", "UNPAUSE")
     said = terminal.shows("not finished: ")
     eventually(lambda: not terminal.process.isalive())
     count = int(re.findall(r"not finished: (\d+) jobs? put back", said)[0])
 
     assert 130 == terminal.process.exitstatus
-    assert 0 < count < 30_000
-    assert (count, 30_000 - count) == (site.queue.size(), site.queue.stores.failed.count())
+    assert 0 < count < COUNT
+    assert (count, COUNT - count) == (away.queue.size(), away.queue.stores.failed.count())
+
+
+def has_sigint(terminal: Terminal, among: str) -> bool:
+    """Whether the kernel has it among these signals of the command: the blocked ones, or those that wait."""
+    status = Path(f"/proc/{terminal.process.pid}/status").read_text()
+    [mask] = re.findall(rf"^{among}:\s*(\w+)", status, re.MULTILINE)
+    return bool(int(mask, 16) >> (signal.SIGINT - 1) & 1)

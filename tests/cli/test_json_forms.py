@@ -123,7 +123,8 @@ def test_each_form_is_as_the_page_says(site):
     site.queue.push("once", queue="other", unique_id="all")
     site.queue.push("fails", queue="low")
     [idle] = said("status", place=place)
-    with site.pool("--workers", "2", "--max-workers", "3", "--modules", "forms", "--queue", "default,low") as pool:
+    flags = "--workers 2 --max-workers 3 --modules forms --queue default,low --keep-done 1h"
+    with site.pool(*flags.split()) as pool:
         eventually(lambda: (job := site.queue.job(tracked)) and job.progress)
         eventually(lambda: site.queue.stores.failed.get(failed))
         site.run("pause", *site.where, "low")
@@ -141,7 +142,7 @@ def test_each_form_is_as_the_page_says(site):
             "schedule list": "schedule list --modules forms", "check": "check --modules forms",
             "schedule next": "schedule next held --modules forms", "journal": "journal",
             "schedule show": "schedule show held --modules forms",
-            "jobs": "jobs --state ready,delayed,reserved,running,failed",
+            "jobs": "jobs --state ready,delayed,reserved,running,failed,done",
         }  # fmt: skip
         forms = {heading: said(*line.split()) for heading, line in lines.items()}
         untracked = said("job", failed)

@@ -54,6 +54,7 @@ COMMANDS = {
 THAT_RUN = {"start", "work", "drain", "stop", "listen", "web"}
 
 
+@pytest.mark.timeout(300)  # each of them starts anew
 def test_every_verb_does_its_work(site):
     where = {"store": site.where, "place": [*site.where, "--runtime-dir", str(site.path / "run")], "nowhere": []}
     with site.pool("--workers", "1"):

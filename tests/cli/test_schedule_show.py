@@ -59,7 +59,11 @@ def test_a_list_says_which_schedules_fail_and_why_none_of_others_can_run(site, v
         }  # fmt: skip
         eventually(lambda: expected == {row["schedule"]: row["state"] for row in verb("list")})
         fine = eventually(lambda: (found := verb("show", "fine"))["ended_state"] and found)
-        fails, nobody = verb("show", "fails"), verb("show", "nobody")
+        # A job comes each second: while many wait, none of the last few may be over.
+        fails, nobody = (
+            eventually(lambda name=name: (found := verb("show", name))["ended_error"] and found)
+            for name in ("fails", "nobody")
+        )
         said = site.run("schedule", "show", "halted", "-c", "pool.ini", *site.where).stdout
         site.run("schedule", "pause", "fine", "-c", "pool.ini", *site.where)
         paused = eventually(lambda: (found := verb("show", "fine"))["paused_by"] and found)

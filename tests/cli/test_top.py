@@ -112,11 +112,12 @@ def test_a_frozen_frame_stays(top, board):
     top.shows("app.report")
 
 
-@pytest.mark.parametrize(("columns", "lines"), [(300, 80), (40, 10), (20, 4), (1, 1), (80, 24)])
-def test_it_follows_the_size_of_the_terminal(top, columns, lines):
-    top.resize(columns, lines)
-    if lines > 1:
-        top.shows("queuepool default"[:columns], "? help")
+def test_it_follows_the_size_of_the_terminal(top):
+    for columns, lines in ((300, 80), (40, 10), (20, 4), (80, 24)):
+        top.resize(columns, lines)
+        top.shows("queuepool default"[:columns])
+        eventually(lambda: "? help" in top.text().split("\n")[-1])
+    top.resize(1, 1)
     top.press("q")
 
     assert 0 == top.ends()
@@ -200,6 +201,7 @@ def test_no_color_sends_none(tmp_path, board, place):
         eventually(lambda: found.text() and b"\x1b[33" in found.sent)
 
 
+@pytest.mark.by_turns("kind")
 @pytest.mark.parametrize("kind", ["dumb", "no-such-terminal", ""])
 def test_a_terminal_that_cannot_be_drawn_on_gets_one_frame(tmp_path, board, place, kind):
     with terminal("top", *place, cwd=tmp_path, TERM=kind) as found:
@@ -243,6 +245,7 @@ def test_once_of_no_pool_exits_with_3_and_says_where_it_looked(tmp_path, place):
     assert f"no pool runs in {tmp_path}/run\n" == all_of_them.stderr
 
 
+@pytest.mark.thorough("test_is_the_pool_well.py says it of each state")
 @pytest.mark.bad_input("B140")
 @pytest.mark.parametrize(
     ("fact", "words"),
@@ -310,7 +313,7 @@ def test_keys_ask_and_run_the_verb_of_their_name(site):
         found.press("Qy")
         found.shows("queue default: continues")
         found.press("Ry")
-        found.shows("generation 2")
+        found.shows("generation 2", "its workers are being replaced, each after its job")  # the verb has ended, too
         halt(pool.pid)
         found.shows("queuepool default  stopped by a signal", f"kill -CONT {pool.pid}")
         found.press("Py")
@@ -333,7 +336,7 @@ def test_a_verb_that_fails_says_why(tmp_path, board, place):
 def test_it_leaves_no_files_open_and_sends_the_pool_nothing(top, board):
     me = psutil.Process(top.process.pid)
     before, frames = me.num_fds(), len(top.sent)
-    for number in range(30):
+    for number in range(10):
         busy(board.slots[1], f"job{number}")
         top.shows(f"job{number} ")
 

@@ -165,6 +165,7 @@ def test_a_coroutine_has_connections_of_its_own_and_so_pushes_at_once(project):
 # Slow: Django boots in the pool, in its workers twice, and in each command.
 def test_a_pool_is_started_and_restarted_with_new_code(project):
     with project.pool("--workers", "1"):
+        eventually(lambda: "worker starting" in (project.path / "log").read_text(), within=60)
         eventually(lambda: " idle" in status(project), within=60)
         project.python(IMPORTS + "send.dispatch(Order.objects.create(name='one').pk)")
         eventually(lambda: ["one"] == [note["name"] for note in project.notes()], within=60)
@@ -412,7 +413,7 @@ def test_jobs_side_by_side_do_not_wait_for_each_others_queries_and_close_their_c
     (project.path / "shop/beside.py").write_text(BESIDE)
     project.python("from shop.beside import meets; meets.dispatch(); meets.dispatch()")
     with project.pool("--workers", "1", "--concurrency", "10", "--modules", "shop.beside"):
-        eventually(lambda: ["met"] * 2 == [note["event"] for note in project.notes()])
+        eventually(lambda: ["met"] * 2 == [note["event"] for note in project.notes()], within=60)
         project.python("from shop.beside import looks; looks.dispatch()")
         looked = eventually(lambda: [note for note in project.notes() if note["event"] == "looked"])
 

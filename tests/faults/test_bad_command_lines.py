@@ -52,6 +52,7 @@ def require_refused(done: Done, said: str) -> None:
     assert SECRET not in done.stderr
 
 
+@pytest.mark.thorough("cli/test_interrupted_bulk.py kills a retry, too")
 @pytest.mark.bad_input("B096")
 def test_retry_all_goes_through_a_long_store_in_batches(site, server) -> None:
     """Killed in between it has put back some, and the next one goes on with the rest."""

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDown, StoreError
@@ -134,12 +135,21 @@ class Standby(Postgres):
 
 @pytest.fixture
 def standby(own_postgres: DatabaseServer) -> Iterator[DatabaseServer]:
-    """What is committed on the one is on this one too."""
+    """What is committed on the one can be seen on this one too."""
     with running(partial(Standby, primary=own_postgres.socket)) as server:
         own_postgres.execute(
-            own_postgres.url, "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"
+            own_postgres.url,
+            "ALTER SYSTEM SET synchronous_standby_names = '*'",
+            "ALTER SYSTEM SET synchronous_commit = 'remote_apply'",
+            "SELECT pg_reload_conf()",
         )
+        eventually(lambda: "sync" in how_standbys_follow(own_postgres))
         yield server
+
+
+def how_standbys_follow(server: DatabaseServer) -> list[str]:
+    with server.engine(server.url).connect() as connection:
+        return [row[0] for row in connection.execute(text("SELECT sync_state FROM pg_stat_replication"))]
 
 
 def test_a_standby_as_url_is_told(own_postgres, standby):

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -26,7 +27,11 @@ STORM = [
 
 def links(pid: int) -> list[str]:
     """What the process's descriptors are."""
-    return [os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir()]
+    found = []
+    for path in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # it has just been closed
+            found.append(os.readlink(path))
+    return found
 
 
 @pytest.mark.fault("F25")
@@ -54,6 +59,7 @@ def test_a_master_that_was_stopped_kills_nobody_when_it_goes_on(site):
 
 
 @pytest.mark.fault("F26")
+@pytest.mark.by_turns("seed")
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_storm_of_signals_loses_none_and_ends_in_one_clean_exit(site, seed):
     dice = random.Random(seed)
@@ -63,6 +69,7 @@ def test_a_storm_of_signals_loses_none_and_ends_in_one_clean_exit(site, seed):
         for _ in range(200):
             pool.signal(dice.choice(STORM))
         pool.signal(signal.SIGCONT)
+        site.run("scale", "2", "--runtime-dir", pool.runtime)  # of many orders for one more or fewer, 0 may be left
         eventually(lambda: 50 == len(site.trail(event="end")))
         for _ in range(5):
             pool.signal(signal.SIGTERM)
@@ -226,10 +233,10 @@ def test_a_restart_is_ignored_while_stopping_and_the_stop_ends_in_time(site):
         eventually(lambda: pool.pids("master .* draining"))
         pool.signal(signal.SIGHUP)
         pool.signal(signal.SIGTTIN)
-        assert workers == pool.workers()
+        assert set(pool.workers()) <= set(workers)
         assert 0 == pool.wait()
 
-    assert 1 == pool.log().count("worker starting")
+    assert [1, 1] == [pool.log().count(words) for words in ("worker starting", "killed: STOP")]
     assert 1 == site.queue.sizes().ready
 
 

@@ -165,7 +165,7 @@ def test_workers_of_both_programs_that_are_killed_on_one_queue_lose_nothing(site
             fleet.let_each_begin(5)
             os.kill(pool.workers()[0], signal.SIGKILL)
         fleet.drain()
-        by_ours = fleet.missed() - fleet.lost(pool.log())
+        before = fleet.missed()
         for _ in range(THEIRS):
             fleet.let_each_begin(5)
             os.kill(pool.workers()[0], signal.SIGKILL)
@@ -174,6 +174,7 @@ def test_workers_of_both_programs_that_are_killed_on_one_queue_lose_nothing(site
         fleet.drain()
 
     attempts, lost = fleet.attempts(), fleet.lost(pool.log())
+    by_ours = before - lost  # only now: a job that lost its worker may run again before the log says so
     assert {} == {number: each for number, each in attempts.items() if len(set(each)) < len(each)}
     assert (set(), True) == (by_ours, len(lost) <= OURS), attempts  # a job that had not begun has its attempt back
     assert THEIRS >= len(fleet.missed() - lost), attempts  # Laravel's does not

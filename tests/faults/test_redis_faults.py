@@ -74,6 +74,7 @@ def test_a_server_that_is_killed_under_load_loses_nothing_and_costs_nobody_his_l
 
 
 @pytest.mark.fault("F46")
+@pytest.mark.by_turns("cut")
 @pytest.mark.parametrize("cut", [1, 200, 700])
 def test_of_a_log_whose_end_is_gone_only_the_last_pushes_are_lost(away, own_server, cut):
     pushed = [away.push("ok") for _ in range(20)]
@@ -215,6 +216,7 @@ def test_connections_that_are_cut_again_and_again_lose_nothing_and_leave_none_op
         everybody = [*pool.workers(), pool.steward()]
         away.push("ok")
         eventually(lambda: settled(away))
+        eventually(lambda: own_server.say("PUBSUB", "CHANNELS"))  # the last connection that the steward opens
         before = descriptors(everybody)
         push_many(away)
         with meanwhile(lambda: kill_clients(own_server), 0.02):

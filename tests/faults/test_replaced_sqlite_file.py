@@ -20,6 +20,7 @@ from queuepool.errors import StoreDown
 from queuepool.jobs.client import Queue
 from queuepool.stores.factory import Stores
 from tests.support.eventually import eventually
+from tests.support.kept_attempts import kept, kept_ids, noted
 from tests.support.pools import RunningPool, Site
 from tests.support.samples import ids, new_jobs, payload
 from tests.support.store_contract import OURS, record, reserved
@@ -195,6 +196,19 @@ def wait_channels() -> list[str]:
     """What the kernel has our threads wait in, but for the one that asks."""
     tasks = [task for task in Path("/proc/self/task").iterdir() if int(task.name) != threading.get_native_id()]
     return [Path(task, "wchan").read_text() for task in tasks]
+
+
+def test_an_attempt_at_a_job_of_the_former_file_is_recorded_once_and_was_not_lost(worker, file, tmp_path):
+    [finished, deleted] = reserved(worker.queue, payload("a"), payload("b"))
+    delete(file, *BESIDE)
+    fresh_file(tmp_path, "c").rename(file)
+    with pytest.raises(StoreDown):
+        worker.queue.sizes("default")
+
+    assert [True] == worker.queue.delete([noted(finished)])
+    assert [] == worker.queue.reserve(["default"], OURS, 0, [noted(deleted)]).refused
+    assert ["a", "b"] == kept_ids(worker)
+    assert [False, False] == [one.is_lost for one in kept(worker)]
 
 
 def test_it_is_told_once_which_file_was_replaced(worker, producer, file):

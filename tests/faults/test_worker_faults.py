@@ -90,7 +90,7 @@ def test_what_a_job_does_to_its_process_ends_with_it_where_workers_run_one_job_e
 @pytest.mark.fault("F18")
 def test_a_worker_whose_job_spoiled_its_process_works_on_and_tells_where_the_next_one_hangs(site):
     site.queue.push("spoil", {"folder": str(site.path / "gone")})
-    site.push("hang_in_c", timeout=0.3)
+    site.push("hang_in_c", timeout=1)
     site.push("ok")
     with site.pool("--workers", "1", *MODULES):
         [row] = failures(site, 1).values()

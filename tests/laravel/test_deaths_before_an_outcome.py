@@ -45,7 +45,7 @@ def step(number, fails=False):
     note(event="step", number=number)
     os.kill(os.getpid(), signal.SIGKILL)
 
-@job({UNIQUE!r}, timeout=1)
+@job({UNIQUE!r}, timeout=4)
 def unique(number):
     note(event="step", number=number)
     while True:

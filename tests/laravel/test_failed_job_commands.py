@@ -10,7 +10,6 @@ from tests.support.pools import Site
 from tests.support.shared_tables import REPORT, made
 
 pytestmark = made("mariadb-13")
-SLACK = 3.0
 
 
 @pytest.fixture
@@ -22,14 +21,17 @@ def abroad(mariadb, shared):
 
 
 def test_both_tell_the_same_of_when_a_job_failed(abroad):
+    began = int(time.time())
     abroad.queue.bulk([(REPORT, {"fail_times": 1}), (REPORT, {})])
     abroad.peer.run("work", once=True)
     abroad.fail()
 
-    at = [record.failed_at - time.time() for record in abroad.stores.failed.page()]
-    ours, theirs = (row["failed_at"] for row in abroad.peer.run("failed")["rows"])
-    assert [0, 0] == pytest.approx(at, abs=SLACK)
-    assert ours[:13] == theirs[:13] == time.strftime("%Y-%m-%d %H", time.gmtime())
+    ended = time.time()
+
+    ours, theirs = abroad.stores.failed.page()
+    assert began <= theirs.failed_at <= ours.failed_at <= ended + 1
+    told = [row["failed_at"] for row in abroad.peer.run("failed")["rows"]]
+    assert [time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(one.failed_at)) for one in (ours, theirs)] == told
 
 
 def test_the_commands_on_failed_jobs_serve_those_of_laravel_too(abroad, tmp_path):

@@ -110,7 +110,7 @@ def test_laravel_itself_makes_the_recorded_payloads():
     if shutil.which("php") is None:
         (pytest.fail if "CI" in os.environ else pytest.skip)("needs php")
     script = Path(__file__).parent / "wrapped.php"
-    done = subprocess.run(["php", str(script)], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(["php", str(script)], capture_output=True, text=True, timeout=60, check=False)
     if "Failed opening required 'Illuminate/" in done.stderr and "CI" not in os.environ:
         pytest.skip("needs Illuminate's mail, notifications and broadcasting")
     made = json.loads(done.stdout)

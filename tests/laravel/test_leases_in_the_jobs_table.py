@@ -43,6 +43,10 @@ def verb(request):
     return VERBS[request.param]
 
 
+#: one of them: that each is refused once Laravel has the job, the first test of them says of all
+some_verb = pytest.mark.by_turns("verb")
+
+
 # Ours
 
 
@@ -77,6 +81,7 @@ def test_what_laravel_took_over_we_settle_no_more(shared, talk, verb):
     assert (0, 0) == (shared.store.tallies("u").exceptions, shared.store.tallies("u").crashes)
 
 
+@some_verb
 def test_what_laravel_took_over_and_released_we_settle_no_more(shared, talk, verb):
     pushed(shared)
     lease, _ = shared.reserved(at=T)
@@ -87,6 +92,7 @@ def test_what_laravel_took_over_and_released_we_settle_no_more(shared, talk, ver
     assert theirs == shared.rows("jobs")
 
 
+@some_verb
 def test_what_laravel_took_over_and_ended_we_settle_no_more(shared, talk, verb):
     pushed(shared)
     lease, _ = shared.reserved(at=T)
@@ -125,6 +131,7 @@ def test_what_laravel_holds_is_not_reclaimed_as_ours(shared, talk):
     assert 1 == shared.store.sizes("default").reserved
 
 
+@some_verb
 def test_a_late_delete_of_laravels_ends_our_attempt_too(shared, talk, verb):
     """It asks for nothing but the row's number."""
     talk.ask("push", now=T, queue="default", raw=RAW)
@@ -138,6 +145,7 @@ def test_a_late_delete_of_laravels_ends_our_attempt_too(shared, talk, verb):
     assert [] == shared.rows("jobs") == shared.rows("failed_jobs")
 
 
+@some_verb
 def test_a_late_release_of_laravels_takes_our_attempt_away(shared, talk, verb):
     """The job is tried again, with the attempts that Laravel counted; ours is not settled, so not lost either."""
     talk.ask("push", now=T, queue="default", raw=RAW)

@@ -32,7 +32,8 @@ from tests.support.laravel_peer import require_php
 from tests.support.php_code import php
 
 JOBS = Path(__file__).parent / "jobs.php"
-SECOND = 1.0
+#: seconds of CPU; what is not refused at once takes minutes
+AT_ONCE = 10.0
 
 CLASSES = """
 enum Suit: string { case Hearts = 'h'; case Spades = 's'; }
@@ -50,7 +51,7 @@ def refusal(text: str) -> str:
     started = time.process_time()
     with pytest.raises(PhpDataRefused) as refused:
         parse_object(text)
-    assert time.process_time() - started < SECOND
+    assert time.process_time() - started < AT_ONCE
     return refused.value.reason
 
 
@@ -226,7 +227,7 @@ def test_the_limits_themselves_are_allowed() -> None:
     started = time.process_time()
 
     assert [None] * values == parse_object(wide).properties["x"]
-    assert time.process_time() - started < SECOND
+    assert time.process_time() - started < AT_ONCE
     assert parse_object(nested)
 
 

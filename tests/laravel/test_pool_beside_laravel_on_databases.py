@@ -68,7 +68,7 @@ def test_a_mixed_fleet_runs_every_job_exactly_once(shared, site):
             for number in range(pushed + PART, pushed + 2 * PART):
                 talk.ask("push", now=1_700_000_000, queue="default", raw=raw(number))
             pushed += 2 * PART
-        eventually(lambda: pushed == len(theirs(shared) | ours(site)), within=30)
+        eventually(lambda: pushed == len(theirs(shared) | ours(site)), within=60)
 
     assert {1} == set((theirs(shared) + ours(site)).values())
     assert [] == shared.rows("failed_jobs")

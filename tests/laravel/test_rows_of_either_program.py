@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
 from tests.support.samples import new_jobs
 from tests.support.shared_tables import BRANDS, EVERY, MAIL, REPORT, Shared, made
 
@@ -13,8 +11,6 @@ OURS = [f"{brand}-ours" for brand in BRANDS]
 pytestmark = made(*EVERY, *OURS)
 RAW = '{"uuid":"u","displayName":"J","job":"J","data":[]}'
 T = 1_800_000_000
-#: seconds between two looks at a clock
-SLACK = 3.0
 
 
 def job_rows(shared: Shared) -> list[dict[str, object]]:
@@ -72,11 +68,12 @@ def test_a_failed_row_of_ours_is_the_one_that_laravel_would_have_written(shared)
     assert ("RuntimeException: told", "ValueError: told to\n") == (theirs["exception"][:22], ours["exception"])
     assert type(theirs["failed_at"]) is type(ours["failed_at"])
     assert len(str(theirs["failed_at"])) == len(str(ours["failed_at"]))
-    at = [record.failed_at - began for record in shared.stores.failed.page()]
-    assert [at[0], at[1]] == pytest.approx([0, 0], abs=SLACK)
+    last, first = shared.stores.failed.page()
+    assert began <= first.failed_at <= last.failed_at <= time.time() + 1
 
 
 def test_a_restart_row_of_ours_is_the_one_that_laravel_would_have_written(shared):
+    began = int(time.time())
     theirs = shared.peer.run("restart", cache_prefix="")["value"]
     [before] = shared.rows("cache")
 
@@ -85,4 +82,4 @@ def test_a_restart_row_of_ours_is_the_one_that_laravel_would_have_written(shared
     [row] = shared.rows("cache")
     assert theirs < ours
     assert {**before, "value": f"i:{ours};", "expiration": row["expiration"]} == row
-    assert row["expiration"] == pytest.approx(before["expiration"], abs=SLACK)
+    assert 0 <= row["expiration"] - before["expiration"] <= time.time() + 1 - began

@@ -20,6 +20,8 @@ pytestmark = pytest.mark.every_store("brand", "shape")
 REPORT = "App\\Jobs\\Report@build"
 MAIL = "App\\Jobs\\SendMail"
 FOREVER = 315_360_000
+#: seconds from a row's creation until it is due: Laravel reads the clock for each, first for the latter
+A_MINUTE = (59, 60)
 PDO = {"sqlite": "sqlite", "postgres": "pgsql", "mariadb": "mysql"}
 DRIVERS = {"sqlite": "pysqlite", "postgres": "psycopg", "mariadb": "pymysql"}
 
@@ -139,7 +141,8 @@ def test_a_delayed_object_job_is_run_when_it_is_due(peer, database):
         connection.execute(text("UPDATE jobs SET available_at = available_at - 60"))
     peer.run("work", once=True, queue="mails")
 
-    assert ([], 60) == (early, row["available_at"] - row["created_at"])
+    assert [] == early
+    assert row["available_at"] - row["created_at"] in A_MINUTE
     assert [{"job": MAIL, "to": "a@b.c", "template": "vip", "attempts": 1, "queue": "mails"}] == runs(peer)
 
 
@@ -163,7 +166,8 @@ def test_a_released_job_is_a_new_row_at_the_back_that_keeps_its_attempts(peer, d
     behind, moved = sorted(database.rows("jobs"), key=lambda row: int(row["id"]))
     assert (first, second) == (released["id"], behind["id"])
     assert second < moved["id"]
-    assert (1, None, 60) == (moved["attempts"], moved["reserved_at"], moved["available_at"] - moved["created_at"])
+    assert (1, None) == (moved["attempts"], moved["reserved_at"])
+    assert moved["available_at"] - moved["created_at"] in A_MINUTE
 
 
 def test_orders_are_obeyed_at_the_second_that_they_name(peer, database):

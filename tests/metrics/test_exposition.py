@@ -12,7 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from queuepool.board.counts import Histogram, JobCounts, PoolCounts, QueueFacts
 from queuepool.board.meters import OUTCOMES, RUN_BOUNDS
-from queuepool.metrics.samples import HISTOGRAM, METRICS, Sample, exposition, of_pool, of_program, of_stopped
+from queuepool.board.overview import ScalingRow
+from queuepool.board.scaling import HELD
+from queuepool.metrics.samples import BOUNDS, HISTOGRAM, METRICS, Sample, exposition, of_pool, of_program, of_stopped
 from tests.support.each import each
 from tests.support.full_counts import COUNTS, FACTS, NASTY, RUNS
 from tests.support.prometheus import promtool
@@ -109,6 +111,29 @@ def test_the_state_of_store_and_master_is_that_of_the_board():
     assert 0 == value(away, "queuepool_up", pool="mails")
     assert 1 == value(exposition(samples()), "queuepool_store_up", pool="mails", connection="main")
     assert 3 == value(away, "queuepool_queue_jobs", pool="mails", queue="high", state="ready")
+
+
+def test_a_pool_that_scales_shows_what_it_needs_and_why_it_does_not_get_it():
+    text = exposition(samples())
+    held = parsed(text)["queuepool_workers_held"]
+
+    assert (9, 4) == tuple(value(text, f"queuepool_workers_{name}", pool="mails") for name in ("needed", "wish"))
+    assert [2, 4] == [value(text, "queuepool_workers_bound", pool="mails", bound=bound) for bound in BOUNDS]
+    assert {"max_workers"} == {dict(labels)["reason"] for labels, number in held.items() if number}
+    assert set(HELD) == {dict(labels)["reason"] for labels in held}
+
+
+@each("scaling", [None, ScalingRow(pinned=True, until="2026-11-20T10:41:07Z", held="order")])
+def test_a_pool_that_does_not_scale_has_no_bounds(scaling):
+    assert b"queuepool_workers_bound" not in exposition(of_pool(replace(FACTS, scaling=scaling), COUNTS))
+
+
+def test_what_is_needed_is_missing_while_it_is_not_known():
+    unknown = replace(FACTS, scaling=ScalingRow(fewest=2, most=4, held="silence"))
+    found = parsed(exposition(of_pool(unknown, COUNTS)))
+
+    assert not {"queuepool_workers_needed", "queuepool_workers_wish"} & set(found)
+    assert [2.0, 4.0] == sorted(found["queuepool_workers_bound"].values())
 
 
 def test_several_pools_share_a_text_also_on_one_queue():

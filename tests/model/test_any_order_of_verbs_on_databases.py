@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, initialize, multiple, precondition, rule, run_state_machine_as_test
 
 from queuepool.payload.lease import NOTHING, Ending, Lease, Outcome
-from queuepool.stores.factory import Stores
 from tests.model.rows import Holder, Row
 from tests.model.tables import QUEUES, Tables
 from tests.support.drivers import connection_of, opened
 from tests.support.effort import effort, patient
+from tests.support.idle_transactions import let_transactions_be_idle
 from tests.support.odd_tables import NULLABLE
 from tests.support.samples import TALLIES, new_jobs, payload
 
@@ -275,15 +275,6 @@ def _holder(lease: Lease) -> Holder:
     return Holder(lease.tag, lease.row.attempts)
 
 
-def _let_transactions_be_idle(stores: Stores) -> None:
-    """A machine that stands still for two seconds would end one, and the same example would not fail again."""
-    name = {"sqlite": "", "postgresql": "idle_in_transaction_session_timeout"}.get(
-        stores.client.engine.dialect.name, "idle_transaction_timeout"
-    )
-    if name:
-        stores.client.ask(lambda connection: connection.exec_driver_sql(f"SET SESSION {name} = 0"))
-
-
 @patient
 @pytest.mark.parametrize(
     ("brand", "examples"),
@@ -299,7 +290,8 @@ def test_after_any_verbs_the_tables_hold_what_the_model_says(brand, examples, re
     with opened(connection_of(brand, request)) as stores:
         for line in NULLABLE[stores.client.engine.dialect.name]:
             stores.client.ask(lambda connection, line=line: connection.exec_driver_sql(line))
-        _let_transactions_be_idle(stores)
+        # Or a machine that stands still for two seconds ends one, and the same example does not fail again.
+        let_transactions_be_idle(stores)
         machine = type("Verbs", (Verbs,), {"stores": stores, "brand": brand})
 
         run_state_machine_as_test(machine, settings=effort(examples, steps=30))

@@ -156,7 +156,7 @@ JUST = [
     pytest.param(THREADED, id="threads hold the interpreter's lock"),
     pytest.param(KILLERS, id="jobs kill their worker again and again"),
     pytest.param(lane_blame.Rules(deaths=2, kills=1, tries=2, can=ALL), id="every way to kill a worker"),
-    pytest.param(SETTLERS, id="stewards that die while they settle"),
+    pytest.param(SETTLERS, id="stewards that die while they settle", marks=MORE),
     pytest.param(HANGS, id="a worker whose main thread hangs, or fails"),
     pytest.param(lane_blame.Rules(jobs=3, deaths=3, can=lane_blame.UNPROVEN), id="three suspects", marks=MORE),
     pytest.param(DEADLINES._replace(deaths=2, can=("uses up the memory",)), id="alarms for suspects", marks=MORE),

@@ -14,7 +14,7 @@ import pytest
 from queuepool.board.board import Board
 from tests.support.eventually import eventually
 from tests.support.probing import probe
-from tests.support.processes import go_on, halt
+from tests.support.processes import go_on, halt, halted
 
 #: a process that sees none of the others by their pids, as in a container of its own
 APART = ["unshare", "--map-root-user", "--pid", "--fork", "--mount-proc"]
@@ -155,8 +155,9 @@ REPLACEMENTS = {
 def test_a_file_that_is_removed_or_replaced_disturbs_nobody(site, what):
     with site.pool("--workers", "1") as pool:
         path = alive_of(site)
-        path.unlink()
-        REPLACEMENTS[what](path)
+        with halted(pool.pid):  # else it may make the file anew before something else is there
+            path.unlink()
+            REPLACEMENTS[what](path)
         eventually(lambda: os.path.lexists(path))
 
         assert follows(path)

@@ -82,7 +82,7 @@ def test_a_plain_function_is_ended_with_its_worker_and_never_retried(site, how):
         started(site, job_id)
         assert "was cancelled while it ran" in cancel(site, job_id)
         eventually(lambda: site.trail(event="after_failed", error="Cancelled"))
-        log = pool.log()
+    log = pool.log()  # the steward may say it after the next worker has called the hook
 
     assert failed(site, job_id).startswith("Cancelled: stays (attempt 1): cancelled by ")
     assert is_empty(site)
@@ -239,9 +239,9 @@ def test_whoever_dies_meanwhile_the_job_is_cancelled(site, who):
     assert 1 == len(site.trail(event="start"))
 
 
-def test_many_are_cancelled_at_any_moment_and_each_other_job_runs_unharmed(site):
+@pytest.mark.parametrize("count", [90, pytest.param(240, marks=pytest.mark.thorough("the same at more moments"))])
+def test_many_are_cancelled_at_any_moment_and_each_other_job_runs_unharmed(site, count):
     """Ended at once, so that now and then the next job is hit: it goes back, and its attempt does not count."""
-    count = 240
     ids = [push(site, "quick", n=n, seconds=0.01) for n in range(count)]
     victims = range(0, count, 3)
     with site.pool(*TWO), boards_in([site.path / "run" / "default"]) as boards:

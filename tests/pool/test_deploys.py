@@ -33,6 +33,7 @@ def delays_of(name: str, log: str) -> list[str]:
     return re.findall(rf"job released .* job={re.escape(name)} .* delay=(\S+)", log)
 
 
+@pytest.mark.by_turns("preload")
 @pytest.mark.parametrize("preload", [[], ["--preload"]], ids=["plain", "preload"])
 def test_jobs_of_newer_code_wait_for_the_reload_with_a_growing_delay(site: Site, preload: list[str]) -> None:
     module = site.path / "shop_jobs.py"
@@ -40,7 +41,8 @@ def test_jobs_of_newer_code_wait_for_the_reload_with_a_growing_delay(site: Site,
     with site.pool("--modules", "shop_jobs", "--workers", "1", "--unknown-retry", "1", *preload) as pool:
         site.queue.push("shop_jobs.ship", {"order": 1}, **TRIES)
         site.queue.push("shop_jobs.bill", {"order": 2, "currency": "USD"}, **TRIES)
-        eventually(lambda: 2 == pool.log().count("job released"))
+        for name in ("shop_jobs.ship", "shop_jobs.bill"):
+            eventually(lambda name=name: delays_of(name, pool.log()))
         assert [] == site.queue.stores.failed.page()
         module.write_text(NEW)
         site.run("reload", "--wait", *site.where, "--runtime-dir", str(site.path / "run"))
@@ -62,9 +64,10 @@ def test_a_job_that_no_code_comes_to_know_fails_at_its_last_try_and_at_once_with
     for name, data in (("shop_jobs.ship", None), ("shop_jobs.bill", {"no": 1})):
         site.queue.push(name, data, options={"tries": 2})
     site.queue.push("shop_jobs.ship", options={"tries": 1})
-    flags = ["--modules", "shop_jobs", "--unknown-retry", "1"]
+    # The first worker has left before they are due again.
+    flags = ["--modules", "shop_jobs", "--unknown-retry", "3"]
     first = site.work(*flags).stderr
-    second = site.run("work", *site.flags("--stop-when-empty-for", "3", *flags)).stderr
+    second = site.run("work", *site.flags("--stop-when-empty-for", "5", *flags)).stderr
     site.queue.push("shop_jobs.ship", **TRIES)
     third = site.work("--modules", "shop_jobs", "--unknown-retry", "0").stderr
 

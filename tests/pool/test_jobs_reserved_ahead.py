@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from queuepool.board.board import Board, Role, State
 from queuepool.worker.prefetch import MOST, PrefetchSize
 from tests.support.eventually import eventually
+from tests.support.processes import go_on, halt
 from tests.support.scenarios import finish_beside_a_stuck_job
 
 QUICK, SLOW = 0.00001, 1.0
@@ -120,8 +123,8 @@ def test_a_stop_puts_back_what_was_not_begun(site):
 
 
 def test_a_timer_that_a_job_has_left_running_does_not_end_the_next_one(site):
-    site.push("timer", seconds=0.3)
-    site.push("sleep", seconds=0.6)
+    site.push("timer", seconds=1.0)  # longer than a busy machine takes to the end of this job
+    site.push("sleep", seconds=1.3)
     with site.pool("--workers", "1", "--reserve-ahead", "8", "--timeout", "0"):
         eventually(lambda: 2 == len(site.trail(event="end")))
 
@@ -134,7 +137,7 @@ def test_a_timer_that_a_job_has_taken_is_set_again_for_the_next_one(site):
     with site.pool("--workers", "1", "--reserve-ahead", "8", "--timeout", "1") as pool:
         eventually(lambda: site.trail(event="after_failed"))
 
-        assert "SIGALRM" in pool.log()  # it was the kernel, not the master's second look
+    assert "SIGALRM" in pool.log()  # it was the kernel, not the master's second look
 
 
 # Asked for before the hand is empty: of four, when two are left
@@ -157,12 +160,29 @@ QUICK_ONES = 60
 ALL_TAGS = [str(number) for number in range(QUICK_ONES + 1)]
 
 
+@contextmanager
+def with_whole_hands(site, workers: int) -> Iterator[int]:
+    """A pool that begins the quick ones around one that waits for ``gate``; yields its steward's pid.
+
+    The steward is halted: it would take back what waits behind any job that a busy machine holds up, and the slow one
+    would be another one of its hand.
+    """
+    with site.pool("--workers", str(workers), "--reserve-ahead", "4") as pool:
+        pool.signal(signal.SIGUSR2)
+        eventually(lambda: workers == len(pool.pids(r"^queuepool: worker \d \[default\] paused")))
+        push_quick_ones_around(site, "until", gate=str(site.path / "gate"))
+        halt(steward := pool.steward())
+        pool.signal(signal.SIGCONT)
+        yield steward
+
+
 def test_what_was_asked_for_goes_back_with_what_waits_behind_a_slow_job(site):
-    push_quick_ones_around(site, "until", gate=str(site.path / "gate"))
-    with site.pool("--workers", "2", "--reserve-ahead", "4"):
+    with with_whole_hands(site, 2) as steward:
+        eventually(lambda: site.trail(event="start", mode="until"))
+        eventually(lambda: [True] == have_asked(site))
+        go_on(steward)
         eventually(lambda: QUICK_ONES == len(site.trail(event="end")))
         eventually(lambda: 1 == site.queue.size())
-        eventually(lambda: [True] == have_asked(site))
         (site.path / "gate").touch()
         eventually(lambda: 0 == site.queue.size())
 
@@ -214,20 +234,36 @@ def test_a_job_that_fails_while_the_next_hand_is_on_its_way_is_settled_first(sit
 
 
 def test_one_worker_keeps_their_order_behind_a_slow_job(site):
-    push_quick_ones_around(site, "until", gate=str(site.path / "gate"))
-    with site.pool("--workers", "1", "--reserve-ahead", "4"):
+    with with_whole_hands(site, 1) as steward:
         eventually(lambda: 3 == len(site.trail(event="start")))
-        eventually(lambda: 1 == site.queue.sizes().reserved)
         assert [True] == have_asked(site)
+        go_on(steward)
+        eventually(lambda: 1 == site.queue.sizes().reserved)
         (site.path / "gate").touch()
         eventually(lambda: 0 == site.queue.size())
 
     assert ALL_TAGS == [line["tag"] for line in site.trail(event="start")]
 
 
-def test_one_worker_keeps_their_order_when_it_is_killed(site):
+#: jobs of a worker whose successor is not at work before the gate is there
+LATE = """
+import os
+from pathlib import Path
+from tests.support.poolapp import until_told
+trail = Path(os.environ["TRAIL"])
+if trail.exists() and '"kill"' in trail.read_text():
+    until_told({gate!r})
+"""
+
+
+def test_what_a_killed_worker_held_is_back_in_its_order(site):
+    """One successor that is at work earlier takes what is back by then: its first jobs may be later ones."""
+    (site.path / "late.py").write_text(LATE.format(gate=str(site.path / "gate")))
     push_quick_ones_around(site, "kill", maxTries=1)
-    with site.pool("--workers", "1", "--reserve-ahead", "4"):
+    modules = ("--modules", "tests.support.poolapp,late")
+    with site.pool("--workers", "1", "--reserve-ahead", "4", *modules, wait=False):
+        eventually(lambda: (QUICK_ONES - 2, 0) == (site.queue.sizes().ready, site.queue.sizes().reserved))
+        (site.path / "gate").touch()
         eventually(lambda: 0 == site.queue.size())
 
     assert ALL_TAGS == [line["tag"] for line in site.trail(event="start")]

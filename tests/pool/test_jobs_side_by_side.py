@@ -25,9 +25,9 @@ def push(site: Site, name: str, **data: object) -> str:
 
 def test_the_pieces_of_lines_that_jobs_print_at_the_same_time_never_mix(site):
     words = ["aa", "bb", "cc"]
+    push(site, "prints", word="first", last=" no end", count=2)
     for word in words:
         push(site, "prints", word=word)
-    push(site, "prints", word="first", last=" no end", count=2)
     with site.pool(*BESIDE) as pool:
         eventually(lambda: 4 == len(site.trail(event="printed")))
         eventually(lambda: "no end" in pool.log())

@@ -26,6 +26,7 @@ def ended(site, count: int) -> list[dict]:
     return eventually(lambda: len(found := site.trail(event="end")) == count and found)
 
 
+@pytest.mark.by_turns("how")
 @pytest.mark.parametrize("how", ["--preload", "--no-preload"])
 def test_workers_with_large_modules_work_and_stay_with_the_default(site, how):
     with site.pool("--workers", "1", how, "--modules", "large") as pool:
@@ -82,7 +83,10 @@ def test_a_lone_worker_does_its_job_too(site):
     assert 1 == done.stderr.count("is below what a worker takes")
 
 
-@pytest.mark.parametrize(("limit", "code"), [("128", 1), ("+64", 0), ("0", 0)])
+@pytest.mark.parametrize(
+    ("limit", "code"),
+    [("128", 1), ("+64", 0), pytest.param("0", 0, marks=pytest.mark.thorough("as any that is above"))],
+)
 def test_check_says_it_before(site, limit, code):
     (site.path / "pool.ini").write_text(f"[pool]\nmodules = large\nmemory = {limit}\n")
     done = site.run("check", *site.where, "-c", "pool.ini", "--json", check=False)

@@ -326,7 +326,7 @@ def paused_before_it_gives_up(service: Service) -> Case:
     service.loses_stewards("one")
     yield lambda: service.is_in("one", State.FAILING)
     os.kill(service.masters["one"], signal.SIGUSR2)
-    yield lambda: "no steward has stayed alive for 2s: giving up" in service.log()
+    yield lambda: "no steward has stayed alive for 5s: giving up" in service.log()
     (service.folder / "dying-one").unlink()
     yield lambda: service.is_at_work("one")
     yield lambda: service.is_in("one", State.PAUSED)
@@ -341,9 +341,12 @@ def killed_while_it_gives_up(service: Service) -> Case:
     (service.folder / "busy-one").touch()
     service.loses_stewards("one")
     yield lambda: service.is_in("one", State.DRAINING)
-    for what in ("busy", "dying"):
-        (service.folder / f"{what}-one").unlink()
-    yield from service.is_killed("one")
+    (service.folder / "dying-one").unlink()
+    killed = service.is_killed("one")
+    is_back = next(killed)
+    (service.folder / "busy-one").unlink()  # not before it is killed: it leaves when its worker has left
+    yield is_back
+    yield from killed
     yield from service.is_as_expected()
     yield from service.ends()
 

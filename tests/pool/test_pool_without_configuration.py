@@ -86,7 +86,7 @@ def pool(place: Place) -> Iterator[Place]:
         eventually(lambda: 2 == place.log().count("worker starting"))
         eventually(lambda: ["running"] == [pool["state"] for pool in place.rows("status")])  # the master says so later
         yield place
-        place.run("stop", "--wait", "10")
+        place.run("stop", "--wait", "40")
         assert 0 == master.wait(timeout=60)
     except BaseException:
         print(place.log())
@@ -246,7 +246,7 @@ def test_a_pool_whose_directory_cannot_be_written_to_ends_at_its_start(place, ur
 
 def test_who_comes_second_takes_the_file_that_is_there(place):
     command = [sys.executable, "-m", "queuepool", "push", "jobs.hello"]
-    pushing = [subprocess.Popen(command, cwd=place.path, env={**os.environ, **place._env()}) for _ in range(6)]
+    pushing = [warm.start(command, cwd=place.path, env={**os.environ, **place._env()}) for _ in range(6)]
 
     assert [0] * 6 == [process.wait(timeout=30) for process in pushing]
     assert [("default", 6)] == [(row["queue"], row["size"]) for row in place.rows("size")]
@@ -288,7 +288,7 @@ def test_a_program_that_dispatches_without_a_configuration_is_warned_once_and_wi
     (place.path / "elsewhere").mkdir()
     (place.path / "pool.ini").write_text("[pool]\nmodules = jobs\n")
     command = [sys.executable, "-c", DISPATCH]
-    run = partial(subprocess.run, command, cwd=place.path / "elsewhere", capture_output=True, text=True, check=True)
+    run = partial(warm.run, command, cwd=place.path / "elsewhere", capture_output=True, text=True, check=True)
     env = {key: value for key, value in os.environ.items() if not key.startswith("QUEUEPOOL_")} | place._env()
     without = run(env=env)
     found = run(env=env | {"QUEUEPOOL_CONFIG": str(place.path / "pool.ini")})
@@ -339,7 +339,7 @@ def test_the_flags_that_are_advised_for_a_pool_on_another_url_mean_it(place):
         eventually(lambda: run("status", "--url", mine).returncode == 0)
         plain = run("stop")
         [url] = re.findall(r"say --url (\S+) ", plain.stderr)
-        stopped = run("stop", "--url", url, "--wait", "10")
+        stopped = run("stop", "--url", url, "--wait", "40")
     finally:
         master.terminate()
         master.wait(timeout=60)
@@ -354,7 +354,7 @@ def test_a_pool_without_a_file_may_have_a_name(place):
         ours = ("status", "--pool", "mine")
         eventually(lambda: ["running"] == [pool["state"] for pool in place.rows(*ours)])
         [mine] = place.rows(*ours)
-        stopped = place.run("stop", "--pool", "mine", "--wait", "10")
+        stopped = place.run("stop", "--pool", "mine", "--wait", "40")
     finally:
         master.terminate()
         master.wait(timeout=60)

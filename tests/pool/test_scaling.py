@@ -46,6 +46,11 @@ def sizes(log: str) -> list[tuple[int, int]]:
     return [(int(one), int(other)) for one, other in re.findall(r"scaled from (\d+) to (\d+) workers: \S", log)]
 
 
+def why(pool: RunningPool) -> list[str]:
+    """What its steward wrote beside its wish; read from the board, as a command for each look would cost too much."""
+    return [board.header.wish_why for board in pool._board()]
+
+
 def held(site: Site, jobs: int, **more: str) -> None:
     """Push so many jobs that run until ``let_go``."""
     for number in range(jobs):
@@ -73,6 +78,7 @@ def test_a_burst_makes_a_pool_grow_and_idleness_shrinks_it_and_no_job_is_interru
         eventually(lambda: 1 == len(pool.workers()), within=60.0)
         eventually(lambda: 1 == status(site, pool)["workers"])
         eventually(lambda: (told := site.trail(event="scaled")) and 1 == told[-1]["after"])
+        eventually(lambda: (told := sizes(pool.log())) and 1 == told[-1][1])
         log = pool.log()
 
     changes = sizes(log)
@@ -196,3 +202,24 @@ def test_of_two_pools_of_a_file_each_has_its_own_number(site):
     assert (2, 1) == (refused.returncode, len(refused.stderr.splitlines()))
     assert "pool mail does not scale by itself" in refused.stderr
     assert 1 == len(mail)
+
+
+def test_pools_on_one_queue_share_what_waits_and_one_that_is_paused_leaves_it_to_the_other(site):
+    """Each has two workers at most, so that what waits stays."""
+    bounds = "--workers", "2", "--min-workers", "1", "--max-workers", "2"
+    flags = *bounds, "--target-wait", "600", "--scale-down-after", "1h", "--memory-reserve", "0"
+    with site.pool(*flags) as one, site.pool(*flags, "--runtime-dir", str(site.path / "second")) as other:
+        held(site, 10)
+        eventually(lambda: ["3 of 6 waiting jobs are its part; max_workers"] * 2 == [*why(one), *why(other)])
+        shared = status(site, one)["scaling"]
+        other.signal(signal.SIGUSR2)
+        eventually(lambda: [["6 jobs wait; max_workers"], ["paused"]] == [why(one), why(other)])
+        paused = status(site, other)["scaling"]
+        other.signal(signal.SIGCONT)
+        let_go(site)
+        eventually(lambda: 10 == len(site.trail(event="end")))
+
+    assert ("max_workers", 2) == (shared["held"], shared["most"])
+    assert shared["not_more"].startswith("max_workers, where ")
+    assert "no worker may take jobs" == paused["not_more"]
+    assert 10 == len(site.trail(event="start"))

@@ -196,6 +196,7 @@ def test_a_pool_that_gives_up_says_so(site, manager):
 
 @pytest.mark.fault("F89")
 @pytest.mark.bad_input("B166")
+@pytest.mark.by_turns("address")  # each of them is refused in unit/test_herald.py
 @pytest.mark.parametrize("address", ["/etc/passwd", "/nonexistent/notify", "relative", "@" + "x" * 200])
 def test_a_pool_that_cannot_notify_works_and_says_so_once(site, manager, address):
     site.push("ok")

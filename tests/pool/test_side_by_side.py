@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from queuepool.search.ended import read
 from tests.support.eventually import eventually
 from tests.support.meters import counts_in, of_job
 from tests.support.pools import Site
@@ -392,8 +394,9 @@ def test_payloads_larger_than_a_lane_run(site):
 
 def test_long_jobs_keep_their_leases(site):
     for _ in range(5):
-        push(site, "sleep", seconds=6)
-    with site.pool(*BESIDE, config="[connection]\nretry_after = 2\n"):
+        push(site, "sleep", seconds=9)
+    # A steward that a busy machine stops for two seconds still renews them.
+    with site.pool(*BESIDE, config="[connection]\nretry_after = 4\n"):
         eventually(lambda: 5 == len(site.trail(event="end")))
         eventually(lambda: 0 == site.queue.size())
 
@@ -402,7 +405,8 @@ def test_long_jobs_keep_their_leases(site):
 
 def test_a_job_whose_lease_is_lost_is_told_to_end_and_is_not_settled(site, server):
     neighbour(site)
-    with site.pool(*BESIDE, config="[connection]\nretry_after = 3\n") as pool:
+    # the neighbour keeps its own
+    with site.pool(*BESIDE, "--keep-done", "1h", config="[connection]\nretry_after = 5\n") as pool:
         eventually(lambda: site.trail(event="start", tag="neighbour"))
         push(site, "sleep", seconds=60, tag="lost", timeout=0)
         eventually(lambda: site.trail(event="start", tag="lost"))
@@ -413,6 +417,8 @@ def test_a_job_whose_lease_is_lost_is_told_to_end_and_is_not_settled(site, serve
         eventually(lambda: "lease" in pool.log())
         goes_on(site)
 
+    [ended] = [one for one in read(chain.from_iterable(site.queue.stores.attempts.pages("default"))) if one.is_lost]
+    assert ("lost", 1, True) == (ended.outcome, ended.attempts, (ended.seconds or 0) > 0)
     assert [] == site.trail(event="end", tag="lost")
     assert 0 == site.queue.stores.failed.count()
 

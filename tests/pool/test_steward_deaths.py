@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from queuepool.board.board import Board, Slot
+from tests.support import warm
 from tests.support.eventually import eventually
 from tests.support.pools import ROOT, RunningPool, Site
 from tests.support.processes import go_on, halt
@@ -87,12 +88,12 @@ def status(site: Site, pool: RunningPool) -> subprocess.CompletedProcess[str]:
 def test_a_pool_whose_stewards_die_soon_after_they_have_come_is_failing_and_gives_up(site: Site):
     (site.path / "short_lived.py").write_text(SHORT_LIVED)
     config = "[pool]\nlisteners = short_lived\n"
-    with site.pool("--workers", "1", "--give-up", "6", config=config, wait=False) as pool:
+    with site.pool("--workers", "1", "--give-up", "9", config=config, wait=False) as pool:
         told = eventually(lambda: (said := status(site, pool)).returncode == 4 and "failing" in said.stdout and said)
         assert 1 == pool.wait()
 
     assert "the steward dies again and again" in told.stdout
-    assert "no steward has stayed alive for 6s: giving up" in pool.log()
+    assert "no steward has stayed alive for 9s: giving up" in pool.log()
 
 
 def test_workers_that_wait_for_their_first_orders_are_seen(site: Site):
@@ -143,7 +144,7 @@ def stewards(program: str, board: Board, count: int) -> list[subprocess.Complete
     """So many of them, one after the other, on this board."""
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", program, str(board.path)]
-    return [subprocess.run(command, env=env, capture_output=True, text=True, timeout=30) for _ in range(count)]
+    return [warm.run(command, env=env, capture_output=True, text=True) for _ in range(count)]
 
 
 @pytest.mark.parametrize(("killed", "deaths"), [(0, 2), (1, 6)])

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from tests.support import warm
 from tests.support.eventually import eventually
 from tests.support.pools import is_gone
 
@@ -66,9 +67,20 @@ def test_a_running_job_sees_what_a_signal_to_the_master_does(patient, signum, pr
     assert 1 == patient.queue.sizes("default").delayed
 
 
+by_a_signal = pytest.mark.thorough("it sends the master what a test above sends it")
+
+
 @pytest.mark.parametrize(
     "command",
-    [["stop"], ["restart"], ["reload"], ["scale", "0"], ["pause"], ["pause", "default"], ["down"]],
+    [
+        pytest.param(["stop"], marks=by_a_signal),
+        ["restart"],
+        pytest.param(["reload"], marks=by_a_signal),
+        ["scale", "0"],
+        pytest.param(["pause"], marks=by_a_signal),
+        ["pause", "default"],
+        ["down"],
+    ],
     ids=" ".join,
 )
 def test_a_running_job_sees_what_a_command_does(patient, command):
@@ -77,10 +89,10 @@ def test_a_running_job_sees_what_a_command_does(patient, command):
     runtime = () if verb in ("down",) else ("--runtime-dir", str(patient.path / "run"))
     with patient.pool(*POOL):
         eventually(lambda: patient.trail(event="start"))
-        with subprocess.Popen(
-            [sys.executable, "-m", "queuepool", verb, *rest, *place, *runtime], env=patient.env(), cwd=patient.path
-        ):
-            sees_it(patient)
+        words = [sys.executable, "-m", "queuepool", verb, *rest, *place, *runtime]
+        told = warm.start(words, env=patient.env(), cwd=patient.path)
+        sees_it(patient)
+        told.wait(timeout=60)
 
 
 @pytest.mark.parametrize("flags", [("--force",), ("--queue", "default,other")])
@@ -147,10 +159,13 @@ def test_a_job_of_a_lone_worker_whose_parent_has_ended_sees_it(patient):
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT])
 def test_a_job_of_a_lone_worker_sees_its_signals(patient, signum):
     command = [sys.executable, "-m", "queuepool", "work", *patient.flags("--modules", "patient")]
-    with subprocess.Popen(command, env=patient.env(), cwd=patient.path, stderr=subprocess.DEVNULL) as worker:
+    worker = warm.start(command, env=patient.env(), cwd=patient.path, stderr=subprocess.DEVNULL)
+    try:
         eventually(lambda: patient.trail(event="start"))
         worker.send_signal(signum)
         code = worker.wait(timeout=60)
+    finally:
+        worker.kill()
 
     assert (0, 1, 1) == (code, len(patient.trail(event="stopping")), patient.queue.sizes("default").delayed)
 

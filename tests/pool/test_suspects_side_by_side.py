@@ -66,7 +66,7 @@ def test_those_that_wait_are_given_back_when_the_worker_is_paused(site):
 
 def test_the_lost_lease_of_one_that_waits_ends_nobody(site, server):
     suspected(site, "until", 3, gate=str(site.path / "gate"), tag="suspect")
-    with site.pool(*BESIDE, config="[connection]\nretry_after = 3\n") as pool:
+    with site.pool(*BESIDE, config="[connection]\nretry_after = 5\n") as pool:  # the others keep theirs
         one_runs(site, 3)
         [running] = site.trail(event="start", tag="suspect")
         reserved = f"{PREFIX}queues:default:reserved"
@@ -86,7 +86,7 @@ def test_one_that_expires_while_it_waits_does_not_begin(site):
     control.pause("default")
     with site.pool(*BESIDE) as pool:
         eventually(lambda: "worker paused" in pool.log())
-        expires = int(time.time()) + 6
+        expires = int(time.time()) + 10  # the first of them has begun by then
         suspected(site, "until", 2, gate=str(site.path / "gate"), tag="suspect", retryUntil=expires)
         control.resume("default")
         one_runs(site, 2)

@@ -55,8 +55,12 @@ def kill(pool: RunningPool, pattern: str) -> set[int]:
 
 def test_both_do_each_job_of_one_queue_once_while_workers_are_killed(site: Site, earlier: EarlierSite) -> None:
     there = ["--workers", "2", "--runtime-dir", str(site.path / "there")]
+    gate = site.path / "gate"
     with site.pool("--workers", "2") as ours, earlier.pool(*there) as theirs:
-        pushed = {site.push("sleep", seconds=0.02, maxTries=0) for _ in range(200)}
+        pushed = {site.push("until", gate=str(gate)) for _ in range(4)}
+        eventually(lambda: 4 == len(site.trail(event="start")))  # each worker of both has one
+        gate.touch()
+        pushed |= {site.push("sleep", seconds=0.02, maxTries=0) for _ in range(200)}
         killed: set[int] = set()
         for pool in (ours, theirs, ours):
             killed |= kill(pool, ": worker .* busy")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 import time
 
 import pytest
 import redis
 
+from tests.support import warm
 from tests.support.eventually import eventually
 from tests.support.pools import RunningPool, Site
 from tests.support.processes import go_on, halt, kill
@@ -21,17 +21,27 @@ _LONG = "[connection]\nblock_for = 60\nretry_after = 600\n"
 def taken_by_a_halted_worker(site: Site, pool: RunningPool, **data: object) -> int:
     """Its worker waits, and so is halted with a job that the server has given it meanwhile; returns its pid."""
     [worker] = eventually(pool.workers)
-    eventually(lambda: waits(site))
-    halt(worker)
+    eventually(lambda: is_halted_in_its_wait(site, worker))
     site.push("ok", **data)
     eventually(lambda: (0, 1) == (site.queue.sizes().ready, site.queue.sizes().reserved))
     return worker
 
 
-def waits(site: Site) -> int:
-    """How many clients wait for a job of this site."""
+def is_halted_in_its_wait(site: Site, worker: int) -> bool:
+    """At the beginning of its wait, which else may end before the job comes. If it is not there it goes on."""
+    if waits(site, anew=True):
+        halt(worker)
+        if waits(site, anew=True):
+            return True
+        go_on(worker)
+    return False
+
+
+def waits(site: Site, *, anew: bool = False) -> int:
+    """How many clients wait for a job of this site; ``anew``: of those that have for less than a second."""
     with redis.Redis.from_url(site.connection.url) as server:
-        return sum("b" in client["flags"] for client in server.client_list())
+        clients = server.client_list()
+    return sum("b" in client["flags"] and not (anew and int(client["idle"])) for client in clients)
 
 
 def test_what_a_worker_was_given_when_it_was_killed_is_run_at_once_as_if_it_had_not_been(site):
@@ -116,20 +126,23 @@ def test_a_job_that_becomes_due_meanwhile_is_run_when_it_is_due(site):
 
 
 def test_a_lone_worker_that_was_halted_runs_nothing_under_a_lease_that_may_have_ended(site):
-    (site.path / "lone.ini").write_text("[connection]\nblock_for = 1\n")
+    (site.path / "lone.ini").write_text("[connection]\nblock_for = 2\n")
     log = site.path / "lone.log"
     command = [sys.executable, "-m", "queuepool", "work", *site.flags("-c", str(site.path / "lone.ini"))]
-    with log.open("w") as opened, subprocess.Popen(command, env=site.env(), cwd=site.path, stderr=opened) as worker:
-        try:
-            eventually(lambda: waits(site))
-            halt(worker.pid)
-            site.push("ok")
-            began = time.monotonic()
-            eventually(lambda: time.monotonic() > began + 2.5)
-            go_on(worker.pid)
-            eventually(lambda: site.trail(event="end"))
-        finally:
-            worker.terminate()
+    with log.open("w") as opened:
+        worker = warm.start(command, env=site.env(), cwd=site.path, stderr=opened)
+    try:
+        eventually(lambda: is_halted_in_its_wait(site, worker.pid))
+        began = time.monotonic()
+        site.push("ok")
+        eventually(lambda: 1 == site.queue.sizes().reserved)
+        eventually(lambda: time.monotonic() > began + 3.5)  # the rest of its wait, and a second more
+        go_on(worker.pid)
+        eventually(lambda: site.trail(event="end"))
+    finally:
+        worker.terminate()
+        go_on(worker.pid)
+        worker.wait(timeout=60)
 
     assert 1 == log.read_text().count("given back")
     assert [1] == [line["attempt"] for line in site.trail(event="start")]

@@ -60,6 +60,7 @@ def test_every_stop_is_obeyed_whatever_the_parent_made_of_signals(site, parent, 
         assert 0 == pool.wait()
 
 
+@pytest.mark.by_turns("parent")
 def test_a_job_finds_the_signals_as_a_process_of_its_own_would(site, parent):
     (site.path / "own.py").write_text(
         "import signal\nfrom tests.support.poolapp import note\nfrom queuepool import job\n"

@@ -6,6 +6,7 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,8 +20,9 @@ from queuepool.errors import StoreDenied, StoreError
 from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import OBJECT_JOB
 from queuepool.payload.php_values import build_command
+from queuepool.stores.arrivals import Arrival
 from queuepool.stores.commands import CommandOutcome, RemoteCommand
-from queuepool.stores.contract import MovedJob, Wake
+from queuepool.stores.contract import MovedJob, NewJob, Wake
 from queuepool.stores.records import RecordKey
 from queuepool.stores.values import AlertClaim
 from tests.support.eventually import eventually
@@ -89,6 +91,20 @@ def test_a_pool_does_all_its_work_as_the_worker(login, root):
 
     assert 2 == root.zcard("queuepool:failed:times")
     assert [] == denials(root)
+
+
+def test_attempts_are_kept_by_the_worker_and_shown_to_the_viewer(login, root):
+    site, viewer = login("worker"), login("viewer")
+    job = site.push("raise", times=1, maxTries=2)
+    site.push("kill", maxTries=1)
+    with site.pool("--workers", "1", "--keep-done", "1h"):
+        eventually(lambda: 3 == root.llen("queuepool:attempts:default"))
+    shown = json.loads(viewer.run("jobs", "default", *viewer.where, "--state", "done", "--json").stdout)
+    found = json.loads(viewer.run("job", *viewer.where, job, "--json").stdout)
+
+    assert ["done", "lost", "released"] == sorted(one["outcome"] for one in shown)
+    assert ["released", "done"] == [one["outcome"] for one in found["ended"]]
+    assert {"queuepool-viewer command scan"} >= {*denials(root)}  # for queues that nobody has named
 
 
 def test_a_pool_watches_the_others_and_takes_keys_of_alerts_as_the_worker(login, root):
@@ -235,6 +251,20 @@ def test_the_viewer_may_not_list_keys_so_size_counts_the_pools_queues_and_says_w
     assert "the user may not run 'scan' (ACL)" in done.stderr
 
 
+def test_a_user_who_may_not_push_takes_no_job_for_one_that_has_come(guarded, root):
+    root.execute_command("ACL", "SETUSER", "half", "on", ">half", "~*", "&*", "+@all", "-rpush")
+    number = "7f" * 16
+    with closing(Queue(ConnectionSettings(url=f"unix://half:half@{guarded}"))) as half:
+        stores, until = half.stores, half.stores.queue.now() + 60.0
+        with pytest.raises(StoreDenied, match=r"'rpush'|'admit'"):
+            stores.arrivals.admit("default", NewJob(b"{}"), None, number, until)
+        assert Arrival.REFUSED is stores.arrivals.refuse(number)
+        assert Arrival.CAME is stores.arrivals.admit("default", NewJob(b"{}"), until, "7e" * 16, until)
+    root.execute_command("ACL", "DELUSER", "half")
+
+    assert (0, 1) == (root.llen("queues:default"), root.zcard("queues:default:delayed"))
+
+
 def test_the_operator_mends_and_cannot_take_a_job(login, root):
     one_of_each(login("worker"))
     queue = login("operator").queue
@@ -253,7 +283,12 @@ def test_the_operator_mends_and_cannot_take_a_job(login, root):
     jobs = [job for job in stores.queue.walk("default", ("ready", "delayed")).page(9) if b"unique" not in job.payload]
     assert [True] == stores.queue.move("default", [MovedJob(jobs[0], jobs[0].payload)], "other")
     assert [True] == stores.queue.drop("default", jobs[1:2])
-    assert 1 == queue.clear("other")
+    assert stores.arrivals.place() == stores.arrivals.place()
+    number, until = "7f" * 16, stores.queue.now() + 60.0
+    assert Arrival.CAME is stores.arrivals.admit("other", NewJob(b"{}"), until, number, until)
+    assert Arrival.CAME is stores.arrivals.refuse(number)
+    stores.arrivals.forget([number])
+    assert 2 == queue.clear("other")
     assert 2 == queue.clear()
     assert ([], []) == (denials(root), root.keys("laravel_unique_job:*"))
     assert "the user may not run 'lpop' (ACL)" == refused(queue, "LPOP", "queues:default")

@@ -16,13 +16,14 @@ import pytest
 from queuepool.board.about import About
 from queuepool.board.blame import Blame
 from queuepool.board.board import Board, BoardName, Role
-from queuepool.board.runtime_dir import RuntimeDir
+from queuepool.board.runtime_dir import Pidfile, RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import ConfigError, NotRunning, PoolRunning, WorkerDied
 from queuepool.payload.lease import Lease
 from queuepool.settlement import deferred_hooks
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.unix import proc
+from tests.support.commands import ROOT
 from tests.support.each import each
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
@@ -227,14 +228,50 @@ def test_a_pidfile_of_another_user_is_refused(runtime, pool):
     assert f"{pool}/master.pid is not a file of yours: remove it" in refusal(runtime)
 
 
-@pytest.mark.parametrize("text", ["1\n", "", "x", "-1", "9" * 5000, "\0"])
-def test_the_master_is_who_holds_the_lock_whatever_the_pidfile_says(runtime, pool, another, text):
-    pid = another()
-    (pool / "master.pid").write_text(text)
+def test_the_master_is_who_holds_the_lock_whatever_the_pidfile_says(runtime, pool, another):
+    pid, texts = another(), ["1\n", "", "x", "-1", "9" * 5000, "\0"]
+    found = []
+    for text in texts:
+        (pool / "master.pid").write_text(text)
+        found.append(runtime.master_pid())
 
-    assert pid == runtime.master_pid()
+    assert [pid] * len(texts) == found
     with pytest.raises(PoolRunning, match=f"already running \\(pid {pid}, in "):
         runtime.claim()
+
+
+def test_a_start_waits_for_the_last_steward_which_holds_the_lock_while_it_clears_up(pool, place):
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    tries = list[int]()
+    with subprocess.Popen([sys.executable, "-c", CLAIM, str(place)], cwd=ROOT, text=True, **pipes) as steward:
+
+        def refused(pid: int) -> PoolRunning:
+            tries.append(pid)
+            if len(tries) == 15:  # on a slow disk
+                steward.kill()
+            return PoolRunning("p", pid, pool)
+
+        assert steward.stdout
+        assert "claimed\n" == steward.stdout.readline()
+        pidfile = Pidfile(pool / "master.pid", refused)
+        pidfile.claim(lambda: None)
+
+    assert pidfile.is_ours
+    assert {steward.pid} == set(tries)
+    pidfile.close()
+
+
+def test_a_start_beside_a_master_is_refused_at_once(pool, another):
+    pid, tries = another(), list[int]()
+    Board.create(pool / str(BoardName.of(pid)), 1)
+
+    def refused(pid: int) -> PoolRunning:
+        tries.append(pid)
+        return PoolRunning("p", pid, pool)
+
+    with pytest.raises(PoolRunning):
+        Pidfile(pool / "master.pid", refused).claim(lambda: None)
+    assert [pid] == tries
 
 
 def test_a_pidfile_that_nobody_holds_names_nobody(runtime, pool):

@@ -24,7 +24,7 @@ from tests.support.drivers import opened
 from tests.support.each import each
 from tests.support.eventually import eventually
 from tests.support.pools import Site
-from tests.support.redis_server import start_redis
+from tests.support.redis_server import free_port, start_redis
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,7 @@ def tls() -> Iterator[Server]:
 
 
 def serving(folder: Path) -> Iterator[Server]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     files = f"--tls-cert-file {folder}/good.pem --tls-key-file {folder}/server.key --tls-ca-cert-file {folder}/ca.pem"
     options = f"--bind 127.0.0.1 --tls-port {port} --tls-auth-clients no {files}"
     server = start_redis(str(folder), *options.split())

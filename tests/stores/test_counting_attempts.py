@@ -21,7 +21,7 @@ from tests.support.payload_strategies import PHP, anywhere, as_bytes, laravels, 
 from tests.support.samples import new_jobs
 
 pytestmark = patient
-MANY = effort(250)
+MANY, SOME = effort(250), effort(100)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_reservation_raises_the_top_level_attempts_and_no_other_byte(store, sa
     assert as_bytes(template, attempts + 1) == lease.receipt
 
 
-@MANY
+@SOME
 @given(sample=anywhere() | laravels())
 def test_a_job_given_back_is_byte_for_byte_what_was_pushed(store, sample):
     raw = as_bytes(*sample)
@@ -58,7 +58,7 @@ def test_a_job_given_back_is_byte_for_byte_what_was_pushed(store, sample):
     assert raw == store.sizes("default").oldest
 
 
-@MANY
+@SOME
 @given(fields=others, style=styles)
 def test_a_payload_without_attempts_gets_them_in_front(store, fields, style):
     raw = style.written(fields)
@@ -68,7 +68,7 @@ def test_a_payload_without_attempts_gets_them_in_front(store, fields, style):
     assert ('{"attempts":1' + ("," if fields else "") + raw.removeprefix("{")).encode() == lease.receipt
 
 
-@MANY
+@SOME
 @given(sample=anywhere() | laravels(), count=st.integers(1, 4))
 def test_attempt_for_attempt_nothing_but_the_count_changes(store, sample, count):
     template, attempts = sample

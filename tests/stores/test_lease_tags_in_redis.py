@@ -81,17 +81,24 @@ def test_a_promoted_replica_that_does_not_know_the_last_workers_gives_others_tag
 
 # What a stop, a pause or a message does to a wait: its connection is closed, and the next command opens another.
 _INTERRUPTED = """
-import os, signal
+import os, signal, threading
+import redis
+from tests.support.eventually import eventually
 
 class Interrupted(BaseException): pass
 
 def interrupt(*_): raise Interrupted
 
+def interrupt_the_wait():
+    with redis.Redis(unix_socket_path=first) as server:
+        eventually(lambda: server.info("clients")["blocked_clients"])
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)
+
 def led_to(server):
     Path(address + ".new").symlink_to(server)
     os.replace(address + ".new", address)
     signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    threading.Thread(target=interrupt_the_wait).start()
     try:
         store.wait(["nobody's"], 60.0)
     except Interrupted:
@@ -180,10 +187,7 @@ def test_a_retired_tag_is_not_given_to_anybody_for_an_hour(store):
 
 
 def test_where_every_tag_is_taken_the_one_that_was_used_longest_ago_is_given(store, server):
-    pipe = server.pipeline()
-    for tag in range(1, TAGS):
-        pipe.zadd(store.keys.tags, {tag: NOW + 100 + tag % 77_777})
-    pipe.execute()
+    server.zadd(store.keys.tags, {tag: NOW + 100 + tag % 77_777 for tag in range(1, TAGS)})
 
     assert 77_777 == store.join()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,11 @@ import pytest
 
 from queuepool.board.board import Board, BoardName
 from queuepool.config.settings import PoolSettings
+from queuepool.errors import StoreDown
 from queuepool.events import Event, PoolLost
+from queuepool.events.listeners import Listeners
+from queuepool.search.ended import attempts_of
+from queuepool.steward.attempts import RecordLost
 from queuepool.steward.publish import PoolNotice, Publish, WatchPools, forget_loss
 from queuepool.stores.contract import NOTICE_KEPT
 from queuepool.stores.factory import Stores
@@ -68,6 +73,53 @@ def test_a_notice_from_the_future_makes_no_pool_lost(stores, server, ahead):
     watching.look()
 
     assert [] == watching.lost
+
+
+def test_what_it_ran_is_recorded_as_lost(stores, server):
+    job = {"name": "charge", "id": "abc", "queue": "high", "attempt": 2, "since": "2026-11-23T03:01:10Z"}
+    worker = {"role": "worker", "number": 3, "pid": 77, "generation": 5, "job": job}
+    publish(server, "web1", "p", "aa")
+    publish(server, "web2", "p", "bb", ago=40, processes=[worker])
+    publish(server, "web3", "p", "cc", ago=40, processes="damaged")
+    WatchPools("aa", stores.control, stores.values, Listeners(), RecordLost(stores.attempts, 60.0)).run(0.0)
+
+    [lost] = attempts_of(stores, ["high"], "abc")
+    assert ("charge", 2, "lost", True) == (lost.name, lost.attempts, lost.outcome, lost.is_lost)
+    assert ("web2", "p", 3, 77, 5) == (lost.host, lost.pool, lost.worker, lost.pid, lost.generation)
+    assert 1_795_402_870.0 == lost.began
+    assert lost.seconds is None
+
+
+def test_what_it_ran_is_recorded_by_a_pool_that_keeps_records_whoever_has_told_of_it(stores, server):
+    job = {"name": "charge", "id": "abc", "queue": "high", "attempt": 2, "since": "2026-11-23T03:01:10Z"}
+    publish(server, "web1", "p", "aa")
+    publish(server, "web2", "p", "bb", ago=40, processes=[{"role": "worker", "number": 3, "pid": 77, "job": job}])
+    told, written = Watching(stores, "aa"), list[Mapping[str, Any]]()
+
+    def look(instance: str, record: Callable[[Mapping[str, Any]], object]) -> None:
+        server.delete(f"{PREFIX}queuepool:alert:look:pools")  # its time is over
+        WatchPools(instance, stores.control, stores.values, told, record).run(0.0)
+
+    def away(notice: object) -> None:
+        raise StoreDown("gone")
+
+    told.look()
+    with pytest.raises(StoreDown):
+        look("dd", away)
+    server.delete(*server.keys(f"{PREFIX}queuepool:alert:recorded:bb:*"))  # the time of that try is over
+    for instance in "ee", "ff":
+        look(instance, written.append)
+    assert ["bb"] == [event.id for event in told.lost]
+    assert ["bb"] == [notice["id"] for notice in written]
+
+
+def test_a_key_of_another_type_costs_the_records_of_its_queue_alone(stores, server):
+    jobs = [{"name": "charge", "id": queue, "queue": queue, "attempt": 1} for queue in ("broken", "high")]
+    processes = [{"role": "worker", "number": 3, "pid": 77, "job": job} for job in jobs]
+    server.set(f"{PREFIX}queuepool:attempts:broken", "theirs")
+    RecordLost(stores.attempts, 60.0)({"host": "web2", "pool": "p", "at": 1.0, "processes": processes})
+
+    assert 1 == len(attempts_of(stores, ["high"], "high"))
 
 
 def test_of_two_pools_of_one_name_the_lost_one_is_told(stores, server):

@@ -134,10 +134,11 @@ def lines(steward: Steward) -> list[str]:
 
 def test_of_a_master_that_does_nothing_it_is_said_that_it_may_do_it_yet(steward):
     steward.send("scale", order="3", seconds=0)
-    steward.run()
-    steward.obey.run(time.monotonic() + 4.0)
+    told = time.monotonic()
+    steward.obey.run(told)
+    steward.obey.run(told + 4.0)
     assert [] == steward.answers()
-    steward.obey.run(time.monotonic() + 6.0)
+    steward.obey.run(told + 6.0)
 
     [(outcome, words)] = steward.answers()
     assert CommandOutcome.UNKNOWN == outcome
@@ -173,16 +174,17 @@ def test_what_the_journal_cannot_take_is_not_done(steward, board):
 
 def test_a_command_whose_time_ends_while_its_line_is_written_is_not_carried_out(steward, board, stores):
     """Its operator has been told by then that nobody knows."""
-    at = stores.queue.now() - LASTS + 0.5
+    at = stores.queue.now()
 
     def slow() -> float:
-        eventually(lambda: stores.queue.now() > at + LASTS)
+        read = time.monotonic()  # the steward has read the clock before
+        eventually(lambda: time.monotonic() > read + 0.5)
         return stores.queue.now()
 
     steward.journal = Journal(stores.values, slow, stores.control.announce)
     steward.clock = lambda: at - 1.0
     steward.start()
-    steward.clock = stores.queue.now
+    steward.clock = lambda: at + LASTS - 0.5
     steward.send("scale", at, order="3", seconds=0)
     steward.run()
 
@@ -237,6 +239,22 @@ def test_what_is_not_allowed_or_makes_no_sense_is_refused_and_answered(stores, b
     assert [(CommandOutcome.REFUSED, said)] == steward.answers()
     assert [said] == steward.refusals
     assert 0 == board.header.scale
+
+
+@each(
+    ("verb", "details", "said"),
+    [
+        ("cancel", {"id": "x"}, "it runs no job with this id"),
+        ("stack", {"subject": "x"}, "nothing runs under this id, pid or pool"),
+    ],
+)
+def test_a_pool_that_does_not_run_the_job_says_so_and_nobody_is_warned(stores, board, verb, details, said):
+    steward = Steward(stores, board)
+    steward.send(verb, **details)
+    steward.run()
+
+    assert [(CommandOutcome.NOT_HERE, said)] == steward.answers()
+    assert ([], []) == (steward.refusals, lines(steward))
 
 
 @each(

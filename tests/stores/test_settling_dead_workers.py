@@ -11,16 +11,19 @@ from pathlib import Path
 import pytest
 
 from queuepool.board import cancel_orders
-from queuepool.board.board import Board, BoardName, Killed, Role, Slot
+from queuepool.board.board import Board, BoardName, Killed, Role, Slot, State
 from queuepool.board.cancel_orders import CancelOrder
 from queuepool.board.held_jobs import Stage
 from queuepool.config.settings import ConnectionSettings
 from queuepool.events import Event, JobCancelled, JobFailed, JobGivenBack, JobQuarantined, WorkerDied
 from queuepool.payload.envelope import decode
+from queuepool.search.ended import attempts_of
+from queuepool.settlement.attempts import AttemptRecords
+from queuepool.settlement.verdict import RanBy
 from queuepool.steward.settle_dead import SettleDead
 from queuepool.stores.contract import QueueStore
 from queuepool.stores.factory import Stores
-from tests.support.burials import chore_on
+from tests.support.burials import chore_on, chores_on
 from tests.support.drivers import opened
 from tests.support.samples import new_jobs, payload
 
@@ -68,6 +71,77 @@ def test_of_who_died_asking_is_told(stores, board, bury, told):
     bury(stores).run(time.monotonic())
 
     assert [WorkerDied] == list(map(type, told))
+
+
+def test_what_it_ran_and_what_it_had_done_is_recorded_as_its_own(stores, board, told, tmp_path):
+    store = stores.queue
+    store.push("default", new_jobs(payload("done"), payload("open"), payload("unbegun")))
+    slot = dead(board, pid=4711)
+    slot.hold(store.reserve(["default"], TAG, 3).leases)
+    slot.hand.mark(0, Stage.DONE)
+    slot.hand.mark(1, Stage.RUNNING)
+    records = AttemptRecords(60.0, "main", RanBy(1, 0, 0))
+    chore_on(board, store, told, tmp_path, records).run(time.monotonic())
+
+    [done] = attempts_of(stores, ["default"], "done")
+    [lost] = attempts_of(stores, ["default"], "open")
+    assert [("done", ""), ("lost", "released")] == [(one.outcome, one.then) for one in (done, lost)]
+    assert [(4711, 1, 1)] * 2 == [(one.pid, one.worker, one.generation) for one in (done, lost)]
+    assert "SIGKILL" in lost.error
+    assert [] == attempts_of(stores, ["default"], "unbegun")
+
+
+def test_what_was_taken_from_behind_a_slow_job_was_not_lost_though_its_worker_dies_in_that(
+    stores, board, told, tmp_path
+):
+    stores.queue.push("default", new_jobs(payload("done"), payload("slow")))
+    slot = board.slots[0]
+    slot.begin(Role.WORKER, 1, 1)
+    slot.pid, slot.tag, slot.state, slot.current_index = 4711, TAG, State.BUSY, 1
+    slot.hold(stores.queue.reserve(["default"], TAG, 2).leases)
+    slot.hand.mark(0, Stage.DONE)
+    slot.hand.mark(1, Stage.RUNNING)
+    records, now = AttemptRecords(60.0, "main", RanBy(1, 0, 0)), time.monotonic()
+    settle, give_back = chores_on(board, stores.queue, told, tmp_path, records)
+    give_back.run(now)
+    give_back.run(now + 1.0)
+    [taken] = attempts_of(stores, ["default"], "done")
+    assert ("done", False, 4711) == (taken.outcome, taken.is_lost, taken.pid)
+
+    slot.status, slot.dead = signal.SIGKILL, 1
+    settle.run(now)
+    [one] = attempts_of(stores, ["default"], "done")
+    assert ("done", False) == (one.outcome, one.is_lost)
+    assert ["lost"] == [one.outcome for one in attempts_of(stores, ["default"], "slow")]
+
+
+def test_an_attempt_that_has_ended_with_its_lease_is_recorded_as_lost_and_its_job_is_left_alone(
+    stores, board, told, tmp_path
+):
+    stores.queue.push("default", new_jobs(payload("a")))
+    slot = dead(board, pid=4711)
+    slot.killed = Killed.LEASE
+    slot.hold(stores.queue.reserve(["default"], TAG, 1).leases)
+    slot.hand.mark(0, Stage.RUNNING)
+    records = AttemptRecords(60.0, "main", RanBy(1, 0, 0), stores.attempts)
+    chore_on(board, stores.queue, told, tmp_path, records).run(time.monotonic())
+
+    [one] = attempts_of(stores, ["default"], "a")
+    assert ("lost", 1, 4711, True) == (one.outcome, one.attempts, one.pid, one.is_lost)
+    assert (0, 1) == (stores.queue.sizes("default").ready, stores.queue.sizes("default").reserved)
+
+
+def test_a_job_given_back_by_a_stopped_worker_is_recorded_as_stopped(stores, board, told, tmp_path):
+    stores.queue.push("default", new_jobs(payload("a")))
+    slot = dead(board)
+    slot.killed = Killed.STOP
+    slot.hold(stores.queue.reserve(["default"], TAG, 1).leases)
+    slot.hand.mark(0, Stage.RUNNING)
+    chore_on(board, stores.queue, told, tmp_path, AttemptRecords(60.0, "main", RanBy(1, 0, 0))).run(time.monotonic())
+
+    [one] = attempts_of(stores, ["default"], "a")
+    assert ("stopped", "queued", 1) == (one.outcome, one.then, one.attempts)
+    assert 1 == stores.queue.sizes("default").ready
 
 
 @pytest.mark.parametrize("of_whom", [{"left": 1}, {"pid": 0}], ids=["left in order", "never forked"])

@@ -264,7 +264,7 @@ def test_a_commit_wakes_the_workers_that_wait(sql, queue):
         queue.within(own).push("first", queue="emails")
         before = list(listener.notifies(timeout=0.05))
         own.commit()
-        [notice] = listener.notifies(timeout=10, stop_after=1)
+        [notice] = listener.notifies(timeout=30, stop_after=1)
 
     assert ([], "emails") == (before, notice.payload)
 

@@ -63,7 +63,7 @@ class DatabaseServer:
         """Stop it cleanly; does nothing if it has already ended."""
         self.process.send_signal(signal.SIGCONT)
         self.process.send_signal(self.brand.ends_by)
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=60)
 
     def restart(self) -> None:
         self.stop()

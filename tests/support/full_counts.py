@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from queuepool.board.counts import NO_RUNS, NO_WAITS, Histogram, JobCounts, PoolCounts, QueueFacts
+from queuepool.board.overview import ScalingRow
 from queuepool.metrics.samples import WORKER_STATES, PoolFacts
 
 #: one each of 4 ms, 40 ms and more than an hour
@@ -24,6 +25,7 @@ FACTS = PoolFacts(
     resident={1: 50 << 20, 2: 60 << 20},
     longest_run=12.5,
     alerts=(("wait", "high"), ("running", NASTY)),
+    scaling=ScalingRow(fewest=2, most=4, wish=4, needed=9, why="9 jobs wait; max_workers", held="max_workers"),
 )
 COUNTS = PoolCounts(
     jobs={

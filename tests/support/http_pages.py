@@ -38,8 +38,12 @@ class Pages:
             return 0
 
     def value(self, sample: str) -> float | None:
-        """The value of the metric's sample with these labels, in any order; ``None`` without it."""
-        lines = (line.rpartition(" ") for line in self.get("/metrics")[1].splitlines())
+        """The value of the metric's sample with these labels, in any order; ``None`` without it, or an answer."""
+        try:
+            text = self.get("/metrics")[1]
+        except OSError:  # a pool is ready before its web process listens
+            return None
+        lines = (line.rpartition(" ") for line in text.splitlines())
         return next((float(value) for found, _, value in lines if _parts(found) == _parts(sample)), None)
 
 

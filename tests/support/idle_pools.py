@@ -29,7 +29,7 @@ _MOMENT = 0.05
 
 
 def settings_of(folder: Path, name: str) -> PoolSettings:
-    return PoolSettings(name=name, workers=1, runtime_dir=folder, has_neighbours=True, give_up=2.0)
+    return PoolSettings(name=name, workers=1, runtime_dir=folder, has_neighbours=True, give_up=5.0)
 
 
 def main(folder: Path, names: list[str]) -> int:

@@ -18,7 +18,7 @@ import pytest
 from tests.support.lines import whole_lines
 
 SCRIPT = Path(__file__).parents[1] / "laravel" / "peer.php"
-LIMIT = 30.0
+LIMIT = 60.0
 
 _PARTS = ("Queue", "Redis", "Events", "Cache", "Bus", "Database", "Console", "Encryption")
 _PROBE = """

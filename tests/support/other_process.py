@@ -9,14 +9,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import IO, Any
 
 from queuepool.config.settings import ConnectionSettings
-from queuepool.errors import StoreDown
-from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
 from tests.support import warm
+from tests.support.eventually import eventually
+from tests.support.idle_transactions import let_transactions_be_idle
 from tests.support.samples import ids, new_jobs, payload, record
 
 
@@ -73,6 +72,7 @@ def look(stores: Any, queue: str) -> list[Any]:
 
 def drain(stores: Any, queue: str, batch: str) -> list[str]:
     """As a worker does it, until there is no more."""
+    let_transactions_be_idle(stores)
     names: list[str] = []
     tag, done = stores.queue.join(), []
     while leases := stores.queue.reserve([queue], tag, int(batch), done).leases:
@@ -81,17 +81,11 @@ def drain(stores: Any, queue: str, batch: str) -> list[str]:
     return names
 
 
-def reserved(stores: Any, queue: str) -> list[Lease]:
-    """One job, as a worker reserves it: the server ends the transaction of a process that got no processor for 2 s."""
-    while True:
-        with suppress(StoreDown):
-            return list(stores.queue.reserve([queue], stores.queue.join(), 1).leases)
-
-
 def fail(stores: Any, queue: str, identity: str) -> int:
     """All of them under one id."""
-    failed = 0
-    while leases := reserved(stores, queue):
+    let_transactions_be_idle(stores)
+    tag, failed = stores.queue.join(), 0
+    while leases := stores.queue.reserve([queue], tag, 1).leases:
         failed += stores.queue.fail(leases[0], identity, record(leases[0], identity))
     return failed
 
@@ -100,11 +94,13 @@ def hold(stores: Any, queue: str, statement: str) -> None:
     """Take a job and be about to say so, for ever; then in the middle of ``statement``, if that is one."""
 
     def work(connection: Any) -> None:
-        stores.queue._leases._reserve(connection, [queue], 7, 1, ())
+        # A look at whether it is there for others locks it for a moment, and whoever takes one skips it.
+        eventually(lambda: stores.queue._leases._reserve(connection, [queue], 7, 1, ()).leases)
         if statement:
             connection.exec_driver_sql(statement)
         time.sleep(3600)
 
+    let_transactions_be_idle(stores)
     stores.client.transaction(work)
 
 

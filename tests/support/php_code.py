@@ -17,7 +17,7 @@ def php(code: str, given: str = "") -> str:
         ["php", "-d", "display_errors=stderr", "-r", code],
         input=given.encode("utf-8", "surrogateescape"),
         capture_output=True,
-        timeout=30,
+        timeout=60,
         check=False,
     )
     assert (0, b"") == (done.returncode, done.stderr)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import socket
 import subprocess
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -19,6 +21,8 @@ from tests.support.eventually import eventually
 PREFIX = "laravel_database_"
 #: Debian's redis-tools has the whole server under this name; it chooses its role by argv[0]
 TOOL = "/usr/bin/redis-check-rdb"
+#: ports for servers; chosen by chance, and no test's seed makes it the same one in two processes
+_BELOW_CLIENTS, _CHANCE = range(15_000, 32_000), random.SystemRandom()
 
 
 def start_redis(folder: str, *options: str) -> subprocess.Popen[bytes]:
@@ -40,9 +44,12 @@ def redis_binary() -> str:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody has; none of those that the kernel gives to clients: one may have it a moment later."""
+    while True:
+        port = _CHANCE.choice(_BELOW_CLIENTS)
+        with socket.socket() as probe, suppress(OSError):  # somebody has it
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class Server:

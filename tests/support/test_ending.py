@@ -30,6 +30,7 @@ def server():
 
 @pytest.mark.parametrize("number", range(8))
 def test_long(server, number):
+    Path(__file__).with_name(f"runs-{number}").touch()
     time.sleep(600)
 """
 
@@ -44,7 +45,8 @@ def test_an_interrupted_run_clears_away_what_its_workers_have_started(tmp_path, 
     with subprocess.Popen(
         [*command, str(tmp_path)], cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, start_new_session=True
     ) as run:
-        started = eventually(lambda: len(found := list(tmp_path.glob("server-*/*"))) == 2 and found)
+        eventually(lambda: len(list(tmp_path.glob("runs-*"))) == 2)  # the servers are their fixtures' by then
+        started = list(tmp_path.glob("server-*/*"))
         signal_to = os.killpg if everybody else os.kill
         signal_to(run.pid, signum)
 

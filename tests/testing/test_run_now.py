@@ -259,9 +259,9 @@ def test_nothing_of_the_process_is_changed():
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         title = Path("/proc/self/cmdline").read_bytes()
         timer = signal.getitimer(signal.ITIMER_REAL)[0] > 0  # that of pytest-timeout, which runs
-        return [handlers, mask, timer, os.getcwd(), title, threading.active_count()]
+        return [handlers, mask, timer, os.getcwd(), title]
 
-    before = state()
+    before, threads = state(), {*threading.enumerate()}
     with run_now():
         welcome.dispatch("ada")
         parent.dispatch()
@@ -269,6 +269,7 @@ def test_nothing_of_the_process_is_changed():
         tracked.dispatch(1)
 
         assert before == state()
+        assert set() == {*threading.enumerate()} - threads  # one of another test's may end meanwhile
 
 
 def test_an_unknown_job_fails(queue):

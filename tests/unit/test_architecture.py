@@ -104,6 +104,11 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    return [*ast.walk(tree(path))]
+
+
 def where(path: Path) -> str:
     return str(path.relative_to(PACKAGE))
 
@@ -126,7 +131,7 @@ def package_of(name: str) -> str:
 def imports(path: Path) -> set[str]:
     """Absolute names of all that is imported, also within functions; ``from a import b`` gives both."""
     found = set()
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -137,7 +142,7 @@ def imports(path: Path) -> set[str]:
 @cache
 def ours(path: Path) -> set[str]:
     """The modules of ours that ``path`` imports; of a name that a package gives out, the package."""
-    froms = [node for node in ast.walk(tree(path)) if isinstance(node, ast.ImportFrom)]
+    froms = [node for node in nodes(path) if isinstance(node, ast.ImportFrom)]
     pairs = [(str(node.module), f"{node.module}.{alias.name}") for node in froms for alias in node.names]
     names = [whole if whole.removeprefix("queuepool.") in MODULES else module for module, whole in pairs]
     return {name.removeprefix("queuepool.") for name in names if name.startswith("queuepool.")}
@@ -179,8 +184,8 @@ def test_no_modules_import_each_other_in_a_circle():
 @cache
 def used(path: Path) -> set[str]:
     """Every name and ``module.attribute`` in the code, not in its texts."""
-    found = {node.id for node in ast.walk(tree(path)) if isinstance(node, ast.Name)}
-    attributes = (node for node in ast.walk(tree(path)) if isinstance(node, ast.Attribute))
+    found = {node.id for node in nodes(path) if isinstance(node, ast.Name)}
+    attributes = (node for node in nodes(path) if isinstance(node, ast.Attribute))
     return found | {f"{node.value.id}.{node.attr}" for node in attributes if isinstance(node.value, ast.Name)}
 
 
@@ -265,7 +270,7 @@ def test_no_file_grows_too_long():
 
 
 def test_no_class_has_the_name_of_another():
-    names = [node.name for path in paths() for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef)]
+    names = [node.name for path in paths() for node in nodes(path) if isinstance(node, ast.ClassDef)]
 
     assert PUBLIC_PAIRS == {name for name in names if names.count(name) > 1}
 
@@ -277,7 +282,7 @@ def test_no_function_grows_too_long():
 
 
 def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return [node for node in ast.walk(tree(path)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    return [node for node in nodes(path) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
 
 
 def length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -298,7 +303,7 @@ def test_every_script_says_what_it_takes_and_gives():
 
 
 #: what takes in something new, which a full server refuses
-OF_WHAT_IS_NEW = ["push", "push_with", "put_value", "requeue", "retry", "take_lock"]
+OF_WHAT_IS_NEW = ["admit", "place", "push", "push_with", "put_value", "refuse", "requeue", "retry", "take_lock"]
 
 
 def test_every_script_that_writes_runs_on_a_full_server_unless_it_takes_in_what_is_new():
@@ -311,10 +316,10 @@ def test_every_script_that_writes_runs_on_a_full_server_unless_it_takes_in_what_
 
 
 def test_only_the_helper_of_the_tests_sleeps():
-    tests = sorted(Path(__file__).parents[1].rglob("*.py"))
-    # The text first, as most have no such word, and to parse them all takes seconds.
-    sleeping = [path.name for path in tests if "sleep" in path.read_text() and "time.sleep" in used(path)]
-
-    assert "eventually.py" in sleeping
+    every = Path(__file__).parents[1]
     # What jobs under test do is their own affair.
-    assert [] == [name for name in sleeping if name.startswith("test_")]
+    tests = [*sorted(every.rglob("test_*.py")), every / "support/eventually.py"]
+    # The text first, as most have no such words, and to parse them all takes seconds.
+    sleeping = [path.name for path in tests if "time.sleep" in path.read_text() and "time.sleep" in used(path)]
+
+    assert ["eventually.py"] == sleeping

@@ -74,7 +74,7 @@ def test_each_job_has_its_own_and_one_that_has_ended_is_not_cancelled(run: Run):
     cancelled = []
 
     async def test(deadlines: Deadlines) -> None:
-        slow = deadlines.begin(0.06, lambda: cancelled.append("slow"))
+        slow = deadlines.begin(0.5, lambda: cancelled.append("slow"))
         quick = deadlines.begin(0.02, lambda: cancelled.append("quick"))
         over = deadlines.begin(0.02, lambda: cancelled.append("over"))
         same = deadlines.begin(0.02, lambda: cancelled.append("same"))
@@ -167,14 +167,12 @@ def arm(at):
     alarm.arm(max(at - time.monotonic(), 1e-6) if at else 0.0)
 
 async def blocks(seconds):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        pass
+    time.sleep(seconds)
 
 async def test():
     deadlines = Deadlines(asyncio.get_running_loop(), 0.05, arm)
     deadlines.begin(60.0, print)
-    first = deadlines.begin(0.05, print)
+    first = deadlines.begin(0.5, print)
     if sys.argv[2] == "ends":
         deadlines.end(first)
     await blocks(float(sys.argv[3]))
@@ -184,7 +182,7 @@ asyncio.run(test())
 """
 
 
-@pytest.mark.parametrize(("way", "seconds", "code"), [("blocks", "60", -signal.SIGALRM), ("ends", "0.3", 0)])
+@pytest.mark.parametrize(("way", "seconds", "code"), [("blocks", "60", -signal.SIGALRM), ("ends", "1.0", 0)])
 def test_a_blocked_loop_ends_with_the_process_unless_the_job_of_that_deadline_has_ended(tmp_path, way, seconds, code):
     command = [sys.executable, "-c", _WORKER, str(tmp_path / "trace"), way, seconds]
 

@@ -212,3 +212,10 @@ def test_jobs_are_counted_by_what_they_are():
     ]
     assert ["-"] == list(job.facets("customer"))
     assert ["4711"] == list(job.facets("customer.0"))
+
+
+def test_what_jobs_are_counted_by_is_whole_unless_it_is_very_long():
+    long, longer = "x" * 500, "x" * 501
+    job = python_job(long=long, longer=longer)
+
+    assert [long, f"{'x' * 499}…"] == [text for by in ("long", "longer") for text in job.facets(by)]

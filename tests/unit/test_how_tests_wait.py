@@ -8,17 +8,19 @@ Each rule is of a test that was red so. `tests/support` has the right way: ``eve
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 TESTS = Path(__file__).parents[1]
 #: seconds that a busy machine may take for anything; what is to be told apart from it takes longer by far
 ROOM = 15.0
-#: the programs that measure and that inject faults, with clocks of their own, and this file
-OTHERS = ("bench/", "chaos/", "packaging/", "unit/test_how_tests_wait.py")
+#: the programs that measure, inject faults and play incidents, with clocks of their own, and this file
+OTHERS = ("bench/", "chaos/", "incidents/", "packaging/", "unit/test_how_tests_wait.py")
 
 
 def paths() -> list[Path]:
@@ -35,8 +37,16 @@ def tree(path: Path) -> ast.Module:
 
 
 @cache
+def nodes(module: ast.Module) -> dict[type[ast.AST], list[Any]]:
+    """By their kinds, for all rules: to walk through all tests once takes seconds."""
+    found = defaultdict[type[ast.AST], list[Any]](list)
+    for node in ast.walk(module):
+        found[type(node)].append(node)
+    return found
+
+
 def calls(module: ast.Module) -> list[ast.Call]:
-    return [node for node in ast.walk(module) if isinstance(node, ast.Call)]
+    return nodes(module)[ast.Call]
 
 
 def name_of(node: ast.expr) -> str:
@@ -74,7 +84,7 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
 
 def looks_at_a_number(module: ast.Module) -> Iterator[ast.AST]:
     """Whether a number is a process's says nothing of its life: the dead keep theirs until somebody reaps them."""
-    yield from (node for node in ast.walk(module) if isinstance(node, ast.Attribute) and node.attr == "pid_exists")
+    yield from (node for node in nodes(module)[ast.Attribute] if node.attr == "pid_exists")
     for call in calls(module):
         if name_of(call) == "os.kill" and [ast.unparse(word) for word in call.args[1:]] == ["0"]:
             yield call
@@ -117,7 +127,7 @@ def gives_a_test_no_room(module: ast.Module) -> Iterator[ast.AST]:
 
 def demands_speed(module: ast.Module) -> Iterator[ast.AST]:
     """That something took less than so long says more of the machine: what would be wrong takes longer than ROOM."""
-    for check in (node for node in ast.walk(module) if isinstance(node, ast.Assert)):
+    for check in nodes(module)[ast.Assert]:
         for compared in (node for node in ast.walk(check) if isinstance(node, ast.Compare)):
             if any(is_too_short(most, module) for most in limits_of_time(compared)):
                 yield check
@@ -141,7 +151,7 @@ def is_passed_time(node: ast.expr) -> bool:
 
 def reads_lines_that_are_being_written(module: ast.Module) -> Iterator[ast.AST]:
     """The last line of a file that another process appends to may be half: ``whole_lines``."""
-    for loop in (node for node in ast.walk(module) if isinstance(node, ast.ListComp)):
+    for loop in nodes(module)[ast.ListComp]:
         source = ast.unparse(loop.generators[0].iter)
         if name_of(loop.elt) == "json.loads" and source.endswith((".read_text().splitlines()", ".read_text().split()")):
             yield loop

@@ -145,7 +145,7 @@ def test_the_next_worker_of_a_slot_goes_on_with_the_same_numbers(board):
     assert counts.jobs["default", "send"].done == counts.exits["max_jobs"] == 3
 
 
-@pytest.mark.parametrize("names", [62, 63, 64, 65, 1000])
+@pytest.mark.parametrize("names", [62, 63, 64, 65, 200])
 def test_any_number_of_jobs_keeps_64_rows_and_the_sum(board, names):
     for index in range(4):
         meters = entered(board, index)
@@ -190,20 +190,19 @@ def test_every_queue_of_a_pool_is_measured_however_many_they_are(wide):
 
 
 def test_attempts_count_in_their_own_queue_however_many_names_of_jobs_there_are(wide):
-    for index in range(2):
-        meters = entered(wide, index)
-        for number in range(1000):
-            begin(meters, f"job{number}", QUEUES[number % 300])
-            end(meters, layout.FAILED, 0.0)
+    meters = entered(wide)
+    for number in range(1000):
+        begin(meters, f"job{number}", QUEUES[number % 300])
+        end(meters, layout.FAILED, 0.0)
 
     jobs = counts_of(wide).jobs
     failed = Counter[str]()
     for (queue, _), counts in jobs.items():
         failed[queue] += counts.failed
 
-    assert {queue: 8 if number < 100 else 6 for number, queue in enumerate(QUEUES)} == failed
+    assert {queue: 4 if number < 100 else 3 for number, queue in enumerate(QUEUES)} == failed
     assert len(jobs) <= wide.meters.shape.job_rows
-    assert jobs["tenant-000", "job0"].failed == jobs["tenant-299", "job299"].failed == 2
+    assert jobs["tenant-000", "job0"].failed == jobs["tenant-299", "job299"].failed == 1
     assert ("tenant-299", OTHER) in jobs
     assert (OTHER, OTHER) not in jobs
 

@@ -85,7 +85,7 @@ NOT_READY: dict[str, tuple[Callable[[Board], None], str]] = {
     "scaled to 0": (lambda board: setattr(board.header, "target", 0), "it was scaled to 0 workers"),
     "maintenance": (lambda board: setattr(board.slots[2], "state", State.PAUSED), "no worker takes jobs"),
     "dead worker": (lambda board: setattr(board.slots[2], "dead", 1), "no worker takes jobs"),
-    "hanging": (lambda board: setattr(board.header, "beat", time.monotonic() - 20), "came round 20 s ago"),
+    "hanging": (lambda board: setattr(board.header, "beat", time.monotonic() - 200), "loop last came round 2"),
 }
 
 

@@ -27,6 +27,7 @@ queues = st.builds(
     oldest=seconds,
     arrivals=st.floats(0, 1e6),
     run_time=st.none() | seconds,
+    elsewhere=counts,
 )
 loads = st.builds(
     PoolLoad,
@@ -110,6 +111,21 @@ def test_under_the_same_load_the_number_goes_one_way_and_comes_to_rest(load, aim
 )
 def test_the_wish_in_plain_cases(queue, workers, wished):
     assert wished == wish_for(PoolLoad((queue,), workers), AIMS, 0.0).workers
+
+
+def test_a_late_job_calls_for_a_worker_also_where_it_is_another_pools():
+    waits = QueueLoad(running=4, oldest=9.0, run_time=60.0, elsewhere=3)
+
+    assert [4, 5] == [
+        wish_for(PoolLoad((replace(waits, oldest=oldest),), 4), AIMS, inf).workers for oldest in (9.0, 11.0)
+    ]
+
+
+def test_a_late_job_is_a_need_beyond_the_bound_too():
+    late = QueueLoad(waiting=50, oldest=60.0, run_time=0.01)
+    found = wish_for(PoolLoad((late,), 8), Aims(1, 8, 10.0), 0.0)
+
+    assert (8, 10) == (found.workers, found.need)
 
 
 def test_workers_that_boot_are_waited_for_before_a_late_job_calls_for_more():

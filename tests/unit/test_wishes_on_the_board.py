@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +16,10 @@ from queuepool.config.settings import PoolSettings
 from queuepool.events import PoolScaled
 from queuepool.events.listeners import Listeners
 from queuepool.steward.measure import PoolMeters
+from queuepool.steward.neighbours import KnowNeighbours
 from queuepool.steward.scale import WishForWorkers
 from tests.support.boards import busy, process
+from tests.support.each import each
 
 SETTINGS = PoolSettings(workers=2, max_workers=8, queues=("high", "low"))
 
@@ -39,8 +43,17 @@ def measured(board: Board, ready: int, *, queue: int = 0, ago: float = 0.0) -> N
     PoolMeters(board.meters, SETTINGS.queues).note(queue, QueueFacts(ready=ready, measured_at=time.time() - ago))
 
 
+def wishing(
+    board: Board, settings: PoolSettings = SETTINGS, listeners: Listeners | None = None, notices: Any = ()
+) -> WishForWorkers:
+    """The chore, beside the pools that have published these notices."""
+    known = KnowNeighbours(board.name.instance, settings.queues, lambda: notices, lambda: 0.0)
+    known.run(1000.0)
+    return WishForWorkers(settings, board, listeners or Listeners(), known)
+
+
 def wish(board: Board) -> tuple[int, str]:
-    WishForWorkers(SETTINGS, board, Listeners()).run(1000.0)
+    wishing(board).run(1000.0)
     return board.header.wish, board.header.wish_why
 
 
@@ -56,6 +69,34 @@ def test_jobs_that_wait_call_for_workers(board):
 
     # One is busy, and of a kind that nobody has seen end, two may try the others.
     assert ((3, "9 jobs wait"), 1000.0) == (wish(board), board.header.wish_at)
+
+
+@each(("queues", "why"), [(["high"], "13 of 15 waiting jobs are its part"), (["mail"], "15 jobs wait")])
+def test_of_each_queue_that_others_serve_too_it_wishes_for_its_part(board, queues, why):
+    processes = [{"role": "worker", "number": 1, "state": "idle"}]
+    other = {"host": "b", "pool": "p", "id": "b", "state": "running", "workers": 4, "processes": processes, "at": 0.0}
+    measured(board, 6)
+    measured(board, 9, queue=1)
+    wishing(board, notices=[{**other, "queues": queues}]).run(1000.0)
+
+    assert why == board.header.wish_why  # of six jobs four: it may have eight workers, the other has four
+
+
+def test_what_is_needed_is_told_whatever_the_bounds(board):
+    board.header.fewest, board.header.most = 1, 2
+    measured(board, 9)
+    wish(board)
+
+    assert (2, 3, 0) == (board.header.wish, board.header.needed, board.header.lately)  # nothing is known of before
+
+
+def test_what_was_needed_of_late_is_told_once_it_is_known(board):
+    chore = wishing(board, replace(SETTINGS, scale_down_after=5.0))
+    for now in range(8):
+        measured(board, 9 if now < 4 else 0)
+        chore.run(1000.0 + now)
+
+    assert (1, 3) == (board.header.needed, board.header.lately)
 
 
 def test_a_paused_queue_calls_for_none(board):
@@ -75,13 +116,13 @@ def test_a_pool_that_is_paused_stays_as_it_is(board, how):
     else:
         board.slots[1].state = board.slots[2].state = State.PAUSED
 
-    assert (2, "paused") == wish(board)
+    assert ((2, "paused"), 0) == (wish(board), board.header.needed)
 
 
 def test_listeners_are_told_of_each_change_once(board):
     told, listeners = [], Listeners()
     listeners.add(PoolScaled, told.append)
-    chore = WishForWorkers(SETTINGS, board, listeners)
+    chore = wishing(board, listeners=listeners)
     measured(board, 9)
     chore.run(1000.0)
     for target in (3, 3, 5):
@@ -98,3 +139,4 @@ def test_nonsense_on_the_board_leads_to_some_wish(board):
     header.fewest, header.most, header.target, board.slots[1].state = -7, 2**60, -1, 99
 
     assert 1 <= wish(board)[0]
+    assert 0 <= board.header.needed <= 10**6

@@ -23,8 +23,11 @@ _MB = 1024 * 1024
 _HERE = ("localhost", "127.0.0.1", "::1")
 
 
-def inspect_server(stores: Stores, queues: Sequence[str]) -> Iterator[Finding]:
-    """The findings about the server. Raises ``StoreError`` when it does not answer at all."""
+def inspect_server(stores: Stores, queues: Sequence[str], kept: Sequence[str] = ()) -> Iterator[Finding]:
+    """The findings about the server. Raises ``StoreError`` when it does not answer at all.
+
+    ``kept``: the queues whose attempts are kept.
+    """
     what = f"connection {stores.settings.name}"
     stores.client.command("PING")
     yield Finding(Grade.OK, what, f"{masked(stores.settings.url)} answers")
@@ -33,6 +36,7 @@ def inspect_server(stores: Stores, queues: Sequence[str]) -> Iterator[Finding]:
     yield from (Finding(grade, what, words) for grade, words in _server(stores))
     denied, denied_by_hand = list(_denied(stores, queues)), list(_denied_by_hand(stores))
     yield from (Finding(Grade.FAIL, what, words) for words in denied)
+    yield from (Finding(Grade.WARN, what, words) for words in _unrecorded(stores, kept))
     if not denied:
         yield Finding(Grade.OK, what, "every needed command is permitted")
     if denied_by_hand:
@@ -156,6 +160,13 @@ def _attempt(stores: Stores, words: Sequence[object]) -> Iterator[str]:
         return  # not about permissions: ``_room`` reports it
     if problem and "NOSCRIPT" not in problem and "No matching script" not in problem:
         yield problem if "(ACL)" in problem else f"{words[0]} is refused: {problem}"
+
+
+def _unrecorded(stores: Stores, queues: Sequence[str]) -> Iterator[str]:
+    """Every queue whose attempts cannot be recorded, and why: nothing else suffers from it."""
+    for queue in queues:
+        if words := refusal(partial(next, stores.attempts.of_job(queue, "-"), None)):
+            yield f"keep_done records nothing of queue {queue}: {words}"
 
 
 def _unreadable(stores: Stores, queues: Sequence[str]) -> Iterator[str]:

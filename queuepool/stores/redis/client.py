@@ -58,6 +58,13 @@ _UNKNOWN = re.compile(r"unknown command [`'](\w+)")
 _DENIED = re.compile("executing the script can't|ACL failure in script|NOPERM")
 
 
+#: how the script is called that is ``keep.lua`` around another one, and the line in whose place that stands
+KEEP = "keep:"
+_INNER = "-- the script\n"
+#: a script's name, keys and arguments
+ScriptCall = tuple[str, Sequence[str], Sequence[Any]]
+
+
 class RedisClient:
     """Commands to one server; ``shared`` between threads, else one connection for one loop.
 
@@ -89,6 +96,8 @@ class RedisClient:
         self._store = store
         self._socket_timeout = longest_wait + reply_timeout
         self._subscribed: tuple[str, ...] = ()
+        #: the scripts that were once sent as texts before a wait
+        self._known: set[str] = set()
         #: the run_id of the server that knows our tag; ``None``: any server will do
         self._server: str | None = None
         #: commands that may have been sent but were not answered, as each may still be carried out; and changes of the
@@ -171,17 +180,32 @@ class RedisClient:
         return lambda: self._run(name, keys, args, lambda *_: answer.get())
 
     def script_behind(
-        self, wait: Sequence[Any], name: str, keys: Sequence[str], args: Sequence[Any], before: Sequence[Any] = ()
+        self,
+        wait: Sequence[Any],
+        name: str,
+        keys: Sequence[str],
+        args: Sequence[Any],
+        before: Sequence[Any] = (),
+        instead: ScriptCall | None = None,
     ) -> PendingReplies:
         """Send ``wait``, a command that blocks, and behind it a script, in one write; returns their replies.
 
-        With ``before``, other arguments, the script is also carried out at once, before the wait. Any other call that
-        comes before the last reply was read closes the connection. Not for a ``shared`` client.
+        With ``before``, other arguments, the script is also carried out at once, before the wait; or another script
+        ``instead`` of that. Any other call that comes before the last reply was read closes the connection. Not for a
+        ``shared`` client.
         """
         text, digest = script(name)
         run = ("EVALSHA", digest, len(keys), *keys)
         with self._translating(name, keys, text):
-            return self._connection.send_together([*([(*run, *before)] if before else ()), wait, (*run, *args)])
+            first = [self._taught(*instead)] if instead else [(*run, *before)] if before else []
+            return self._connection.send_together([*first, wait, (*run, *args)])
+
+    def _taught(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> tuple[Any, ...]:
+        """The command that runs this script, the first time by its text: nobody repeats it if it is not known."""
+        text, digest = script(name)
+        how = ("EVALSHA", digest) if name in self._known else ("EVAL", text)
+        self._known.add(name)
+        return (*how, len(keys), *keys, *args)
 
     def await_replies(self, replies: PendingReplies) -> None:
         """Block until the next of these replies begins to come; a signal handler may raise out of it."""
@@ -343,14 +367,25 @@ def load_all() -> None:
     for file in (files(__package__) / "lua").iterdir():
         if file.name.endswith(".lua"):
             script(file.name.removesuffix(".lua"))
+    _around()
 
 
 @cache
 def script(name: str) -> tuple[str, str]:
-    """The script's text, and the SHA-1 digest by which the server knows it."""
+    """The script's text, and the SHA-1 digest by which the server knows it; ``keep:NAME``: within ``keep.lua``."""
+    if name.startswith(KEEP):
+        return _digested(_around().replace(_INNER, f"{script(name.removeprefix(KEEP))[0]}\n"))
     folder = files(__package__) / "lua"
     text = (folder / f"{name}.lua").read_text()
     included = re.search(r"^-- include: (.*)$", text, re.MULTILINE)
     parts = [(folder / "include" / f"{part}.lua").read_text() for part in (included[1].split() if included else ())]
-    whole = "\n".join([*parts, text])
+    return _digested("\n".join([*parts, text]))
+
+
+@cache
+def _around() -> str:
+    return (files(__package__) / "lua" / "include" / "keep.lua").read_text()
+
+
+def _digested(whole: str) -> tuple[str, str]:
     return whole, hashlib.sha1(whole.encode()).hexdigest()

@@ -28,6 +28,7 @@ from queuepool.stores.contract import (
 )
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 from queuepool.stores.redis.client import RedisClient
+from queuepool.stores.redis.ending import EndingScripts, PayloadPlaces
 from queuepool.stores.redis.waiting import ReserveBehindWait
 from queuepool.stores.redis.walk import RedisWalk
 from queuepool.stores.redis.wire import BATCH, BATCH_BYTES, Keys, by_queue, following, reservation, whole
@@ -44,6 +45,8 @@ _CLEARED, _CLEARED_BYTES = 1000, 1_000_000
 _TAKEN = 50
 #: the script's answer for a job that it had no time to look for (lua/include/pick.lua)
 _NOT_LOOKED = 2
+#: where ``reserve.lua`` has the done jobs
+_DONE = PayloadPlaces(9, between=3)
 #: the numbers of the keys in ``drop_held.lua`` and ``move.lua``
 _NUMBERS: Mapping[Shelf, int] = {"ready": 1, "delayed": 2, "reserved": 3}
 #: most bytes read of the next job's payload when measuring, as the steward does so again and again
@@ -71,6 +74,8 @@ class RedisQueue:
         self.client = client
         self.keys = keys
         self.clock = ""
+        #: the scripts that end leases, where these have records
+        self._recording = EndingScripts(client, keys)
         self._retry_after = retry_after
         self._keep = keep
         self._outbox = outbox
@@ -131,15 +136,20 @@ class RedisQueue:
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
         done = by_queue(done, queues)
         keys, args = self._reserve_words(queues, tag, limit, done)
-        return reservation(self.client.script("reserve", keys, args), queues, tag, done)
+        if done and done[0].record:
+            return reservation(*self._recording.run(done, _DONE, "reserve", keys, args), queues, tag, done)
+        return reservation(self.client.script("reserve", keys, args), "reserve", queues, tag, done)
 
     def reserve_ahead(
         self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()
     ) -> Callable[[], Reservation]:
         done = by_queue(done, queues)
         keys, args = self._reserve_words(queues, tag, limit, done)
+        if done and done[0].record:
+            read = self._recording.run_ahead(done, _DONE, "reserve", keys, args)
+            return lambda: reservation(*read(), queues, tag, done)
         answer = self.client.script_ahead("reserve", keys, args)
-        return lambda: reservation(answer(), queues, tag, done)
+        return lambda: reservation(answer(), "reserve", queues, tag, done)
 
     def reserve_waiting(
         self, queues: Sequence[str], timeout: float, tag: int, limit: int, done: Sequence[Lease] = ()
@@ -147,8 +157,10 @@ class RedisQueue:
         done = by_queue(done, queues)
         keys, args = self._reserve_words(queues, tag, limit, ())
         before = self._reserve_words(queues, tag, 0, done)[1] if done else ()
-        replies = self.client.script_behind(self._blpop(queues, timeout), "reserve", keys, args, before)
-        return ReserveBehindWait(self.client, replies, queues, tag, done, keys, args)
+        kept = self._recording.call(done, _DONE, "reserve", keys, before) if done and done[0].record else None
+        replies = self.client.script_behind(self._blpop(queues, timeout), "reserve", keys, args, before, kept)
+        leave_out = self._recording.leave_out if kept else None
+        return ReserveBehindWait(self.client, replies, queues, tag, done, keys, args, leave_out)
 
     def wait(self, queues: Sequence[str], timeout: float) -> None:
         self.client.blocking(*self._blpop(queues, timeout))
@@ -174,8 +186,8 @@ class RedisQueue:
     def delete(self, leases: Sequence[Lease]) -> list[bool]:
         queues = sorted({lease.queue for lease in leases})
         args = [word for lease in leases for word in (queues.index(lease.queue) + 1, lease.tag, lease.receipt)]
-        answers = self.client.script("delete", list(map(self.keys.reserved, queues)), args)
-        return [answer == 1 for answer in answers]
+        run = self._recording.around(leases, 3, step=3) if leases and leases[0].record else self.client.script
+        return [answer == 1 for answer in run("delete", list(map(self.keys.reserved, queues)), args)]
 
     def release(
         self, lease: Lease, delay: float, job_id: str, tally: str = "", state: StateRecord | None = None
@@ -185,7 +197,8 @@ class RedisQueue:
         args = [self.clock, delay, lease.receipt, tally, keys.channel(queue), lease.tag]
         if state:
             names, args = [*names, keys.state(job_id)], [*args, state.text, whole(state.seconds)]
-        return bool(self.client.script("release", names, args) == 1)
+        run = self._recording.around([lease], 3) if lease.record else self.client.script
+        return bool(run("release", names, args) == 1)
 
     def give_back(self, leases: Sequence[Lease], mark: str = "") -> list[bool]:
         tallies = [self.keys.tallies(mark)] if mark else []
@@ -194,7 +207,8 @@ class RedisQueue:
             own = [lease for lease in leases if lease.queue == queue]
             names = [self.keys.ready(queue), self.keys.reserved(queue), self.keys.notify(queue), *tallies]
             proofs = [word for lease in own for word in (lease.tag, lease.receipt)]
-            replies = self.client.script("give_back", names, proofs)
+            run = self._recording.around(own, 2, step=2) if own[0].record else self.client.script
+            replies = run("give_back", names, proofs)
             answers |= {lease: answer == 1 for lease, answer in zip(own, replies, strict=True)}
         return [answers[lease] for lease in leases]
 
@@ -232,7 +246,8 @@ class RedisQueue:
     def finish(self, lease: Lease, ending: Ending) -> bool:
         names, args = following(ending, self.locks_of.here(ending.unlocks), self.keys)
         reserved, proof = self.keys.reserved(lease.queue), [lease.receipt, lease.tag]
-        return self.locks_of.ended(self.client.script("finish", [reserved, *names], [*proof, *args]))
+        run = self._recording.around([lease], 1) if lease.record else self.client.script
+        return self.locks_of.ended(run("finish", [reserved, *names], [*proof, *args]))
 
     def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
         keys = self.keys
@@ -240,7 +255,8 @@ class RedisQueue:
         args = [self.clock, lease.receipt, identity, text, lease.tag]
         more, words = following(ending, self.locks_of.here(ending.unlocks), keys)
         names = [keys.reserved(lease.queue), *kept, keys.tallies(job_id), *more]
-        return self.locks_of.ended(self.client.script("fail", names, [*args, *words]))
+        run = self._recording.around([lease], 2) if lease.record else self.client.script
+        return self.locks_of.ended(run("fail", names, [*args, *words]))
 
     def cancel(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
         keys, queue = self.keys, lease.queue
@@ -254,7 +270,8 @@ class RedisQueue:
 
     def quarantine(self, lease: Lease, reason: str) -> bool:
         names = [self.keys.reserved(lease.queue), self.keys.quarantine(lease.queue)]
-        return bool(self.client.script("quarantine", names, [self.clock, lease.receipt, reason, lease.tag]) == 1)
+        run = self._recording.around([lease], 2) if lease.record else self.client.script
+        return bool(run("quarantine", names, [self.clock, lease.receipt, reason, lease.tag]) == 1)
 
     def _kept(self, record: Mapping[str, Any]) -> tuple[list[str], str, str]:
         """Where the record of a failed job is kept, under which id, and as which text; empty = it is not kept."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from queuepool.errors import StoreDown, StoreError
+from queuepool.errors import StoreDenied, StoreDown, StoreError
 from queuepool.payload.lease import Lease
 from queuepool.stores.contract import Reservation
 from queuepool.stores.redis.client import RedisClient
@@ -29,7 +29,9 @@ class ReserveBehindWait:
         done: Sequence[Lease],
         keys: Sequence[str],
         args: Sequence[Any],
+        leave_out: Callable[[StoreDenied], object] | None = None,
     ) -> None:
+        """``leave_out``: told if the records of the done jobs, which were sent with them, are denied."""
         self.was_cut_off = False
         self._client = client
         self._replies = replies
@@ -38,11 +40,17 @@ class ReserveBehindWait:
         self._done = done
         self._keys = keys
         self._args = args
+        self._leave_out = leave_out
 
     def deleted(self) -> Reservation:
-        answer = self._client.reply(self._replies, "reserve", *self._keys)
+        try:
+            answer = self._client.reply(self._replies, "reserve", *self._keys)
+        except StoreDenied as denied:
+            if self._leave_out:
+                self._leave_out(denied)
+            raise
         self._replies.look()
-        return reservation(answer, self._queues, self._tag, self._done)
+        return reservation(answer, "reserve", self._queues, self._tag, self._done)
 
     def wait(self) -> None:
         self._client.await_replies(self._replies)
@@ -53,7 +61,7 @@ class ReserveBehindWait:
             return None
         refusal = self._refusal()
         answer = self._client.script_reply(self._replies, "reserve", self._keys, self._args)
-        found = reservation(answer, self._queues, self._tag, ())
+        found = reservation(answer, "reserve", self._queues, self._tag, ())
         if refusal and not found.leases:
             raise refusal
         return found

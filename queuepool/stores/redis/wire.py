@@ -96,6 +96,15 @@ class Keys:
         """A SCAN pattern that matches the locks whose names begin like this."""
         return f"{_GLOB.sub(_ESCAPED, self._cache + start)}*"
 
+    @property
+    def place(self) -> str:
+        """The id of this place, for jobs that come from other stores."""
+        return f"{self._own_prefix}place"
+
+    def arrival(self, number: str) -> str:
+        """What became of a job that was to come from another store."""
+        return f"{self._own_prefix}arrived:{number}"
+
     def state(self, job_id: str) -> str:
         """The state of a tracked job."""
         return f"{self._own_prefix}job:{job_id}"
@@ -107,6 +116,10 @@ class Keys:
     def alert(self, alert: str) -> str:
         """The key of the pool that sends the notices of an alert."""
         return f"{self._own_prefix}alert:{alert}"
+
+    def attempts(self, queue: str) -> str:
+        """The records of a queue's attempts."""
+        return f"{self._own_prefix}attempts:{queue}"
 
     @property
     def room(self) -> str:
@@ -137,14 +150,16 @@ def by_queue(leases: Sequence[Lease], queues: Sequence[str]) -> list[Lease]:
     return sorted(leases, key=lambda lease: queues.index(lease.queue))
 
 
-def reservation(answer: Sequence[Any], queues: Sequence[str], tag: int, done: Sequence[Lease]) -> Reservation:
-    """The reply of reserve.lua; ``done`` are the leases that were sent along, in that order."""
+def reservation(
+    answer: Sequence[Any], script: str, queues: Sequence[str], tag: int, done: Sequence[Lease]
+) -> Reservation:
+    """The reply of reserve.lua, as this script; ``done`` are the leases that were sent along, in that order."""
     refused, taken, odd, problems, due, is_last = answer
     return Reservation(
         leases=[Lease(queues[number - 1], receipt, tag) for number, receipt in _pairs(taken)],
         refused=[done[int(number) - 1] for number in refused],
         quarantined=[(queues[number - 1], why.decode()) for number, why in _pairs(odd)],
-        problems=[(queues[number - 1], explained(text.decode(), "reserve")) for number, text in _pairs(problems)],
+        problems=[(queues[number - 1], explained(text.decode(), script)) for number, text in _pairs(problems)],
         next_due=float(due) if due else None,
         is_last=bool(is_last),
     )

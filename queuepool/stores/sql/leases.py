@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from queuepool.errors import StoreDown
+from queuepool.errors import StoreDenied, StoreDown, StoreError, StoreFull
 from queuepool.payload.lease import Lease, LeaseRow
 from queuepool.stores.contract import Reservation
+from queuepool.stores.sql.attempts import SqlAttempts
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.records import SqlRecords
 from queuepool.stores.sql.statements import SLACK, TAGS, marked, row_of
 
+T = TypeVar("T")
+_log = logging.getLogger("queuepool")
+#: seconds for which no attempt is recorded after the database has no room or no right for it
+_REFUSED = 60.0
 #: seconds after which to retry for a due job that another session had locked
 LOCKED = 0.01
 
@@ -29,12 +38,15 @@ Act = Callable[[Connection, list[int]], object]
 class Leases:
     """The leases of one process; rows whose attempts cannot be counted further are quarantined in ``records``."""
 
-    def __init__(self, client: SqlClient, table: JobsTable, records: SqlRecords) -> None:
+    def __init__(self, client: SqlClient, table: JobsTable, records: SqlRecords, attempts: SqlAttempts) -> None:
+        self._attempts = attempts
         self._client = client
         self._table = table
         self._records = records
         #: how often the file had been replaced when the tag was drawn
         self._joined = 0
+        #: until when records of attempts are left out (monotonic)
+        self._unrecorded_until = 0.0
         #: when the next job is due if the last ``reserve`` took none, by the monotonic clock
         self.next_due_at = math.inf
 
@@ -52,10 +64,15 @@ class Leases:
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease]) -> Reservation:
         """As the contract says."""
-        found = self._client.transaction(lambda connection: self._reserve(connection, queues, tag, limit, done))
+        if done and done[0].record:
+            found = self._with_records(done, lambda c, done: self._reserve(c, queues, tag, limit, done))
+        else:
+            found = self._client.transaction(lambda connection: self._reserve(connection, queues, tag, limit, done))
         if self._client.former:  # a worker that reserves again holds only done jobs from the former file
             answers = self._if_held_in_former(found.refused, [False] * len(found.refused), self._table.delete)
             found = replace(found, refused=_refused(found.refused, answers))
+            lost = {lease.row for lease in found.refused}
+            self._record(done, [lease.row not in lost for lease in done])
             self._client.forget_former()
         return found
 
@@ -72,8 +89,40 @@ class Leases:
 
         What ``act`` does elsewhere in the database belongs to the same transaction.
         """
-        answers = self._client.transaction(lambda c: self._if_held_within(c, leases, act)) if leases else []
-        return self._if_held_in_former(leases, answers, act)
+        if leases and leases[0].record:
+            answers = self._with_records(leases, lambda c, leases: self._if_held_within(c, leases, act))
+        else:
+            answers = self._client.transaction(lambda c: self._if_held_within(c, leases, act)) if leases else []
+        if self._client.former:
+            answers = self._if_held_in_former(leases, answers, act)
+            self._record(leases, answers)
+        return answers
+
+    def _with_records(self, leases: Sequence[Lease], work: Callable[[Connection, Sequence[Lease]], T]) -> T:
+        """What this does with the leases in a transaction; again without their records if those are refused.
+
+        No job waits for its record; and of a transaction that was refused, nothing was done.
+        """
+        if time.monotonic() >= self._unrecorded_until:
+            try:
+                return self._client.transaction(lambda connection: work(connection, leases))
+            except StoreError as refused:
+                self._leave_out(refused)
+        without = [lease._replace(record=None) for lease in leases]
+        return self._client.transaction(lambda connection: work(connection, without))
+
+    def _leave_out(self, refused: StoreError) -> None:
+        if isinstance(refused, (StoreDenied, StoreFull)):
+            self._unrecorded_until = time.monotonic() + _REFUSED
+        elif isinstance(refused, StoreDown):
+            raise refused
+        _log.warning("an attempt is not recorded: %s", refused)
+
+    def _record(self, leases: Sequence[Lease], answers: Sequence[bool]) -> None:
+        """Write what was left out until it was known whether the leases were held in the former file."""
+        if leases and leases[0].record:
+            with suppress(StoreError):  # the leases have ended
+                self._client.transaction(partial(self._attempts.add, leases=leases, are_held=answers))
 
     def _if_held_in_former(self, leases: Sequence[Lease], answers: list[bool], act: Act) -> list[bool]:
         """Do the same for refused leases in the former SQLite file, from which they may have come."""
@@ -91,6 +140,8 @@ class Leases:
         answers = [marked(lease) in existing for lease in leases]
         if any(answers):
             act(connection, [row_of(lease).id for lease, is_held in zip(leases, answers, strict=True) if is_held])
+        if leases[0].record and not self._client.former:  # all that one call ends have one, or none has
+            self._attempts.add(connection, leases, answers)
         return answers
 
     def _reserve(

@@ -23,6 +23,7 @@ from queuepool.stores.contract import (
     Wake,
 )
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
+from queuepool.stores.sql.attempts import SqlAttempts
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
@@ -52,7 +53,7 @@ class SqlQueue:
 
     ``records`` holds failed jobs and quarantined payloads; ``values`` the tallies, locks and states. ``locks_of``
     divides unique locks between this store and Laravel's cache. ``keep``: record failed jobs; ``outbox``: their records
-    only wait here, for a failed store on another server.
+    only wait here, for a failed store on another server. ``attempts``: keeps the records of those that end.
     """
 
     reserve_ahead = reserve_waiting = None  # not supported: the drivers wait for each reply
@@ -64,6 +65,7 @@ class SqlQueue:
         records: SqlRecords,
         values: SqlValues,
         locks_of: LocksOf,
+        attempts: SqlAttempts,
         *,
         keep: bool = True,
         outbox: bool = False,
@@ -71,7 +73,7 @@ class SqlQueue:
         self.client = client
         self.locks_of = locks_of
         self._table = table
-        self._leases = Leases(client, table, records)
+        self._leases = Leases(client, table, records, attempts)
         self._records = records
         self._values = values
         self._keep = keep

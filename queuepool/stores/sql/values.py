@@ -40,6 +40,8 @@ from queuepool.stores.values import (
 
 #: seconds: Laravel's "forever", and how long it counts a job's exceptions
 _FOREVER, _DAY = 315_360_000, 86_400
+#: how the keys of kept attempts begin, behind Laravel's prefix
+ATTEMPTS = "queuepool:attempts:"
 #: names in one query: the number of parameters is limited
 _NAMES_PER_QUERY = 10_000
 #: most notices that are read
@@ -62,6 +64,7 @@ class SqlValues(SqlLocks):
         self._ours = f"{prefix}queuepool:"
         self._history_start = f"{self._ours}history:"
         self._states_start = f"{self._ours}job:"
+        self._attempts_start = prefix + ATTEMPTS
         self._books_start = f"{self._ours}notes:"
         self._books = SqlBooks(self._cache, self._books_start, self._is_living, self.put_within, self._add_within)
         self._charsets = Charsets(self._cache)
@@ -243,7 +246,8 @@ class SqlValues(SqlLocks):
     def prune_states(self) -> int:
         def remove(connection: Connection) -> int:
             over, key = ~self._is_living(connection), self._cache.c.key
-            starts = (self._states_start, self._books_start)
+            # of the attempts those that no steward trims any more
+            starts = (self._states_start, self._books_start, self._attempts_start)
             ours = or_(*(key.startswith(start, autoescape=True) for start in starts))
             names = connection.execute(select(key).where(ours, over).limit(_PRUNED)).scalars().all()
             if names:

@@ -29,7 +29,7 @@ class Load:
     until: float = WHOLE
 
 
-def _coming(rate: Callable[[float], float], most: float, takes: float) -> Callable[[random.Random], list[Arrival]]:
+def coming(rate: Callable[[float], float], most: float, takes: float) -> Callable[[random.Random], list[Arrival]]:
     """By chance, ``rate`` jobs a second and never above ``most``, which take ``takes`` s on average."""
     return lambda chance: list(_by_chance(rate, most, takes, chance))
 
@@ -60,14 +60,15 @@ def _step(now: float) -> float:
 
 
 _FIRST = STEP + MINUTE
+LONG = Load("long jobs, 0.2 a second of 60 s", coming(lambda _: 0.2, 0.2, 60.0))
 LOADS = (
-    Load("steady, 8 a second of 0.5 s", _coming(lambda _: 8.0, 8.0, 0.5)),
-    Load("step from 2 to 40 a second of 0.5 s, first minute", _coming(_step, 40.0, 0.5), since=STEP, until=_FIRST),
-    Load("the same, all that follows", _coming(_step, 40.0, 0.5), since=STEP),
-    Load("the same where a worker boots in 10 s", _coming(_step, 40.0, 0.5), 10.0, since=STEP),
+    Load("steady, 8 a second of 0.5 s", coming(lambda _: 8.0, 8.0, 0.5)),
+    Load("step from 2 to 40 a second of 0.5 s, first minute", coming(_step, 40.0, 0.5), since=STEP, until=_FIRST),
+    Load("the same, all that follows", coming(_step, 40.0, 0.5), since=STEP),
+    Load("the same where a worker boots in 10 s", coming(_step, 40.0, 0.5), 10.0, since=STEP),
     Load("burst of 3,000 of 0.5 s in 5 s", _burst),
-    Load("sawtooth, 0 to 40 a second of 0.5 s in 5 min", _coming(_saw, 40.0, 0.5)),
-    Load("long jobs, 0.2 a second of 60 s", _coming(lambda _: 0.2, 0.2, 60.0)),
-    Load("one job of 0.5 s a minute", _coming(lambda _: 1 / MINUTE, 1 / MINUTE, 0.5)),
+    Load("sawtooth, 0 to 40 a second of 0.5 s in 5 min", coming(_saw, 40.0, 0.5)),
+    LONG,
+    Load("one job of 0.5 s a minute", coming(lambda _: 1 / MINUTE, 1 / MINUTE, 0.5)),
     Load("no job at all", lambda _: []),
 )

@@ -1,4 +1,4 @@
-"""The simulations, and the table in docs/autoscaling.md."""
+"""The simulations, and the tables in docs/autoscaling.md."""
 
 from __future__ import annotations
 
@@ -7,13 +7,19 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tests.bench.autoscale.loads import LOADS, WHOLE, Load
+from queuepool.steward.wish import Aims
+from tests.bench.autoscale.hosts import on_hosts
+from tests.bench.autoscale.loads import LOADS, LONG, WHOLE, Load
 from tests.bench.autoscale.supervisors import Horizon, Ours
 from tests.bench.autoscale.world import Supervisor, World
 
 FEWEST, MOST = 1, 50
+AIMS = Aims(FEWEST, MOST, 10.0)
 SEEDS = (1, 2, 3)
 MARKER = "<!-- Written by scripts/bench --autoscale from here on. -->"
+HOSTS = "## Several hosts"
+#: those of which several hosts have anything to share
+SHARED = (*LOADS[:5], LONG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,36 @@ def _rows(seeds: Sequence[int]) -> Iterator[str]:
     for load in LOADS:
         cells = [cell for made in (Ours, Horizon) for cell in _cells(figures(load, made, seeds))]
         yield f"| {load.words} | {' | '.join(cells)} |"
+
+
+def table_of_hosts(seeds: Sequence[int] = SEEDS) -> list[str]:
+    """The same loads on one host and on several, ours alone; with the most workers of all hosts at any time."""
+    head = "load | hosts | p50, s | p95, s | workers, s | changes of a host | most workers"
+    return [
+        f"| {head} |",
+        "| --- |" + " ---: |" * 6,
+        *(row for load in SHARED for row in _rows_of_hosts(load, seeds)),
+    ]
+
+
+def _rows_of_hosts(load: Load, seeds: Sequence[int]) -> Iterator[str]:
+    for hosts in (1, 2, 3):
+        worlds = [on_hosts(load.made(random.Random(seed)), hosts, AIMS, until=WHOLE, boot=load.boot) for seed in seeds]
+        cells = [statistics.median(found) for found in zip(*(_of_hosts(load, world) for world in worlds), strict=True)]
+        half, late, worker_seconds, turns, most = cells
+        yield f"| {load.words} | {hosts} | {half:.1f} | {late:.1f} | {worker_seconds:,.0f} | {turns:.0f} | {most:.0f} |"
+
+
+def _of_hosts(load: Load, world: World) -> tuple[float, float, float, float, float]:
+    first, *_ = outcomes = world.outcomes
+    sizes = zip(*(outcome.sizes for outcome in outcomes), strict=False)
+    return (
+        first.wait(0.5, load.since, load.until),
+        first.wait(0.95, load.since, load.until),
+        sum(outcome.worker_seconds for outcome in outcomes),
+        max(outcome.turns for outcome in outcomes),
+        max(map(sum, sizes)),
+    )
 
 
 def _cells(found: Figures) -> list[str]:

@@ -58,12 +58,13 @@ class Horizon:
 
 
 class Ours:
-    """As a steward and its master do it, with our defaults."""
+    """As a steward and its master do it, with our defaults, where no other pool publishes a notice."""
 
     def __init__(self, fewest: int, most: int, target_wait: float = 10.0, scale_down_after: float = 60.0) -> None:
         self._aims = Aims(fewest, most, target_wait)
         self._scaler = Scaler(scale_down_after)
 
     def decide(self, sight: Sight) -> int:
-        queue = QueueTotals(sight.ready, sight.running, sight.running, sight.oldest, sight.ended, sight.run)
+        there = sight.running + sight.elsewhere
+        queue = QueueTotals(sight.ready, there, sight.running, sight.oldest, sight.ended, sight.run)
         return self._scaler.look(sight.now, {"default": queue}, sight.workers, sight.starting, self._aims).workers

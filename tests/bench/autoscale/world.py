@@ -1,20 +1,22 @@
-"""A simulated pool: jobs arrive, workers boot, take them in their order, and leave after a job when they are told to.
+"""Simulated pools on one queue: jobs arrive, workers boot, take them in their order, and leave when they are told to.
 
-Every second it shows what a supervisor can see; what that decides is done a quarter of a second later, which is how
-often a master looks. Times are seconds since the beginning.
+Every second each pool shows its supervisor what it can see; what that decides is done a quarter of a second later,
+which is how often a master looks. Times are seconds since the beginning.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count, pairwise
+from math import inf
 from typing import NamedTuple, Protocol
 
-#: seconds between two looks, and until what they lead to is done
-_LOOK, _DELAY = 1.0, 0.25
+#: seconds between two looks, and until what they lead to is done; and by which the looks of several pools are apart
+_LOOK, _DELAY, _APART = 1.0, 0.25, 0.37
 
 
 class Arrival(NamedTuple):
@@ -38,6 +40,8 @@ class Sight:
     workers: int
     starting: int
     leaving: int
+    #: jobs that other pools run
+    elsewhere: int = 0
 
 
 class Supervisor(Protocol):
@@ -48,7 +52,8 @@ class Supervisor(Protocol):
 
 @dataclass(slots=True, eq=False)
 class _Worker:
-    ready_at: float
+    #: when it has booted, or has ended its last job
+    free_since: float
     job: Arrival | None = None
     leaves: bool = False
 
@@ -67,92 +72,149 @@ class Outcome:
         steps = [after - before for before, after in pairwise(self.sizes) if after != before]
         return sum((one > 0) != (other > 0) for one, other in pairwise(steps))
 
-    def wait(self, share: float, since: float = 0.0, until: float = float("inf")) -> float:
+    def wait(self, share: float, since: float = 0.0, until: float = inf) -> float:
         """The wait that such a share of the jobs did not exceed, of those that came in this time; 0.0 without one."""
         found = sorted(wait for at, wait in self.waits if since <= at < until)
         return found[min(int(share * len(found)), len(found) - 1)] if found else 0.0
 
 
-class World:
-    """One run."""
+class _Host:
+    """One pool."""
 
-    def __init__(self, load: Sequence[Arrival], supervisor: Supervisor, *, begins_with: int, boot: float) -> None:
-        self._supervisor = supervisor
+    def __init__(self, supervisor: Supervisor, waits: list[tuple[float, float]]) -> None:
+        self.supervisor = supervisor
+        self.workers: list[_Worker] = []
+        self.ended, self.run = 0, 0.0
+        self.outcome = Outcome(waits)
+        self.is_gone = False
+
+    @property
+    def staying(self) -> list[_Worker]:
+        return [worker for worker in self.workers if not worker.leaves]
+
+    @property
+    def running(self) -> int:
+        return sum(worker.job is not None for worker in self.workers)
+
+    def idle(self, now: float) -> Iterator[_Worker]:
+        """Those that take the next job."""
+        for worker in self.workers:
+            if worker.job is None and worker.free_since <= now and not worker.leaves:
+                yield worker
+
+    def longest_idle(self, now: float) -> float:
+        """Since when the first of them has waited."""
+        return min(worker.free_since for worker in self.idle(now))
+
+
+class World:
+    """One run, with a pool for each supervisor. The last of them may die, with its host, at ``dies_at``."""
+
+    def __init__(
+        self,
+        load: Sequence[Arrival],
+        *supervisors: Supervisor,
+        begins_with: int,
+        boot: float,
+        dies_at: float = inf,
+    ) -> None:
+        waits: list[tuple[float, float]] = []
         self._boot = boot
         self._queue = deque[Arrival]()
-        self._workers: list[_Worker] = []
-        self._ended, self._run = 0, 0.0
-        self._outcome, self._numbers = Outcome(), count()
-        #: what happens next: a time, a number that no other has, and a job, a worker, a size, or ``None`` for a look
-        self._events: list[tuple[float, int, Arrival | _Worker | int | None]] = []
-        self._resize(0.0, begins_with)
+        self._hosts = [_Host(supervisor, waits) for supervisor in supervisors]
+        #: of each pool; the waits are those of all jobs
+        self.outcomes = [host.outcome for host in self._hosts]
+        self._numbers = count()
+        #: what happens next: a time, a number that no other has, and what it is
+        self._events: list[tuple[float, int, Callable[[float], None]]] = []
+        for host in self._hosts:
+            self._resize(host, begins_with, 0.0)
         for arrival in load:
-            self._plan(arrival.at, arrival)
-        self._plan(_LOOK, None)
+            self._plan(arrival.at, partial(self._arrive, arrival))
+        for number, host in enumerate(self._hosts):
+            self._plan(_LOOK + number * _APART, partial(self._look, host))
+        if dies_at < inf:
+            self._plan(dies_at, partial(self._die, self._hosts[-1]))
 
     def run(self, until: float) -> Outcome:
-        """The whole load, up to this time."""
+        """The whole load, up to this time; returns the outcome of the first pool."""
         last = 0.0
         while self._events and self._events[0][0] <= until:
-            now, _, what = heapq.heappop(self._events)
-            self._outcome.worker_seconds += (now - last) * len(self._workers)
+            now, _, happen = heapq.heappop(self._events)
+            for host in self._hosts:
+                host.outcome.worker_seconds += (now - last) * len(host.workers)
             last = now
-            self._happen(now, what)
-        return self._outcome
+            happen(now)
+            self._hand_out(now)
+        return self.outcomes[0]
 
-    def _happen(self, now: float, what: Arrival | _Worker | int | None) -> None:
-        if what is None:
-            self._plan(now + _DELAY, self._supervisor.decide(self._sight(now)))
-            self._plan(now + _LOOK, None)
-        elif isinstance(what, int):
-            self._resize(now, what)
-        elif isinstance(what, Arrival):
-            self._queue.append(what)
-        else:
-            self._finish(what)
-        self._hand_out(now)
+    def _arrive(self, arrival: Arrival, now: float) -> None:
+        self._queue.append(arrival)
 
-    def _finish(self, worker: _Worker) -> None:
-        """It has booted, or its job has ended."""
-        if worker.job:
-            self._ended, self._run = self._ended + 1, self._run + worker.job.takes
-            worker.job = None
-        if worker.leaves and worker in self._workers:
-            self._workers.remove(worker)
+    def _look(self, host: _Host, now: float) -> None:
+        if host.is_gone:
+            return
+        self._plan(now + _DELAY, partial(self._resize, host, host.supervisor.decide(self._sight(host, now))))
+        self._plan(now + _LOOK, partial(self._look, host))
+
+    def _finish(self, host: _Host, worker: _Worker, job: Arrival, now: float) -> None:
+        """Its job has ended."""
+        if host.is_gone:
+            return
+        host.ended, host.run = host.ended + 1, host.run + job.takes
+        worker.job, worker.free_since = None, now
+        if worker.leaves:
+            host.workers.remove(worker)
+
+    def _die(self, host: _Host, now: float) -> None:
+        """Its jobs are back in the queue at once, as if their leases had just ended."""
+        self._queue.extendleft([worker.job for worker in host.workers if worker.job])
+        host.workers.clear()
+        host.is_gone = True
 
     def _hand_out(self, now: float) -> None:
-        for worker in self._workers:
-            if not self._queue:
+        """To the pool with the worker that has waited longest, as a store serves those that block."""
+        while self._queue:
+            hosts = [host for host in self._hosts if next(host.idle(now), None)]
+            if not hosts:
                 return
-            if worker.job is None and worker.ready_at <= now and not worker.leaves:
-                worker.job = self._queue.popleft()
-                self._outcome.waits.append((worker.job.at, now - worker.job.at))
-                self._plan(now + worker.job.takes, worker)
+            host = hosts[0] if len(hosts) == 1 else min(hosts, key=lambda host: host.longest_idle(now))
+            worker = next(host.idle(now))
+            worker.job = job = self._queue.popleft()
+            host.outcome.waits.append((job.at, now - job.at))
+            self._plan(now + job.takes, partial(self._finish, host, worker, job))
 
-    def _resize(self, now: float, size: int) -> None:
-        self._outcome.sizes.append(size)
-        staying = [worker for worker in self._workers if not worker.leaves]
+    def _resize(self, host: _Host, size: int, now: float) -> None:
+        if host.is_gone:
+            return
+        host.outcome.sizes.append(size)
+        staying = host.staying
         for worker in staying[size:]:
             worker.leaves = True
             if worker.job is None:
-                self._workers.remove(worker)
+                host.workers.remove(worker)
         for _ in range(size - len(staying)):
-            self._workers.append(worker := _Worker(now + self._boot))
-            self._plan(worker.ready_at, worker)
+            host.workers.append(_Worker(now + self._boot))
+        if size > len(staying):
+            self._plan(now + self._boot, self._boot_up)
 
-    def _sight(self, now: float) -> Sight:
-        staying = [worker for worker in self._workers if not worker.leaves]
+    def _boot_up(self, now: float) -> None:
+        """Workers have booted; they take jobs with what follows every event."""
+
+    def _sight(self, host: _Host, now: float) -> Sight:
+        staying = host.staying
         return Sight(
             now,
             ready=len(self._queue),
-            running=sum(worker.job is not None for worker in self._workers),
+            running=host.running,
             oldest=now - self._queue[0].at if self._queue else 0.0,
-            ended=self._ended,
-            run=self._run,
+            ended=host.ended,
+            run=host.run,
             workers=len(staying),
-            starting=sum(worker.ready_at > now for worker in staying),
-            leaving=len(self._workers) - len(staying),
+            starting=sum(worker.free_since > now for worker in staying),
+            leaving=len(host.workers) - len(staying),
+            elsewhere=sum(other.running for other in self._hosts if other is not host),
         )
 
-    def _plan(self, at: float, what: Arrival | _Worker | int | None) -> None:
-        heapq.heappush(self._events, (at, next(self._numbers), what))
+    def _plan(self, at: float, happen: Callable[[float], None]) -> None:
+        heapq.heappush(self._events, (at, next(self._numbers), happen))

@@ -44,7 +44,7 @@ class SqliteStore(InTables):
     @contextmanager
     def away(self) -> Iterator[None]:
         """Somebody has it to himself."""
-        with closing(sqlite3.connect(self.path, isolation_level=None, timeout=10)) as stranger:
+        with closing(sqlite3.connect(self.path, isolation_level=None, timeout=60)) as stranger:
             stranger.execute("BEGIN IMMEDIATE")
             yield
 

@@ -223,7 +223,7 @@ def test_a_queue_that_has_pushed_before_a_fork_pushes_after_it_in_both_processes
         async def push(count):
             return await asyncio.gather(*(queue.apush("ok") for _ in range(count)))
 
-        queue = Queue(ConnectionSettings(url=sys.argv[1], prefix=sys.argv[2]))
+        queue = Queue(ConnectionSettings(url=sys.argv[1], prefix=sys.argv[2], timeout=30.0))
         asyncio.run(push(20))
         parent = os.fork()
         asyncio.run(push(50))

@@ -30,8 +30,9 @@ membership.renew([])
 store.reserve(["default"], old, 1)
 membership.look_again([])
 print(store.sizes("default").reserved)
-end = time.monotonic() + 2 * store.commits_late
+end = time.monotonic() + 30
 while store.sizes("default").reserved and time.monotonic() < end:
+    store.wait(["default"], 0.1)
     membership.look_again([])
 print(store.sizes("default").ready)
 """

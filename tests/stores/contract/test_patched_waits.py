@@ -50,6 +50,6 @@ def test_a_signal_ends_a_wait_and_leaves_no_timer(built: Stores, connection, lib
     script = SCRIPT.format(patch=LIBRARIES[library][0])
     words = [connection.url, connection.prefix]
     python = [sys.executable, "-W", "ignore"]  # eventlet warns of itself
-    done = subprocess.run([*python, "-c", script, *words], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*python, "-c", script, *words], capture_output=True, text=True, timeout=110)
 
     assert ("", "all ended\n") == (done.stderr, done.stdout)

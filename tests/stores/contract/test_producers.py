@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -19,7 +20,7 @@ THREADS, EACH = 8, 25
 
 @pytest.fixture
 def queue(connection, built):
-    shared = Queue(connection)
+    shared = Queue(replace(connection, timeout=30.0))  # a busy machine's server takes its time
     yield shared
     shared.close()
 
@@ -42,7 +43,7 @@ def test_a_queue_that_was_used_before_a_fork_is_used_on_both_sides_of_it(queue, 
         from queuepool.jobs.client import Queue
         from queuepool.config.settings import ConnectionSettings
 
-        queue = Queue(ConnectionSettings(url=sys.argv[1], prefix=sys.argv[2]))
+        queue = Queue(ConnectionSettings(url=sys.argv[1], prefix=sys.argv[2], timeout=30.0))
         said = [queue.push("ok")]
         parent = os.fork()
         said += [queue.push("ok") for _ in range(50)]

@@ -22,9 +22,8 @@ from tests.support.eventually import eventually
 from tests.support.samples import ids, new_jobs, payload
 from tests.support.store_contract import OURS, failed_job, record, reserved
 
-PATIENCE = 1.0
-#: a busy machine's
-LATE = 5.0
+#: seconds: that of a store whose server is silent, and that which a busy machine may take for anything
+PATIENCE, ROOM = 2.0, 15.0
 SERVERS = ["postgres", "mariadb"]
 
 VERBS: dict[str, Callable[[Stores], object]] = {
@@ -101,8 +100,8 @@ def remote(server: DatabaseServer) -> Iterator[Stores]:
 
 
 @contextmanager
-def connected(url: str, **options: Any) -> Iterator[Stores]:
-    stores = Stores(ConnectionSettings(url=url), reply_timeout=PATIENCE, **options)
+def connected(url: str, patience: float = ROOM, **options: Any) -> Iterator[Stores]:
+    stores = Stores(ConnectionSettings(url=url), reply_timeout=patience, **options)
     migrate(stores.client)
     yield stores
     stores.close()
@@ -140,6 +139,10 @@ def test_an_unknown_database_is_an_outage(server):
     stores.close()
 
 
+#: PostgreSQL looks once whether a wait is a deadlock, 50 ms after it began: it must be one by then
+OTHERS_WAIT = "SELECT 1 FROM pg_locks WHERE NOT granted AND pid <> pg_backend_pid()"
+
+
 @pytest.mark.fault("F71")
 def test_a_deadlock_is_tried_again(server, remote):
     remote.queue.push("default", new_jobs(payload("a"), payload("b")))
@@ -151,6 +154,8 @@ def test_a_deadlock_is_tried_again(server, remote):
         tries.append(1)
         connection.exec_driver_sql(touch.format(1))
         has_first.set()
+        if server.brand.driver == "psycopg" and len(tries) == 1:
+            eventually(lambda: connection.exec_driver_sql(OTHERS_WAIT).first())
         connection.exec_driver_sql(touch.format(2))
 
     with server.engine(remote.client.url).connect() as other:
@@ -202,14 +207,14 @@ def silent(server: DatabaseServer) -> Iterator[None]:
 @pytest.mark.by_turns("shared")
 @pytest.mark.parametrize("shared", [False, True], ids=["worker", "producer"])
 def test_a_server_that_says_nothing_is_an_outage_after_the_patience_and_no_longer(own, shared):
-    with connected(own.url, shared=shared) as stores:
+    with connected(own.url, PATIENCE, shared=shared) as stores:
         stores.queue.push("default", new_jobs(payload("a")))
         for verb in ("push", "reserve"):
             with silent(own):
                 began = time.monotonic()
                 with pytest.raises(StoreDown):
                     VERBS[verb](stores)
-                assert PATIENCE * 0.9 < time.monotonic() - began < PATIENCE + LATE
+                assert PATIENCE * 0.9 < time.monotonic() - began < PATIENCE + ROOM
 
             assert stores.queue.sizes("default").total
         stores.queue.push("high", new_jobs(payload("c")))
@@ -245,8 +250,10 @@ def test_a_server_that_was_killed_is_used_again_when_it_is_back(own, shared):
 
 ENDING = {
     "psycopg": "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'queuepool'",
-    "pymysql": "BEGIN NOT ATOMIC FOR other IN (SELECT id FROM information_schema.processlist WHERE id <>"
-    " CONNECTION_ID() AND db IS NOT NULL) DO KILL other.id; END FOR; END",
+    # One may just be about to close by itself.
+    "pymysql": "BEGIN NOT ATOMIC DECLARE CONTINUE HANDLER FOR 1094 BEGIN END;"
+    " FOR other IN (SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND db IS NOT NULL)"
+    " DO KILL other.id; END FOR; END",
 }
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import BadPayload
 from queuepool.payload.envelope import MAX_BYTES, decode
 from queuepool.payload.lease import Tallies
@@ -17,6 +19,7 @@ from queuepool.stores.contract import MovedJob
 from queuepool.stores.factory import Stores
 from queuepool.stores.sql.statements import TAGS, mark_of
 from tests.support.odd_tables import NULLABLE
+from tests.support.own_connections import engine_of
 from tests.support.samples import ids, new_jobs, payload
 from tests.support.store_contract import (
     EMPTY,
@@ -322,6 +325,7 @@ def test_a_queue_may_be_called_anything_that_is_text(sql):
     assert [name] == [lease.queue for lease in sql.queue.reserve(["default", name], OURS, 1).leases]
 
 
+@pytest.mark.every_store("database")
 def test_a_clear_counts_what_it_drops_piece_by_piece(sql):
     many = 10_001
     sql.queue.push("default", new_jobs(*[b"x"] * many))
@@ -329,21 +333,23 @@ def test_a_clear_counts_what_it_drops_piece_by_piece(sql):
     assert many == sql.queue.clear("default")
 
 
+@contextmanager
+def locking(database: ConnectionSettings, statement: str) -> Iterator[None]:
+    """Another program holds the locks of this statement; unlike ours, the server lets it be idle meanwhile."""
+    with engine_of(database.url).execution_options(isolation_level="READ COMMITTED").begin() as connection:
+        connection.exec_driver_sql(statement)
+        yield
+
+
 def test_a_row_that_another_session_has_locked_is_passed_by(sql, database, dialect):
     if dialect == "sqlite":
         pytest.skip("locks no rows")
     sql.queue.push("default", new_jobs(payload("a"), payload("b")))
-    other = Stores(database)
-
-    def look(connection: Any) -> list[str]:
-        connection.exec_driver_sql("SELECT id FROM jobs ORDER BY id LIMIT 1 FOR UPDATE")
+    with locking(database, "SELECT id FROM jobs ORDER BY id LIMIT 1 FOR UPDATE"):
         began = time.monotonic()
-        taken = ids(sql.queue.reserve(["default"], OURS, 2).leases)
+        assert ["b"] == ids(sql.queue.reserve(["default"], OURS, 2).leases)
         assert time.monotonic() - began < QUICK
-        return taken
 
-    assert ["b"] == other.client.transaction(look)
-    other.close()
     assert ["a"] == ids(sql.queue.reserve(["default"], OURS, 2).leases)
 
 
@@ -352,20 +358,13 @@ def test_what_another_session_has_locked_is_looked_for_again_soon_but_not_all_th
         pytest.skip("locks no rows")
     sql.queue.push("default", new_jobs(payload("a")))
     at.advance(5.0)
-    other = Stores(database)
-
-    def look(connection: Any) -> list[float | None]:
-        connection.exec_driver_sql("SELECT id FROM jobs FOR UPDATE")
-        found: list[float | None] = []
-        while len(found) < 10:
-            found.append(sql.queue.reserve(["default"], OURS, 1).next_due)
+    due: list[float | None] = []
+    with locking(database, "SELECT id FROM jobs FOR UPDATE"):
+        began = time.monotonic()
+        while len(due) < 10:
+            due.append(sql.queue.reserve(["default"], OURS, 1).next_due)
             sql.queue.wait(["default"], LONG)
-        return found
-
-    began = time.monotonic()
-    due = other.client.transaction(look)
-    took = time.monotonic() - began
-    other.close()
+        took = time.monotonic() - began
 
     assert {0.01} == set(due)
     assert 10 * 0.01 <= took < LONG  # not one wait went on to its end

@@ -81,6 +81,7 @@ def as_found(template: str, lease: Lease, attempts: int) -> bytes:
     return template.replace("@@", str(attempts) if lease.row is None else "0").encode()
 
 
+@pytest.mark.by_turns("template")
 @each_payload
 @pytest.mark.parametrize(("attempts", "way"), WAYS.values(), ids=WAYS)
 def test_unknown_keys_survive(built: Stores, at: Clock, template: str, attempts: int, way: Any) -> None:

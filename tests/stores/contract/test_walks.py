@@ -219,6 +219,7 @@ def test_equal_payloads_are_dropped_as_often_as_it_is_said(store):
     assert 3 == store.sizes("default").ready
 
 
+@pytest.mark.every_store("connection")
 def test_jobs_that_are_there_are_dropped_although_many_before_them_are_gone(store):
     numbered(store, 0, 12_000)
     walk = store.walk("default", ("ready",))

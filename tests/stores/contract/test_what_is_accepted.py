@@ -195,6 +195,7 @@ def test_terms_that_are_accepted_can_be_stored_and_kept(
     outlived(queue, doors[door])
 
 
+@pytest.mark.every_store("connection")
 @SOME
 @given(call=st.sampled_from(["release", "progress", "fail", "context", "result"]), value=values | seconds, text=texts)
 def test_what_a_job_says_of_itself_is_refused_in_the_job_or_kept(queue, call, value, text):

@@ -1,0 +1,15 @@
+"""Transactions that may be idle for as long as a crowded machine lets their process wait for a processor."""
+
+from __future__ import annotations
+
+from queuepool.stores.factory import Stores
+
+_LIMITS = {"postgresql": "idle_in_transaction_session_timeout", "mysql": "idle_transaction_timeout"}
+_LIMITS["mariadb"] = _LIMITS["mysql"]
+
+
+def let_transactions_be_idle(stores: Stores) -> None:
+    """The server would end one whose client says nothing for two seconds; on Redis and SQLite none can be ended."""
+    engine = getattr(stores.client, "engine", None)
+    if engine and (limit := _LIMITS.get(engine.dialect.name)):
+        stores.client.ask(lambda connection: connection.exec_driver_sql(f"SET SESSION {limit} = 0"))
