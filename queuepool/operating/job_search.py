@@ -53,7 +53,7 @@ class JobSearch:
         self._refused: dict[str, str] = {}
         self._pools: set[str] = set()
         self._queues: list[str] = []
-        #: what was found in a queue, among the failed jobs or in quarantine
+        #: what was found in a queue, among the failed jobs or in quarantine, or as an attempt that has ended
         self.job: FoundJob | None = None
 
     def find(self, job_id: str) -> Facts | None:
@@ -82,6 +82,8 @@ class JobSearch:
         if not (attempts := self._attempts(job_id, self._queues)):
             return None
         last = attempts[-1]
+        job = FoundJob.ended(last, commands_of(self._connection))
+        self.job = job if job.payload else None  # else the record has its id and its name alone
         known = JobState(
             id=job_id, state=last.then or last.outcome, name=last.name, queue=last.queue, since=moment_of(last.ended),
             began=moment_of(last.began), host=last.host, worker=last.worker, pid=last.pid, error=last.error,

@@ -108,6 +108,27 @@ def test_a_job_has_a_page_wherever_it_is(at):
         assert "Nothing is known of this job" in browser.get("/jobs/nope").text
 
 
+def test_the_attempts_that_have_ended_are_on_the_page_of_their_job(at):
+    with at.pool("--workers", "1", "--keep-done", "1h"), opened(config_of(at), "operator") as browser:
+        job = at.push("raise", maxTries=2, times=1)
+        eventually(lambda: browser.get(f"/api/v1/jobs/{job}").json["state"] == "done")
+        facts = browser.facts(f"/jobs/{job}")
+
+        assert "the attempts that have ended" == facts["found"]
+        assert [(1, "released"), (2, "done")] == [(one["attempt"], one["outcome"]) for one in facts["ended"]]
+        assert ["default"] * 2 == [one["pool"] for one in facts["ended"]]
+        page = browser.get(f"/jobs/{job}").text
+        assert "Attempts that have ended" in page
+        assert f'action="/jobs/{job}/cancel"' not in page, "it is over"
+
+
+def test_of_a_job_whose_attempts_are_not_kept_there_are_none(at):
+    job = at.push()
+    with opened(config_of(at)) as browser:
+        assert [] == browser.facts(f"/jobs/{job}")["ended"]
+        assert "Attempts that have ended" not in browser.get(f"/jobs/{job}").text
+
+
 @pytest.mark.bad_input("B179")
 def test_whatever_names_and_payloads_hold_is_shown_as_text(at):
     for text in HOSTILE:

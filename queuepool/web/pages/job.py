@@ -11,7 +11,9 @@ from queuepool.board.status import iso
 from queuepool.errors import NotTracked
 from queuepool.jobs.client import Queue
 from queuepool.jobs.following import JobState
+from queuepool.operating.attempts import GAP, facts_of, numbered
 from queuepool.operating.job_search import NOWHERE, JobSearch
+from queuepool.search.ended import EndedAttempt
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob, plain
 from queuepool.search.look import SHELVES, Look
@@ -29,6 +31,8 @@ Facts = dict[str, Any]
 _SEARCHED = 1.0
 #: most characters of an id, and of a payload and an error that are shown
 _LONGEST_ID, _MOST_SHOWN = 200, 64 * 1024
+#: attempts that have ended that are shown: the latest
+_MOST_ATTEMPTS = 200
 
 
 def job(desk: Desk, asked: Asked) -> Facts:
@@ -61,12 +65,24 @@ def _look(desk: Desk, asked: Asked, link: StoreLink, opened: Queue, job_id: str)
     if state:
         result = arguments(plain(state.result), asked, whole=True)
         facts = {**asdict(state), "result": result, **search.place_of(state), "found": "its state"}
+    is_over = facts is None
+    facts = facts or search.ended(job_id)
     if facts is None:
         return None, search.looked_at
+    facts = search.with_attempts(facts)
+    facts["ended"] = _ended(facts["ended"], facts)
     found = search.job or _reserved(opened, facts, job_id)
     plain_facts = {key: _plain(value) for key, value in {**NOWHERE, **facts}.items()}
     is_failed = found is not None and found.state == "failed"
-    return {**plain_facts, "connection": link.name, "is_failed": is_failed, **_payload(found, asked)}, ""
+    about = {"connection": link.name, "is_failed": is_failed, "is_over": is_over}
+    return {**plain_facts, **about, **_payload(found, asked)}, ""
+
+
+def _ended(attempts: list[EndedAttempt], facts: Facts) -> list[Facts]:
+    """The attempts that have ended, and those between them of which nothing is known."""
+    begun = (facts["attempts"] or 0) - (facts["state"] in ("running", "reserved"))
+    shown = numbered(attempts, begun)[-_MOST_ATTEMPTS:]
+    return [facts_of(one) if one else {"attempt": number, "gap": GAP} for number, one in shown]
 
 
 def _state(opened: Queue, job_id: str) -> JobState | None:
