@@ -9,21 +9,26 @@ import tempfile
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
 from queuepool.cli import output
+from queuepool.cli.error_report import code_of
 from queuepool.cli.options import PLACE, WEB, Where, located, option, parsed
 from queuepool.config.loader import Config
-from queuepool.errors import ConfigError
-from queuepool.unix import proc
+from queuepool.config.web import refuse_strangers
+from queuepool.errors import ConfigError, QueuepoolError
+from queuepool.unix import fork, proc
 from queuepool.unix.exit_codes import OK
 
 _ROLES = ("viewer", "operator", "admin")
 #: most letters of the pools' names in the process's title
 _MOST_LETTERS = 100
 _LEAST_PASSWORD = 8
+#: what the extra installs
+_LIBRARIES = ("starlette", "uvicorn", "jinja2")
 
 
 def _name(raw: str) -> str:
@@ -53,17 +58,36 @@ def web(where: Where, user: str | None, role: str | None) -> int:
     return _serve(config)
 
 
+def show_beside(where: Where) -> None:
+    """Fork a process that serves the dashboard until this one ends. Raises ``ConfigError``, ``OSError``.
+
+    If it cannot listen it says so, and nothing else depends on it. Call it before any thread is started.
+    """
+    config = replace(where.load(), pools=where.pools())
+    _refuse_missing()
+    refuse_strangers(config.web)
+    fork.spawn(lambda: _serve_or_report(config))
+
+
+def _serve_or_report(config: Config) -> int:
+    try:
+        return _serve(config)
+    except QueuepoolError as error:
+        return code_of(error)
+
+
+def _refuse_missing() -> None:
+    if any(find_spec(name) is None for name in _LIBRARIES):
+        raise ConfigError("queuepool web", "needs pip install 'queuepool-worker[web]'")
+
+
 def _serve(config: Config) -> int:
+    _refuse_missing()
     from queuepool import log
     from queuepool.unix.signals import WorkerSignals, reset_inherited
+    from queuepool.web.dashboard import own_dashboard
+    from queuepool.web.server import serve
 
-    try:
-        from queuepool.web.dashboard import own_dashboard
-        from queuepool.web.server import serve
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "jinja2", "h11", "anyio"):
-            raise
-        raise ConfigError("queuepool web", "needs pip install 'queuepool-worker[web]'") from error
     pages, listen = own_dashboard(config), config.web.listen
     names = ",".join(pool.name for pool in config.pools)[:_MOST_LETTERS]
     reset_inherited()

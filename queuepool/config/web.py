@@ -8,7 +8,8 @@ from pathlib import Path
 
 from queuepool.config import secrets, values
 from queuepool.config.setting import setting
-from queuepool.config.values import one_of
+from queuepool.config.values import address_of, one_of
+from queuepool.errors import ConfigError
 
 KIND = "web"
 #: a name or an IP address, perhaps with a port
@@ -72,3 +73,10 @@ class WebSettings:
     mask: tuple[str, ...] = setting(("password", "token", "secret", "authorization", "card"), words)
     #: Seconds after which a page in the foreground is renewed; 0 = never.
     refresh: float = setting(2.0, values.seconds)
+
+
+def refuse_strangers(web: WebSettings) -> None:
+    """Raise ``ConfigError`` if anybody on other hosts could see the dashboard."""
+    if not (address_of(web.listen).is_private or web.users or web.token):
+        why = f"{web.listen} is open to other hosts: set users (queuepool web --add-user NAME) or token first"
+        raise ConfigError("[web] listen", why)

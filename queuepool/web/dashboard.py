@@ -8,7 +8,7 @@ from pathlib import Path
 from queuepool.config import loader
 from queuepool.config.loader import Config
 from queuepool.config.values import Address, address_of
-from queuepool.config.web import WebSettings
+from queuepool.config.web import WebSettings, refuse_strangers
 from queuepool.errors import ConfigError
 from queuepool.web.desk import Desk
 from queuepool.web.guard import Access, Doors, Doorway
@@ -38,9 +38,7 @@ def dashboard(config: Config | Path | str | None = None, *, access: Access | Non
 def own_dashboard(config: Config) -> Doorway:
     """As ``queuepool web`` serves it. Raises ``ConfigError`` if strangers could come in."""
     web, address = config.web, address_of(config.web.listen)
-    if not (address.is_private or web.users or web.token):
-        why = f"{web.listen} is open to other hosts: set users (queuepool web --add-user NAME) or token first"
-        raise ConfigError("[web] listen", why)
+    refuse_strangers(web)
     return _made(config, Doors(_hosts(web, address), web.path, _credentials(web, address), None))
 
 

@@ -122,6 +122,29 @@ def test_the_command_prints_its_address_serves_and_ends_with_0_when_it_is_told_t
         assert 0 == process.wait(20)
 
 
+@pytest.mark.real_start
+def test_a_pool_shows_the_dashboard_beside_itself_and_takes_it_along(site):
+    listen = f"127.0.0.1:{free_port()}"
+    config = f"[pool:default]\n[web]\nlisten = {listen}\n"
+    with site.pool("--workers", "1", "--web", config=config) as pool:
+        eventually(lambda: f"the dashboard is at http://{listen}/" in pool.log())
+        with urlopen(Request(f"http://{listen}/api/v1/overview"), timeout=20) as page:
+            assert b'"default"' in page.read()
+        [dashboard] = pool.pids(r"^queuepool: dashboard \[default\] running")
+        assert not [pid for pid in pool.workers() if pid == dashboard]
+    # What pool.end() has seen is gone, and so is this one: it has the pool's death for a signal.
+    with pytest.raises(OSError, match="refused"):
+        urlopen(Request(f"http://{listen}/"), timeout=20)
+
+
+def test_a_pool_that_cannot_have_its_dashboard_does_not_start(site):
+    (site.path / "pool.ini").write_text("[pool:default]\n[web]\nlisten = 0.0.0.0:8420\n")
+    done = site.run("start", *site.where, "-c", str(site.path / "pool.ini"), "--web", check=False)
+
+    assert (78, "") == (done.returncode, done.stdout)
+    assert "0.0.0.0:8420 is open to other hosts" in done.stderr
+
+
 def test_the_command_refuses_to_be_open_to_others_without_users_or_token(site):
     done = site.run("web", *site.where, "--listen", "0.0.0.0:8420", check=False)
 
