@@ -9,3 +9,4 @@ from __future__ import annotations
 
 from queuepool.web.dashboard import dashboard as dashboard
 from queuepool.web.visitors import Visitor as Visitor
+from queuepool.web.wsgi import WsgiDashboard as WsgiDashboard
