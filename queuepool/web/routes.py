@@ -17,6 +17,7 @@ from queuepool.web.acts import schedules as of_schedules
 from queuepool.web.acts.acted import Acted
 from queuepool.web.asked import Asked
 from queuepool.web.desk import Desk
+from queuepool.web.pages import exports
 from queuepool.web.pages.failed import confirm, failed
 from queuepool.web.pages.history import history
 from queuepool.web.pages.job import job
@@ -40,6 +41,16 @@ class PageRoute(NamedTuple):
     #: of its template; and in the navigation, if it is there
     name: str
     facts: Callable[[Desk, Asked], dict[str, Any]]
+    role: WebRole = WebRole.VIEWER
+
+
+class ExportRoute(NamedTuple):
+    """A list as a file, by GET: a line of JSON for each job."""
+
+    path: str
+    #: of the file, without its ending
+    name: str
+    rows: Callable[[Desk, Asked], list[dict[str, Any]]]
     role: WebRole = WebRole.VIEWER
 
 
@@ -67,10 +78,15 @@ PAGES = (
     PageRoute("/journal", "journal", journal),
     PageRoute("/errands/{id}", "errand", errands.errand, WebRole.OPERATOR),
 )
+EXPORTS = (
+    ExportRoute("/queues/{connection}/{queue}/export", "jobs", exports.waiting),
+    ExportRoute("/failed/export", "failed", exports.failed),
+)
 ACTS = (
     ActRoute("/queues/{connection}/{queue}/pause", queues.pause, WebRole.OPERATOR),
     ActRoute("/queues/{connection}/{queue}/continue", queues.resume, WebRole.OPERATOR),
     ActRoute("/queues/{connection}/{queue}/move", waiting.move, WebRole.OPERATOR),
+    ActRoute("/queues/{connection}/{queue}/run", waiting.run, WebRole.OPERATOR),
     ActRoute("/queues/{connection}/{queue}/drop", waiting.drop, WebRole.ADMIN),
     ActRoute("/failed/retry", of_failed.retry, WebRole.OPERATOR),
     ActRoute("/failed/forget", of_failed.forget, WebRole.ADMIN),

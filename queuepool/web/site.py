@@ -23,7 +23,7 @@ from queuepool.web.asked import Asked, asked_of
 from queuepool.web.desk import ActOutcome, Desk
 from queuepool.web.guard import Refusal
 from queuepool.web.render import environment
-from queuepool.web.routes import ACTS, API, NAVIGATION, PAGES, ActRoute, PageRoute
+from queuepool.web.routes import ACTS, API, EXPORTS, NAVIGATION, PAGES, ActRoute, ExportRoute, PageRoute
 from queuepool.web.static_files import static_files
 from queuepool.web.visitors import Visitor, WebRole
 
@@ -56,6 +56,8 @@ class Site:
                 # Its twin of the first page is /api/v1/overview.
                 path = f"/{page.name}" if is_json and page.path == "/" else page.path
                 routes.append(Route(start + path, self._endpoint(self._page, page, is_json), methods=["GET"]))
+            for one in EXPORTS:
+                routes.append(Route(start + one.path, self._endpoint(self._export, one, is_json), methods=["GET"]))
             for act in ACTS:
                 routes.append(Route(start + act.path, self._endpoint(self._act, act, is_json), methods=["POST"]))
         return routes
@@ -94,6 +96,12 @@ class Site:
         if asked.is_json:
             return _json(facts, status)
         return self._html(request, asked, route.name, facts, status)
+
+    async def _export(self, request: Request, asked: Asked, route: ExportRoute) -> Response:
+        rows = await self._desk.threads.page(partial(route.rows, self._desk, asked))
+        lines = "".join(f"{json.dumps(row, ensure_ascii=False, default=str)}\n" for row in rows)
+        headers = {"content-disposition": f'attachment; filename="{route.name}.jsonl"'}
+        return Response(lines.encode("utf-8", "replace"), 200, headers, "application/x-ndjson")
 
     async def _act(self, request: Request, asked: Asked, route: ActRoute) -> Response:
         acted = await self._desk.threads.act(partial(route.act, self._desk, asked))

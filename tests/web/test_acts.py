@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from urllib.parse import urlencode
 
@@ -216,3 +217,48 @@ def test_a_store_that_goes_away_in_the_middle_ends_it_and_it_says_how_far_it_cam
 def endless():
     while True:
         yield []
+
+
+def test_delayed_jobs_are_run_now_alone_or_all_that_fit(at, browser):
+    first, second, third = (at.push(delay=3600, customer=number) for number in range(3))
+    ready = at.push()
+    path = "/queues/default/default"
+
+    assert 'name="id" value="' + first in browser.get(f"/jobs/{first}").text
+    words = "1 job made due now on connection default: default 1"
+    assert words == told(browser, f"{path}/run", {"state": "delayed", "id": first, "count": 1})
+    at.work()
+    assert {first, ready} == {note["id"] for note in at.trail(event="start")}
+    assert 400 == browser.post(f"{path}/run", {"state": "ready", "count": 1}).status
+    assert 2 == browser.facts(f"{path}/confirm?act=run&state=delayed")["count"]
+    assert "2 jobs made due now" in told(browser, f"{path}/run", {"state": "delayed", "count": 2})
+    at.work()
+    assert {first, second, third, ready} == {note["id"] for note in at.trail(event="start")}
+    assert [("run", 1), ("run", 2)] == [(verb, count) for verb, _, count in journal(at)]
+
+
+def test_a_job_that_was_due_meanwhile_is_not_run_twice(at, browser):
+    job = at.push(delay=3600)
+    run = "/queues/default/default/run"
+    told(browser, run, {"state": "delayed", "id": job, "count": 1})
+    told(browser, run, {"state": "delayed", "id": job, "count": 1})
+    at.work()
+    assert "0 jobs made due now" in told(browser, run, {"state": "delayed", "id": job, "count": 1})
+
+    assert [job] == [note["id"] for note in at.trail(event="start")]
+
+
+def test_a_list_is_a_file_with_a_line_for_each_job_that_fits(at, browser):
+    for number in range(5):
+        at.push(customer=number % 2, password="s3cret")
+    failed_in_thousands(at.queue, 60, customer=4711)
+
+    got = browser.get("/queues/default/default/export?where=customer%3D1")
+    rows = [json.loads(line) for line in got.text.splitlines()]
+    assert ("application/x-ndjson", 2) == (got.headers["content-type"], len(rows))
+    assert [1, 1] == [row["arguments"]["customer"] for row in rows]
+    assert "s3cret" not in got.text
+    failed_rows = [json.loads(line) for line in browser.get("/failed/export?error=KeyError").text.splitlines()]
+    assert (30, {4711}) == (len(failed_rows), {row["arguments"]["customer"] for row in failed_rows})
+    assert 'attachment; filename="failed.jsonl"' == browser.get("/failed/export").headers["content-disposition"]
+    assert "All that fit, as JSON lines" in browser.get("/failed").text

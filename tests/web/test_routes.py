@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from queuepool.web.routes import ACTS, API, PAGES, ActRoute, PageRoute
+from queuepool.web.routes import ACTS, API, EXPORTS, PAGES, ActRoute, ExportRoute, PageRoute
 from queuepool.web.visitors import ROLES, WebRole
 from tests.support.dashboards import Browser, config_of, opened
 from tests.support.drivers import site_on
@@ -23,21 +23,21 @@ def site(request: pytest.FixtureRequest):
         yield found
 
 
-def path_of(route: PageRoute | ActRoute, start: str) -> str:
+def path_of(route: PageRoute | ExportRoute | ActRoute, start: str) -> str:
     path = f"/{route.name}" if start and isinstance(route, PageRoute) and route.path == "/" else route.path
     for name, value in PARTS.items():
         path = path.replace(name, value)
     return start + path + QUERIES.get(route.path, "")
 
 
-def asked(browser: Browser, route: PageRoute | ActRoute, start: str) -> int:
+def asked(browser: Browser, route: PageRoute | ExportRoute | ActRoute, start: str) -> int:
     path = path_of(route, start)
-    return (browser.get(path) if isinstance(route, PageRoute) else browser.post(path)).status
+    return (browser.post(path) if isinstance(route, ActRoute) else browser.get(path)).status
 
 
 def answers(config: Any, role: str | None) -> Iterator[tuple[str, WebRole, int]]:
     with opened(config, role) as browser:
-        for route in (*PAGES, *ACTS):
+        for route in (*PAGES, *EXPORTS, *ACTS):
             # A job that is nowhere is looked for a whole second.
             starts = ("",) if route.path.endswith("/cancel") else ("", API)
             for start in starts:
@@ -60,8 +60,8 @@ def test_for_who_has_no_role_nothing_is_there(site):
 @pytest.mark.bad_input("B176")
 def test_a_page_only_reads_and_an_action_is_only_carried_out_by_a_post(site):
     with opened(config_of(site)) as browser:
-        for route in (*PAGES, *ACTS):
-            is_page = isinstance(route, PageRoute)
+        for route in (*PAGES, *EXPORTS, *ACTS):
+            is_page = not isinstance(route, ActRoute)
             for start in ("", API):
                 path = path_of(route, start)
                 wrong = browser.post(path) if is_page else browser.get(path)

@@ -1,4 +1,4 @@
-"""Drop the waiting jobs of a queue that fit, or move them to another queue of the connection."""
+"""Drop the waiting jobs of a queue that fit, move them to another queue of the connection, or run them now."""
 
 from __future__ import annotations
 
@@ -32,6 +32,13 @@ def move(desk: Desk, asked: Asked) -> Acted:
     if target in ("", asked.parts["queue"]):
         raise Refusal(400, "to: name the other queue")
     return _acted(desk, asked, "move", f"moved to {target}", lambda acts: partial(acts.move_to, target))
+
+
+def run(desk: Desk, asked: Asked) -> Acted:
+    """Delayed ones become due now, and keep their locks and attempts."""
+    if waiting_shelf(asked) != "delayed":
+        raise Refusal(400, "state: only delayed jobs have something to wait for")
+    return _acted(desk, asked, "run", "made due now", lambda acts: acts.run_now)
 
 
 def _acted(desk: Desk, asked: Asked, verb: str, done: str, act_of: Callable[[OfWaitingJobs], Act]) -> Acted:

@@ -115,7 +115,7 @@ def _from_boards(desk: Desk, connection: str) -> list[Facts]:
 def queue(desk: Desk, asked: Asked) -> Facts:
     """One queue: its sizes, and its jobs on one shelf that fit the filter, a page of them."""
     link, name = named(desk, asked)
-    shelf = _shelf(asked)
+    shelf = shelf_of(asked)
     gathered = Gathered()
     [*found] = gathered.each([link], lambda _, opened: _jobs(asked, opened, name, shelf))
     rows = queue_rows(desk, known(desk))
@@ -128,8 +128,8 @@ def queue(desk: Desk, asked: Asked) -> Facts:
 def confirm_waiting(desk: Desk, asked: Asked) -> Facts:
     """How many ready or delayed jobs of a queue an action would concern: all that fit."""
     act, (link, name) = asked.text("act"), named(desk, asked)
-    if act not in ("drop", "move"):
-        raise Refusal(400, "act is one of drop, move")
+    if act not in ("drop", "move", "run"):
+        raise Refusal(400, "act is one of drop, move, run")
     shelf, gathered = waiting_shelf(asked), Gathered()
 
     def count(opened: Queue) -> Facts:
@@ -143,7 +143,7 @@ def confirm_waiting(desk: Desk, asked: Asked) -> Facts:
 
 def waiting_shelf(asked: Asked) -> Shelf:
     """The shelf that an action is about: what a worker has reserved is left to it."""
-    found = _shelf(asked)
+    found = shelf_of(asked)
     if found == "reserved":
         raise Refusal(400, "state is one of ready, delayed: a worker has the reserved ones")
     return found
@@ -157,7 +157,8 @@ def named(desk: Desk, asked: Asked) -> tuple[StoreLink, str]:
         raise Refusal(404, f"there is no such queue: {error}") from error
 
 
-def _shelf(asked: Asked) -> Shelf:
+def shelf_of(asked: Asked) -> Shelf:
+    """The shelf that is asked for. Raises ``Refusal``."""
     found = asked.text("state") or "ready"
     for shelf in SHELVES:
         if shelf == found:
