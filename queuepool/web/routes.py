@@ -18,6 +18,7 @@ from queuepool.web.acts.acted import Acted
 from queuepool.web.asked import Asked
 from queuepool.web.desk import Desk
 from queuepool.web.pages import exports
+from queuepool.web.pages.alerts import alerts
 from queuepool.web.pages.failed import confirm, failed
 from queuepool.web.pages.history import history
 from queuepool.web.pages.job import job
@@ -64,6 +65,7 @@ class ActRoute(NamedTuple):
 
 PAGES = (
     PageRoute("/", "overview", overview),
+    PageRoute("/alerts", "alerts", alerts),
     PageRoute("/queues", "queues", all_queues),
     PageRoute("/queues/{connection}/{queue}", "queue", queue),
     PageRoute("/queues/{connection}/{queue}/confirm", "confirm_waiting", confirm_waiting, WebRole.OPERATOR),
@@ -106,6 +108,6 @@ ACTS = (
 )
 #: the pages of the navigation, by what they are called there
 NAVIGATION = (
-    ("/", "Overview"), ("/queues", "Queues"), ("/running", "Running"), ("/failed", "Failed"), ("/pools", "Pools"),
-    ("/schedules", "Schedules"), ("/quarantine", "Quarantine"), ("/history", "History"), ("/journal", "Journal"),
+    ("/", "Overview"), ("/alerts", "Alerts"), ("/queues", "Queues"), ("/running", "Running"), ("/failed", "Failed"),
+    ("/pools", "Pools"), ("/schedules", "Schedules"), ("/quarantine", "Quarantine"), ("/history", "History"), ("/journal", "Journal"),
 )  # fmt: skip

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
+from queuepool.config.alerts import AlertSettings
 from queuepool.config.settings import ScheduleSettings
 from queuepool.web.charts import HEIGHT, line, throughput
+from queuepool.web.pages.alerts import ADVICE
 from tests.support.dashboards import Browser, config_of, opened
 from tests.support.drivers import site_on
 from tests.support.eventually import eventually
@@ -106,6 +108,48 @@ def test_the_journal_has_who_did_what_the_latest_first(at):
             browser.facts("/journal?limit=1")["is_more"],
         )
         assert "<b>" not in browser.get("/journal").text
+
+
+def notice_with(*alerts: dict[str, object]) -> dict[str, object]:
+    facts = {"value": 70.0, "limit": 60.0, "since": "2026-11-23T03:01:10Z"}
+    about = {"host": "web2", "pool": "p", "state": "running", "workers": 0, "processes": [], "id": "0" * 16}
+    return {**about, "alerts": [{**facts, **alert} for alert in alerts]}
+
+
+def test_alerts_that_are_raised_lead_to_the_page_on_which_to_look(at):
+    at.push()
+    notice = notice_with(
+        {"kind": "wait", "subject": "default", "text": "queue <b>default</b>: the next job has been ready for 70 s"},
+        {"kind": "of_a_later_version", "subject": "x", "text": "odd", "since": "2026-11-23T03:00:00Z"},
+        {"kind": "lost", "subject": "web3:p", "text": "pool p of web3 is lost"},
+    )
+    at.queue.stores.control.publish("web2:p:1", notice)
+    with opened(config_of(at), "viewer") as browser:
+        facts = browser.facts("/alerts")
+        pages = {row["kind"]: row["page"] for row in facts["alerts"]}
+        assert {"of_a_later_version": None, "lost": "/pools", "wait": "/queues/default/default"} == pages
+        assert "of_a_later_version" == facts["alerts"][0]["kind"], "the oldest first"
+        assert ([], {"web2/p"}) == (facts["limits"], {row["pool"] for row in facts["alerts"]})
+        page = browser.get("/alerts").text
+        assert "3 alerts are raised" in page
+        assert "<b>default" not in page
+        assert "has no section" in page
+        for path in set(pages.values()) - {None}:
+            assert 200 == browser.get(path).status
+
+
+def test_the_limits_of_alerts_are_those_of_the_configuration_and_of_each_kind(at):
+    config = config_of(at)
+    limits = AlertSettings(wait=(("", 60.0), ("imports", 3600.0)), failures=0.05, store=0.0)
+    config = replace(config, pools=tuple(replace(pool, alerts=limits) for pool in config.pools))
+    with opened(config) as browser:
+        found = {row["kind"]: row["limit"] for row in browser.facts("/alerts")["limits"]}
+        assert ("5%", "1000", "1") == (found["failures"], found["failed"], found["quarantine"])
+        assert found["wait"].startswith("1m")
+        assert ", imports: 1h" in found["wait"]
+        assert "store" not in found, "0 is none"
+        assert "No alert is raised" in browser.get("/alerts").text
+    assert {"repeat", "program", "webhook"} == {one.name for one in fields(AlertSettings)} - set(ADVICE)
 
 
 def test_a_history_without_anything_is_a_page_and_a_wrong_range_is_refused(at):

@@ -13,7 +13,7 @@ from tests.web.test_server import served
 
 pytestmark = pytest.mark.thorough("it starts a browser")
 PAGES = (
-    "/", "/queues", "/queues/default/default", "/running", "/failed", "/failed/confirm?act=retry", "/pools",
+    "/", "/alerts", "/queues", "/queues/default/default", "/running", "/failed", "/failed/confirm?act=retry", "/pools",
     "/schedules",
     "/quarantine", "/history", "/journal", "/jobs/nope", "/no-such-page",
 )  # fmt: skip

@@ -50,7 +50,8 @@ def _rows(look: Look, pages: Iterator[list[FoundJob]], row_of: Callable[[FoundJo
         rows += [row_of(job) for job in page[: _MOST - len(rows)]]
         if len(rows) == _MOST:
             return [*rows, {"cut": f"there may be more than these {_MOST}: narrow the filter"}]
-    return [*rows, {"cut": f"not all were looked at within {_WITHIN:.0f} s: narrow the filter"}] if scan.is_cut else rows
+    cut = {"cut": f"not all were looked at within {_WITHIN:.0f} s: narrow the filter"}
+    return [*rows, cut] if scan.is_cut else rows
 
 
 def _row(job: FoundJob, asked: Asked) -> Row:
