@@ -72,6 +72,7 @@ PAGES = (
     PageRoute("/running", "running", running),
     PageRoute("/failed", "failed", failed),
     PageRoute("/failed/confirm", "confirm", confirm, WebRole.OPERATOR),
+    PageRoute("/jobs", "job", job),
     PageRoute("/jobs/{id}", "job", job),
     PageRoute("/history", "history", history),
     PageRoute("/pools", "pools", pools),
@@ -109,5 +110,6 @@ ACTS = (
 #: the pages of the navigation, by what they are called there
 NAVIGATION = (
     ("/", "Overview"), ("/alerts", "Alerts"), ("/queues", "Queues"), ("/running", "Running"), ("/failed", "Failed"),
-    ("/pools", "Pools"), ("/schedules", "Schedules"), ("/quarantine", "Quarantine"), ("/history", "History"), ("/journal", "Journal"),
+    ("/pools", "Pools"), ("/schedules", "Schedules"), ("/quarantine", "Quarantine"), ("/history", "History"),
+    ("/journal", "Journal"),
 )  # fmt: skip

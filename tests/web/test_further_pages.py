@@ -39,6 +39,25 @@ def test_a_pool_is_told_what_to_do_and_its_answer_is_shown(at):
         assert {"eve"} == {line.by.partition("@")[0] for line in at.queue.stores.journal.last(9)}
 
 
+def test_all_pools_are_told_at_once_and_for_a_time(at):
+    with at.pool("--workers", "1"), opened(config_of(at)) as browser:
+        assert [] == browser.facts("/pools")["shared"], "there is one"
+        words = told(browser, "/pools/default/all/scale", {"order": "+1", "for": "1h"})
+        assert "2 workers" in words
+        eventually(lambda: browser.facts("/pools")["pools"][0]["live"] == 2)
+        assert "1 worker" in told(browser, "/pools/default/all/scale", {"order": "auto"})
+        assert 400 == browser.post("/pools/default/all/stop").status
+        assert 400 == browser.post("/pools/default/all/scale", {"order": "+1", "for": "soon"}).status
+
+
+def test_a_job_is_found_by_its_id_from_every_page(at):
+    job = at.push()
+    with opened(config_of(at), "viewer") as browser:
+        assert 'action="/jobs"' in browser.get("/journal").text
+        assert ("queued", job) == tuple(browser.facts(f"/jobs?id={job}")[key] for key in ("state", "id"))
+        assert 404 == browser.get("/jobs").status
+
+
 def test_a_job_of_a_pool_whose_board_is_elsewhere_is_reached_through_the_store(at):
     config = config_of(at)
     far = replace(config, pools=tuple(replace(pool, runtime_dir=at.path / "nowhere") for pool in config.pools))

@@ -1,4 +1,4 @@
-"""Commands to one pool on any host, through its store: pause, continue, replace its workers, scale, stop."""
+"""Commands to one pool on any host, or to all of a store: pause, continue, replace the workers, scale; stop one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from queuepool.board.requests import order_of
+from queuepool.config.values import seconds
 from queuepool.jobs.client import Queue
 from queuepool.operating.notices import PublishedPool
 from queuepool.operating.post import ANSWERED_WITHIN, TAKEN_WITHIN, Post, Reply
@@ -19,6 +20,8 @@ from queuepool.web.guard import DEADLINE, Refusal
 
 #: seconds between two looks for the answer
 _POLL = 0.1
+#: in place of a pool's id: all pools on the connection
+ALL = "all"
 
 
 def pause(desk: Desk, asked: Asked) -> Acted:
@@ -37,23 +40,25 @@ def reload(desk: Desk, asked: Asked) -> Acted:
 
 
 def scale(desk: Desk, asked: Asked) -> Acted:
-    """To a number of workers, or by as many more or fewer."""
+    """To a number of workers, or by as many more or fewer; ``for``: how long, else until the next order."""
     order = asked.text("order")
     try:
         order_of(order)
     except ValueError as error:
         raise Refusal(400, f"order: {error}") from error
-    return _told(desk, asked, "scale", {"order": order, "seconds": 0})
+    return _told(desk, asked, "scale", {"order": order, "seconds": asked.one("for", seconds, 0.0)})
 
 
 def stop(desk: Desk, asked: Asked) -> Acted:
-    """After its running jobs."""
+    """After its running jobs; not all pools at once, as nothing here starts them again."""
+    if asked.parts["id"] == ALL:
+        raise Refusal(400, "stop one pool at a time")
     return _told(desk, asked, "drain")
 
 
 def _told(desk: Desk, asked: Asked, verb: str, details: Mapping[str, Any] | None = None) -> Acted:
     link, instance = desk.link(asked.parts["connection"]), asked.parts["id"]
-    replies = tell_pools(link, asked, lambda pool: pool.instance == instance, verb, details or {})
+    replies = tell_pools(link, asked, lambda pool: instance in (pool.instance, ALL), verb, details or {})
     is_done = all(reply.is_done for reply in replies)
     return Acted("; ".join(map(str, replies)), "/pools", is_done)
 

@@ -51,9 +51,9 @@ def job(desk: Desk, asked: Asked) -> Facts:
 
 
 def id_of(asked: Asked) -> str:
-    """The job's id. Raises ``Refusal`` for what cannot be one."""
-    found = asked.parts["id"]
-    if len(found) > _LONGEST_ID or not found.isprintable():
+    """The job's id, in the path or in the query. Raises ``Refusal`` for what cannot be one."""
+    found = asked.parts.get("id") or asked.text("id")
+    if not found or len(found) > _LONGEST_ID or not found.isprintable():
         raise Refusal(404, "there is no such job")
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections import Counter
 from typing import Any
 
 from queuepool.web.asked import Asked
@@ -14,10 +15,16 @@ Facts = dict[str, Any]
 
 
 def pools(desk: Desk, asked: Asked) -> Facts:
-    """All that is known of each, and where a command reaches it: ``reach`` is ``None`` if none does."""
+    """All that is known of each, and where a command reaches it: ``reach`` is ``None`` if none does.
+
+    ``shared``: the connections on which several can be told at once.
+    """
     stores = known(desk)
     rows = pool_rows(desk, stores)
-    return {"pools": [{**row, "reach": _reach(row, stores)} for row in rows], **remarks(stores)}
+    reached = [{**row, "reach": _reach(row, stores)} for row in rows]
+    counts = Counter(row["reach"]["connection"] for row in reached if row["reach"])
+    shared = [name for name, count in counts.items() if count > 1]
+    return {"pools": reached, "shared": shared, **remarks(stores)}
 
 
 def _reach(row: Facts, stores: Known) -> Facts | None:
