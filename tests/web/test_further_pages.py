@@ -47,7 +47,8 @@ def test_all_pools_are_told_at_once_and_for_a_time(at):
         eventually(lambda: browser.facts("/pools")["pools"][0]["live"] == 2)
         assert "1 worker" in told(browser, "/pools/default/all/scale", {"order": "auto"})
         assert 400 == browser.post("/pools/default/all/stop").status
-        assert 400 == browser.post("/pools/default/all/scale", {"order": "+1", "for": "soon"}).status
+        for wrong in ({"order": "+1", "for": "soon"}, {"order": "auto", "for": "1h"}, {"order": "+1", "for": "0"}):
+            assert 400 == browser.post("/pools/default/all/scale", wrong).status
 
 
 def test_a_job_is_found_by_its_id_from_every_page(at):

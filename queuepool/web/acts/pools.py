@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from math import ceil
 from typing import Any
 
-from queuepool.board.requests import order_of
-from queuepool.config.values import seconds
+from queuepool.board.requests import Change, Pin, order_of
+from queuepool.config.values import some_seconds
 from queuepool.jobs.client import Queue
 from queuepool.operating.notices import PublishedPool
 from queuepool.operating.post import ANSWERED_WITHIN, TAKEN_WITHIN, Post, Reply
@@ -41,12 +42,14 @@ def reload(desk: Desk, asked: Asked) -> Acted:
 
 def scale(desk: Desk, asked: Asked) -> Acted:
     """To a number of workers, or by as many more or fewer; ``for``: how long, else until the next order."""
-    order = asked.text("order")
+    order, lasts = asked.text("order"), ceil(asked.one("for", some_seconds, 0.0))
     try:
-        order_of(order)
+        wanted = order_of(order)
     except ValueError as error:
         raise Refusal(400, f"order: {error}") from error
-    return _told(desk, asked, "scale", {"order": order, "seconds": asked.one("for", seconds, 0.0)})
+    if lasts and not isinstance(wanted, (Pin, Change)):
+        raise Refusal(400, "for: goes with a number of workers")
+    return _told(desk, asked, "scale", {"order": order, "seconds": lasts})
 
 
 def stop(desk: Desk, asked: Asked) -> Acted:
