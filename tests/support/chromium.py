@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import tempfile
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -61,6 +62,10 @@ class Window:
         """As a person would: it must be visible."""
         found = self._ask("POST", "/element", {"using": "css selector", "value": css})
         self._ask("POST", f"/element/{found[_ELEMENT]}/click", {})
+
+    def picture(self) -> bytes:
+        """What the window shows, as PNG."""
+        return b64decode(self._ask("GET", "/screenshot", {}))
 
     def complaints(self) -> list[str]:
         """What the console says since the last call: errors of scripts, and what the policy has refused."""
