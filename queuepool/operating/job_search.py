@@ -19,12 +19,13 @@ from queuepool.jobs.following import JobState, moment_of
 from queuepool.log.tracebacks import headline
 from queuepool.operating.choice import Choice
 from queuepool.operating.queues import known_queues
-from queuepool.search.ended import EndedAttempt, attempts_of
+from queuepool.search.ended import EndedAttempt, pages_of, read
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob
 from queuepool.search.look import Look
 from queuepool.search.running import holder_of, pools_of
 from queuepool.settlement.endings import commands_of
+from queuepool.stores.attempts import KeptAttempt
 from queuepool.stores.contract import Shelf, ShelfJob
 from queuepool.unix.escape import first_of
 
@@ -43,7 +44,7 @@ class JobSearch:
     def __init__(
         self, choice: Choice, queue: Queue, runtimes: Sequence[RuntimeDir], *, within: float = math.inf
     ) -> None:
-        """``runtimes``: those of this connection's pools on this host; ``within``: seconds to search queues."""
+        """``runtimes``: those of this connection's pools on this host; ``within``: seconds to search a queue, and records."""
         self._within = within
         self._choice = choice
         self._runtimes = runtimes
@@ -55,6 +56,8 @@ class JobSearch:
         self._queues: list[str] = []
         #: what was found in a queue, among the failed jobs or in quarantine, or as an attempt that has ended
         self.job: FoundJob | None = None
+        #: whether there was not the time to read all records of attempts
+        self.is_cut = False
 
     def find(self, job_id: str) -> Facts | None:
         """What is known of it. Raises ``StoreDown`` if the jobs' store is away; the rest is searched without any other.
@@ -98,12 +101,21 @@ class JobSearch:
 
     def _attempts(self, job_id: str, queues: Sequence[str]) -> list[EndedAttempt]:
         try:
-            return attempts_of(self._stores, queues, job_id)
+            return [one for one in read(self._kept(job_id, queues)) if one.id == job_id]
         except StoreError as error:  # some user may not read them, or a key has the wrong type
             if _is_away(error):
                 raise
             self._refused["attempts"] = str(error)
             return []
+
+    def _kept(self, job_id: str, queues: Sequence[str]) -> Iterator[KeptAttempt]:
+        """The records, as many as there is time for: they have no index."""
+        until = time.monotonic() + self._within
+        for page in pages_of(self._stores, queues, job_id):
+            yield from page
+            if time.monotonic() >= until:
+                self.is_cut = True
+                return
 
     def place_of(self, state: JobState) -> Facts:
         """What the state of a tracked, running job lacks; empty if the job's pool is unknown."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -95,8 +95,13 @@ _KINDS: dict[str, Any] = {
 
 def attempts_of(stores: Stores, queues: Iterable[str], job_id: str) -> list[EndedAttempt]:
     """The kept attempts at this job, the first one first. Raises ``StoreError``."""
-    pages = chain.from_iterable(stores.attempts.of_job(queue, job_id) for queue in queues)
+    pages = pages_of(stores, queues, job_id)
     return [one for one in read(chain.from_iterable(pages)) if one.id == job_id]
+
+
+def pages_of(stores: Stores, queues: Iterable[str], job_id: str) -> Iterator[list[KeptAttempt]]:
+    """The records in which attempts at this job may be, queue by queue, the latest of each first: all are read."""
+    return chain.from_iterable(stores.attempts.of_job(queue, job_id) for queue in queues)
 
 
 def read(page: Iterable[KeptAttempt]) -> list[EndedAttempt]:

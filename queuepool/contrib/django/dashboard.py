@@ -47,7 +47,7 @@ def dashboard_urls(path: str, access: DjangoAccess = by_status, config: Path | s
         return dashboard(config, access=lambda scope: scope[_FOUND])
 
     # It looks after the origin of forms by itself: its pages have none of Django's tokens.
-    @csrf_exempt
+    @csrf_exempt  # type: ignore[untyped-decorator]
     def view(request: HttpRequest) -> HttpResponse:
         # META has the form of CGI on either server, but not the path.
         own = {"path": request.path, "scheme": request.scheme, _FOUND: access(request)}

@@ -74,7 +74,7 @@ def _look(desk: Desk, asked: Asked, link: StoreLink, opened: Queue, job_id: str)
     found = search.job or _reserved(opened, facts, job_id)
     plain_facts = {key: _plain(value) for key, value in {**NOWHERE, **facts}.items()}
     is_failed = found is not None and found.state == "failed"
-    about = {"connection": link.name, "is_failed": is_failed, "is_over": is_over}
+    about = {"connection": link.name, "is_failed": is_failed, "is_over": is_over, "ended_is_cut": search.is_cut}
     return {**plain_facts, **about, **_payload(found, asked)}, ""
 
 
