@@ -19,13 +19,12 @@ from queuepool.jobs.following import JobState, moment_of
 from queuepool.log.tracebacks import headline
 from queuepool.operating.choice import Choice
 from queuepool.operating.queues import known_queues
-from queuepool.search.ended import EndedAttempt, pages_of, read
+from queuepool.search.ended import EndedAttempt, attempts_of
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob
 from queuepool.search.look import Look
 from queuepool.search.running import holder_of, pools_of
 from queuepool.settlement.endings import commands_of
-from queuepool.stores.attempts import KeptAttempt
 from queuepool.stores.contract import Shelf, ShelfJob
 from queuepool.unix.escape import first_of
 
@@ -44,7 +43,7 @@ class JobSearch:
     def __init__(
         self, choice: Choice, queue: Queue, runtimes: Sequence[RuntimeDir], *, within: float = math.inf
     ) -> None:
-        """``runtimes``: those of this connection's pools on this host; ``within``: seconds to search a queue, and records."""
+        """``runtimes``: of this connection's pools on this host; ``within``: seconds to search queues, and records."""
         self._within = within
         self._choice = choice
         self._runtimes = runtimes
@@ -100,22 +99,16 @@ class JobSearch:
         return {**found, "ended": self._attempts(found["id"], queues)}
 
     def _attempts(self, job_id: str, queues: Sequence[str]) -> list[EndedAttempt]:
+        until = time.monotonic() + self._within
         try:
-            return [one for one in read(self._kept(job_id, queues)) if one.id == job_id]
+            return attempts_of(self._stores, queues, job_id, until)
         except StoreError as error:  # some user may not read them, or a key has the wrong type
             if _is_away(error):
                 raise
             self._refused["attempts"] = str(error)
             return []
-
-    def _kept(self, job_id: str, queues: Sequence[str]) -> Iterator[KeptAttempt]:
-        """The records, as many as there is time for: they have no index."""
-        until = time.monotonic() + self._within
-        for page in pages_of(self._stores, queues, job_id):
-            yield from page
-            if time.monotonic() >= until:
-                self.is_cut = True
-                return
+        finally:
+            self.is_cut = time.monotonic() >= until
 
     def place_of(self, state: JobState) -> Facts:
         """What the state of a tracked, running job lacks; empty if the job's pool is unknown."""

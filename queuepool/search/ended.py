@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -93,15 +94,18 @@ _KINDS: dict[str, Any] = {
 }
 
 
-def attempts_of(stores: Stores, queues: Iterable[str], job_id: str) -> list[EndedAttempt]:
-    """The kept attempts at this job, the first one first. Raises ``StoreError``."""
-    pages = pages_of(stores, queues, job_id)
-    return [one for one in read(chain.from_iterable(pages)) if one.id == job_id]
+def attempts_of(stores: Stores, queues: Iterable[str], job_id: str, until: float = math.inf) -> list[EndedAttempt]:
+    """The kept attempts at this job, the first one first. Raises ``StoreError``.
 
-
-def pages_of(stores: Stores, queues: Iterable[str], job_id: str) -> Iterator[list[KeptAttempt]]:
-    """The records in which attempts at this job may be, queue by queue, the latest of each first: all are read."""
-    return chain.from_iterable(stores.attempts.of_job(queue, job_id) for queue in queues)
+    All records of the queues are read, the latest ones first, as they have no index; but no more when it is ``until``,
+    by the monotonic clock.
+    """
+    kept = list[KeptAttempt]()
+    for page in chain.from_iterable(stores.attempts.of_job(queue, job_id) for queue in queues):
+        kept += page
+        if time.monotonic() >= until:
+            break
+    return [one for one in read(kept) if one.id == job_id]
 
 
 def read(page: Iterable[KeptAttempt]) -> list[EndedAttempt]:
