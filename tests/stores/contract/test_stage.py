@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from queuepool.stores.contract import MovedJob
 from tests.support.samples import ids, new_jobs, payload
 from tests.support.store_contract import OURS, QUEUES, drained, reserved
 
@@ -82,15 +81,3 @@ def test_identical_payloads_released_for_one_moment_stay_as_many_as_they_are(sto
     at.advance(5.0)
 
     assert 2 == len(drained(store))
-
-
-def test_delayed_jobs_that_move_within_their_queue_are_due_now_and_stay_as_many(store, at):
-    store.push("default", new_jobs(payload("a"), payload("a"), payload("b")), delay=60.0)
-    store.push("default", new_jobs(payload("c")), delay=60.0)
-    jobs = [job for job in store.walk("default", ("delayed",)).page(9) if job.payload != payload("c")]
-
-    assert [True] * 3 == store.move("default", [MovedJob(job, job.payload) for job in jobs], "default")
-    at.advance(1.0)
-    assert ["a", "a", "b"] == sorted(ids(store.reserve(["default"], OURS, 9).leases))
-    assert 1 == store.sizes("default").delayed
-    assert [False] * 3 == store.move("default", [MovedJob(job, job.payload) for job in jobs], "default")
