@@ -24,7 +24,7 @@ _UNSEEN = Rollout(False, "it has published nothing since", "")
 class Reply(NamedTuple):
     """What became of a command to one pool; ``pool`` is its name, empty if it has none.
 
-    ``is_elsewhere``: it does not have the job that was meant, which is no failure if another one does.
+    ``is_elsewhere``: it does not have the job that was meant; if another pool has it, nothing is wrong.
     """
 
     pool: str

@@ -194,7 +194,6 @@ def test_so_are_those_that_need_pools(site):
         eventually(lambda: ["default"] == browser.facts("/pools")["shared"])
         more_workers(browser)
         hanging(site, browser)
-        assert "MB" in looked_at(browser, "Running"), "which worker grows"
         run_twice(site, browser)
         emptied(browser)
         assert 0 == billing.wait()
@@ -216,6 +215,7 @@ def more_workers(browser: Browser) -> None:
 def hanging(site: Site, browser: Browser) -> None:
     job = site.push("until", gate=str(site.path / "no-such-gate"))
     eventually(lambda: browser.facts("/running")["jobs"])
+    eventually(lambda: " MB" in looked_at(browser, "Running"))  # the memory of each worker beside what it runs
     person = Person(browser)
     person.click("Running")
     person.click("Show stack", beside=job)
