@@ -98,7 +98,7 @@ def _text(raw: str) -> str:
 
 
 def _body_of(environ: Mapping[str, Any]) -> bytes:
-    """The body; of one that is too large as much as shows that, and none if its length is no number."""
+    """The body; of one that is too large as much as shows that, and none if its length cannot be read."""
     length = str(environ.get("CONTENT_LENGTH") or "")
     if environ["REQUEST_METHOD"] in READING or not (length.isascii() and length.isdecimal()):
         return b""

@@ -23,7 +23,7 @@ def begin() -> None:
         shop.mail.later(60.0 * number, 4000 + number, "Your basket is waiting")
     for number in range(3):
         queue.push("legacy.export", {"year": 2020 + number}, queue="exports")  # no pool serves it
-    queue.push_raw(b'{"order": 4711, "note": "this is no job"}')
+    queue.push_raw(b'{"order": 4711, "note": "this is no job')
 
 
 def wave(number: int) -> None:

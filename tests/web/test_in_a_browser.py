@@ -53,7 +53,7 @@ def test_every_page_fits_and_breaks_no_rule(address):
 
 def test_failed_jobs_are_chosen_confirmed_and_put_back(site, address):
     with window() as browser:
-        browser.go(f"{address}/failed?error=KeyError")
+        browser.go(f"{address}/failed?error=KeyError&limit=50")
         browser.click("[data-all]")
         assert 30 == browser.run("return document.querySelectorAll('tbody input:checked').length")
         browser.click("button[value=retry]")

@@ -188,7 +188,7 @@ def test_an_incident_is_over_after_at_most_four_clicks(site, title):
 def test_so_are_those_that_need_pools(site):
     flags = ("--workers", "1", "--remote", "all", "--keep-done", "1h")
     with (
-        site.pool(*flags, "--pool", "web"), site.pool(*flags, "--pool", "billing") as billing,
+        site.pool(*flags, "--pool", "web") as web, site.pool(*flags, "--pool", "billing") as billing,
         opened(with_both(site)) as browser,
     ):  # fmt: skip
         eventually(lambda: ["default"] == browser.facts("/pools")["shared"])
@@ -197,6 +197,8 @@ def test_so_are_those_that_need_pools(site):
         run_twice(site, browser)
         emptied(browser)
         assert 0 == billing.wait()
+        web.signal(signal.SIGTERM)  # its directory is billing's, too, where nothing may be left
+        assert 0 == web.wait()
 
 
 def with_both(site: Site) -> Config:
