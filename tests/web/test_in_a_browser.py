@@ -24,7 +24,7 @@ def site(request: pytest.FixtureRequest):
     with site_on("sqlite", request) as found:
         for text in HOSTILE:
             found.queue.push("do", {"text": text})
-        failed_in_thousands(found.queue, 60, customer=HOSTILE[0])
+        failed_in_thousands(found.queue, 40, customer=HOSTILE[0])  # what one page of a search has, however slow it is
         found.queue.push_raw(b'{"uuid":"<svg onload=alert(1)>","job":7}')
         yield found
 
@@ -53,14 +53,14 @@ def test_every_page_fits_and_breaks_no_rule(address):
 
 def test_failed_jobs_are_chosen_confirmed_and_put_back(site, address):
     with window() as browser:
-        browser.go(f"{address}/failed?error=KeyError&limit=50")
+        browser.go(f"{address}/failed?error=KeyError")
         browser.click("[data-all]")
-        assert 30 == browser.run("return document.querySelectorAll('tbody input:checked').length")
+        assert 20 == browser.run("return document.querySelectorAll('tbody input:checked').length")
         browser.click("button[value=retry]")
-        assert "Put back 30 failed jobs?" in browser.run("return document.body.textContent")
+        assert "Put back 20 failed jobs?" in browser.run("return document.body.textContent")
         browser.click("form.confirm button")
-        assert "30 jobs put back" in browser.run("return document.querySelector('.told').textContent")
-        assert 30 == site.queue.stores.failed.count()
+        assert "20 jobs put back" in browser.run("return document.querySelector('.told').textContent")
+        assert 20 == site.queue.stores.failed.count()
         assert [] == browser.complaints()
 
 
@@ -84,4 +84,4 @@ def test_everything_works_without_javascript(site, address):
         browser.go(f"{address}/failed?error=KeyError")
         browser.click("a.button[href*='act=forget']")
         browser.click("form.confirm button")
-        eventually(lambda: site.queue.stores.failed.count() == 30)
+        eventually(lambda: site.queue.stores.failed.count() == 20)
