@@ -39,9 +39,8 @@ class Site:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        static = static_files()
-        self._static = {one.address: one for one in static.values()}
-        self._templates = environment(static)
+        self._static = {one.address: one for one in static_files().values()}
+        self._templates = environment()
         self.app = Starlette(
             routes=[*self._routes()],
             exception_handlers={HTTPException: self._not_there},

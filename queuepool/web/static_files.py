@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ class StaticFile(NamedTuple):
     content: bytes
 
 
+@cache
 def static_files() -> Mapping[str, StaticFile]:
     """All of them, by their names."""
     found = {}
