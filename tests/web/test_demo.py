@@ -21,14 +21,14 @@ pytestmark = pytest.mark.thorough("it starts two pools and takes half a minute")
 def test_the_demo_shows_pools_with_life_in_them_and_leaves_nothing(tmp_path: Path):
     listen = f"127.0.0.1:{free_port()}"
     env = {**os.environ, "DEMO_LISTEN": listen, "TMPDIR": str(tmp_path)}
-    demo = subprocess.Popen([ROOT / "scripts/demo", "--web"], env=env, stdout=subprocess.PIPE, text=True)
-    try:
-        assert demo.stdout
-        assert f"the dashboard is at http://{listen}/" in demo.stdout.readline()
-        eventually(lambda: has_life(listen), 60)
-    finally:
-        demo.terminate()
-        assert 143 == demo.wait(60)
+    with subprocess.Popen([ROOT / "scripts/demo", "--web"], env=env, stdout=subprocess.PIPE, text=True) as demo:
+        try:
+            assert demo.stdout
+            assert f"the dashboard is at http://{listen}/" in demo.stdout.readline()
+            eventually(lambda: has_life(listen), 60)
+        finally:
+            demo.terminate()
+            assert 143 == demo.wait(60)
 
     assert [] == list(tmp_path.iterdir())
 
