@@ -16,6 +16,8 @@ _PAGES, _READERS, _ACTS, _CHECKS = 8, 8, 8, 2
 #: a value is renewed after so many times the time that this takes, so that it costs its store a twentieth at most; and
 #: seconds after which it is renewed all the same
 _SPARING, _LONGEST_REST = 20.0, 60.0
+#: seconds after which a value that nobody has asked for is as good as none, and a read that has not ended hangs
+_LATE = 2.0
 
 
 class WebThreads:
@@ -69,6 +71,7 @@ class Fresh(Generic[T]):
         self._errors = errors
         self._lock = threading.Lock()
         self._reading: Future[None] | None = None
+        self._asked_at = 0.0
         self._due = 0.0
         self._is_outdated = False
         self._value: T | None = None
@@ -77,26 +80,32 @@ class Fresh(Generic[T]):
 
     @property
     def is_known(self) -> bool:
-        """Whether it was ever read, or is known not to be readable."""
-        return self._value is not None or bool(self._problem)
+        """Whether it was read of late, or is known not to be readable: then nobody needs to wait for it."""
+        with self._lock:
+            is_lately = self._value is not None and time.monotonic() < self._due + _LATE
+            return is_lately or bool(self._problem) or self._hangs()
 
     def get(self, patience: float) -> Snapshot[T]:
         """The value; if it is old, waits up to ``patience`` seconds for a new one. Blocks no longer than that."""
         with self._lock:
             if self._reading is None and time.monotonic() >= self._due:
+                self._asked_at = time.monotonic()
                 self._reading = self._threads.readers.submit(self._renew)
             reading = self._reading
         if reading and wait([reading], patience).done:
             reading.result()  # raises what is none of the errors
         with self._lock:
             age = time.monotonic() - self._read_at if self._value is not None else 0.0
-            late = f"no answer for {age:.0f} s" if reading and not reading.done() and age > self._lasts + 2.0 else ""
+            late = f"no answer for {time.monotonic() - self._asked_at:.0f} s" if self._hangs() else ""
             return Snapshot(self._value, age, self._problem or late)
 
     def expire(self) -> None:
         """Have it read again when it is asked for next: something was changed."""
         with self._lock:
             self._due, self._is_outdated = 0.0, True
+
+    def _hangs(self) -> bool:
+        return self._reading is not None and time.monotonic() > self._asked_at + _LATE
 
     def _renew(self) -> None:
         with self._lock:
