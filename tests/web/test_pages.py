@@ -42,7 +42,8 @@ def test_the_first_page_has_each_queue_with_what_it_holds(at):
         )
         assert (1, False) == (rows["other"]["ready"], rows["other"]["served"])
         assert (4, 1, 0) == tuple(facts["totals"][key] for key in ("ready", "delayed", "failed"))
-        assert "queues default, other are served by no pool" in facts["sentence"]
+        # In the order in which their next jobs wait, which may be the same time.
+        assert re.search("queues (default, other|other, default) are served by no pool", facts["sentence"])
         page = browser.get("/").text
         assert "no pool serves it" in page
         assert "by ann@here" in page
@@ -69,7 +70,8 @@ def test_jobs_of_a_queue_are_found_page_by_page(at):
 def test_failed_jobs_are_shown_by_what_they_have_in_common(at):
     ids = failed_in_thousands(at.queue, 120, customer=4711)
     with opened(config_of(at)) as browser:
-        facts = browser.facts("/failed?column=customer")
+        # A search ends after a tenth of a second, which a busy machine may need for its first page.
+        facts = eventually(lambda: (found := browser.facts("/failed?column=customer"))["is_whole"] and found)
         by = {facet["by"]: facet["values"] for facet in facts["facets"]}
 
         assert (120, 120, True, 50) == (facts["total"], facts["found"], facts["is_whole"], len(facts["jobs"]))
