@@ -24,6 +24,7 @@ from queuepool.config.alerts import program, share, silence, waits, webhook
 from queuepool.config.setting import Setting
 from queuepool.config.settings import KEYS, SECTIONS
 from queuepool.config.timetable import cron, interval, time_zone
+from queuepool.config.web import address, hosts, prefix, words
 from queuepool.metrics.samples import METRICS
 
 ROOT = Path(__file__).parent.parent
@@ -72,6 +73,11 @@ _VALUES: Mapping[object, str] = {
     silence: f"{_TIME}; at most `30m`",
     program: "an absolute path with arguments, or empty",
     webhook: "a URL of http or https, `slack:` before one of Slack's; or empty",
+    address: "`HOST:PORT` with an IP address, or `unix:/PATH`",
+    prefix: "a path, or empty",
+    hosts: "names of hosts, commas in between, or empty",
+    words: "words, commas in between, or empty",
+    secrets.token: "16 characters or more, or the path of a file; or empty",
     secrets.signing_keys: "`NAME:SECRET`, commas in between; or the path of a file",
 }
 

@@ -12,7 +12,7 @@ from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
 from queuepool.cli.options import Where
 from queuepool.config.settings import ConnectionSettings
-from queuepool.errors import ConfigError, StoreError
+from queuepool.errors import ConfigError
 
 if TYPE_CHECKING:
     from queuepool.stores.factory import Stores
@@ -27,10 +27,10 @@ def note(stores: Stores, verb: str, subject: str, count: int | None = None) -> N
     Call it once for all that one command has done, when it is done. If no line can be added, a note explains why: what
     was done stays done.
     """
-    try:
-        stores.journal.write(operator(), verb, subject, count)
-    except StoreError as error:
-        _complain(str(error))
+    from queuepool.operating.carrying_out import journaled  # imported here: local pools need no store
+
+    if why := journaled(stores, operator(), verb, subject, count):
+        _complain(why)
 
 
 class ActedOn(NamedTuple):

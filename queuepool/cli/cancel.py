@@ -8,18 +8,17 @@ from dataclasses import asdict
 import click
 
 from queuepool.board.about import operator
-from queuepool.board.runtime_dir import boards_in
 from queuepool.cli import output
 from queuepool.cli.acted import note
 from queuepool.cli.local import runtime_of
 from queuepool.cli.options import JSON, PLACE, TEXT, Where, located, option, parsed
-from queuepool.cli.queues import known_queues
 from queuepool.cli.reading import Reading
 from queuepool.cli.targets import Elsewhere, reaching
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.values import seconds
-from queuepool.jobs.cancelling import Cancellation, Canceller, CancelOutcome, CancelWish
+from queuepool.jobs.cancelling import Cancellation, CancelOutcome, CancelWish
 from queuepool.jobs.client import Queue
+from queuepool.operating.cancelling import cancel_on, words_of
 from queuepool.stores.journal import cancelled_job
 from queuepool.unix.exit_codes import FAILED, OK
 
@@ -69,34 +68,8 @@ def cancel(where: Where, job_id: str, requeue: bool, grace: float, as_json: bool
 
 def _cancel(where: Where, connection: ConnectionSettings, wish: CancelWish) -> Cancellation:
     folders = [runtime_of(where, pool).path for pool in where.pools() if pool.connection == connection]
-    with closing(Queue(connection, by_hand=True)) as queue, boards_in(folders) as boards:
-        found = Canceller(queue.stores, known_queues(where, connection, queue.stores), boards).cancel(wish)
+    with closing(Queue(connection, by_hand=True)) as queue:
+        found = cancel_on(where, queue, folders, wish)
         if found:
             note(queue.stores, "cancel", cancelled_job(wish.job_id, requeue=wish.requeue), 1)
         return found
-
-
-def words_of(found: Cancellation) -> str:
-    """What has come of it, in a line."""
-    job = f"job {found.id}" + (f" ({found.name})" if found.name else "")
-    match found.outcome:
-        case CancelOutcome.CANCELLED if found.was == "running":
-            return f"{job} was cancelled while it ran (pid {found.pid}); it is recorded as failed"
-        case CancelOutcome.CANCELLED:
-            return f"{job} was taken out of queue {found.queue}; it is recorded as failed"
-        case CancelOutcome.REQUEUED:
-            return f"{job} was interrupted (pid {found.pid}), and is back in queue {found.queue}"
-        case CancelOutcome.WAITS:
-            return f"{job} waits in queue {found.queue} already: there is no attempt to interrupt"
-        case CancelOutcome.OVER:
-            return f"{job} is over already"
-        case CancelOutcome.ELSEWHERE:
-            place = f"on host {found.host}, in pool {found.pool} (pid {found.pid})"
-            return f"{job} runs {place}: queuepool cancel {found.id} --on {found.host}/{found.pool}"
-        case CancelOutcome.RESERVED:
-            return f"{job} is reserved by a worker of no pool that is known here"
-        case CancelOutcome.ORDERED:
-            return f"{job} is told to end (pid {found.pid}), but is not settled yet: is its store away?"
-        case CancelOutcome.CONTRARY:
-            return f"{job} is being ended already: {found.refusal}"
-    return f"{job} neither waits nor runs here"

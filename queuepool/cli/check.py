@@ -17,7 +17,6 @@ from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
 from queuepool.cli.options import CONNECTION, JSON, Where, located, option, parsed
 from queuepool.cli.peek import Peek
-from queuepool.cli.queues import age, untaken
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.config.timetable import Cron
@@ -46,6 +45,7 @@ from queuepool.jobs.registry import (
     unserved,
 )
 from queuepool.metrics.server import problem_of
+from queuepool.operating.queues import age, untaken
 from queuepool.payload.command import Commands
 from queuepool.payload.envelope import decode
 from queuepool.pool.announce import job_schedules

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 
 import click
 
@@ -22,8 +22,8 @@ from queuepool.cli.remote import command
 from queuepool.cli.rollouts import LocalRestart, wait_for
 from queuepool.cli.targets import Elsewhere, reaching
 from queuepool.config.values import seconds
-from queuepool.errors import StoreDenied
 from queuepool.jobs.client import Queue
+from queuepool.operating.pausing import pause_queue
 from queuepool.unix.exit_codes import OK
 
 #: the default wait in seconds
@@ -181,11 +181,9 @@ def _for_each(where: Where, queues: Sequence[str], act: Callable[[Queue, str], o
 
 def _pause(connection: Queue, queue: str) -> None:
     stores = connection.stores
-    with suppress(StoreDenied):  # a Redis user who may not read Laravel's keys
-        if before := stores.control.read([queue]).pauses.get(queue):
-            output.say(f"queue {queue}: already paused{pause_words(iso(before[0]), before[1])}")
-            return
-    stores.control.pause(queue, stores.queue.now(), operator())
+    if before := pause_queue(stores, queue, operator()):
+        output.say(f"queue {queue}: already paused{pause_words(iso(before[0]), before[1])}")
+        return
     output.say(f"queue {queue}: paused on all hosts")
     note(stores, "pause", f"queue {queue}")
 

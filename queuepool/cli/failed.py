@@ -15,17 +15,18 @@ import click
 from queuepool.board.status import iso
 from queuepool.cli import output
 from queuepool.cli.acted import note
-from queuepool.cli.finding import BY, COUNT, Facets, Question, carry_out, filtered, limited, note_closed
+from queuepool.cli.finding import BY, COUNT, Question, carry_out, filtered, limited, note_closed, show_facets
 from queuepool.cli.options import CONNECTION, JSON, TEXT, Where, located, option, parsed
 from queuepool.cli.output import FORCE, has_terminal, is_declined
 from queuepool.cli.queues import one_queue
 from queuepool.cli.reading import Reading
-from queuepool.cli.scopes import BATCH, Scope, by_queue, refuse_a_bare_name, scope_of
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
-from queuepool.log.tracebacks import headline
+from queuepool.operating.job_rows import failed_row
+from queuepool.operating.scopes import BATCH, Scope, by_queue, scope_of
 from queuepool.search.bulk import Act, OfFailedJobs
+from queuepool.search.facets import Facets
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob
 from queuepool.search.look import Look
@@ -64,7 +65,7 @@ def failed(
         facets = Facets(by or "")
         for job in found:
             facets.add(job)
-        facets.show(limit, as_json)
+        show_facets(facets, limit, as_json)
         return reading.code
     _list((_json_row(job) if as_json else _row(job) for job in islice(found, limit or None)), as_json)
     return reading.code
@@ -193,9 +194,16 @@ def _note_pending(queue: Queue) -> None:
 @contextmanager
 def _scopes(where: Where, queue: str | None = None) -> Iterator[list[Scope]]:
     """The scopes that a verb changes, all opened before the first is changed. Raises ``UsageError``."""
-    refuse_a_bare_name(where)
+    _refuse_a_bare_name(where)
     with ExitStack() as stack:
         yield [stack.enter_context(scope_of(where, one, queue=queue)) for one in where.connections()]
+
+
+def _refuse_a_bare_name(where: Where) -> None:
+    """Without a file, the queues of a pool are unknown, so its name would choose nothing. Raises ``UsageError``."""
+    if where.pool_name is not None and not where.is_part:
+        why = "without a configuration file it does not say which queues are meant: leave it out"
+        raise click.UsageError(f"--pool {where.pool_name}: {why}")
 
 
 class _Many:
@@ -321,18 +329,8 @@ def _not_found(job_id: str) -> int:
 
 
 def _row(job: FoundJob) -> dict[str, Any]:
-    """Source: Illuminate/Queue/Console/ListFailedCommand.php (13.x) for the names."""
-    record = job.where
-    assert isinstance(record, FailedJob)
-    return {
-        "id": record.id,
-        "connection": record.connection,
-        "queue": record.queue,
-        "class": record.name,
-        "attempts": record.attempts,
-        "failed_at": iso(record.failed_at),
-        "exception": headline(record.exception),
-    }
+    assert isinstance(job.where, FailedJob)
+    return failed_row(job.where)
 
 
 def _json_row(job: FoundJob) -> dict[str, Any]:

@@ -14,10 +14,12 @@ from queuepool.cli import output
 from queuepool.cli.acted import note
 from queuepool.cli.options import Verb, option, parsed
 from queuepool.cli.output import counted
-from queuepool.cli.scopes import by_queue
 from queuepool.config import values
 from queuepool.errors import StoreError
-from queuepool.search.bulk import Act, Bulk, Done
+from queuepool.operating.carrying_out import Errand, carry_out_all, remarks_on, told
+from queuepool.operating.scopes import by_queue
+from queuepool.search.bulk import Bulk
+from queuepool.search.facets import Facets
 from queuepool.search.filters import Condition, Filter, checked_path, moment, short
 from queuepool.search.found import FoundJob
 from queuepool.search.look import Look
@@ -25,9 +27,6 @@ from queuepool.stores.factory import Stores
 from queuepool.stores.records import Returned
 from queuepool.unix.exit_codes import FAILED, OK
 
-#: different values that are counted, all others as one
-_MOST_VALUES = 10_000
-_OTHERS = "(others)"
 _WORD = parsed(short)
 _MOMENT = parsed(lambda raw: moment(raw, time.time()))
 _FILTERS: list[Callable[[Verb], Verb]] = [
@@ -83,32 +82,19 @@ def filtered(verb: Verb) -> Verb:
     return found
 
 
-class Facets:
-    """How many jobs there are, by what they are."""
-
-    def __init__(self, by: str) -> None:
-        self._by = by
-        self.found = Counter[str]()
-
-    def add(self, job: FoundJob) -> None:
-        """Count one job."""
-        for value in job.facets(self._by) if self._by else [""]:
-            known = len(self.found) < _MOST_VALUES or value in self.found
-            self.found[value if known else _OTHERS] += 1
-
-    def show(self, most: int, as_json: bool) -> None:
-        """The most frequent ones first."""
-        if not self._by:
-            total = self.found.total()
-            if as_json:
-                output.document(output.versioned({"jobs": total}))
-            else:
-                output.say(str(total))
-            return
-        rows = [{"value": value, "jobs": jobs} for value, jobs in self.found.most_common(most or None)]
-        output.listing(rows, as_json)
-        if left := len(self.found) - len(rows):
-            output.complain(f"note: {counted(left, 'value')} more: --limit 0 shows all")
+def show_facets(facets: Facets, most: int, as_json: bool) -> None:
+    """Print them, the most frequent ones first; without a property, only how many jobs there are."""
+    if not facets.by:
+        total = facets.found.total()
+        if as_json:
+            output.document(output.versioned({"jobs": total}))
+        else:
+            output.say(str(total))
+        return
+    rows = [{"value": value, "jobs": jobs} for value, jobs in facets.found.most_common(most or None)]
+    output.listing(rows, as_json)
+    if left := len(facets.found) - len(rows):
+        output.complain(f"note: {counted(left, 'value')} more: --limit 0 shows all")
 
 
 def note_closed(look: Look) -> None:
@@ -159,10 +145,6 @@ def refusal(verb: str, jobs: str) -> str:
     return f"this would {verb.lower()} {jobs}: there is no terminal to ask at, give --yes"
 
 
-#: jobs in pages, and what is done with them
-Errand = tuple[Iterable[Sequence[FoundJob]], Act]
-
-
 def carry_out(stores: Stores, verb: str, errands: Iterable[Errand], done: str, place: str) -> int:
     """Do it, and report with how many jobs it was done, also if it is interrupted, and in the journal.
 
@@ -170,30 +152,15 @@ def carry_out(stores: Stores, verb: str, errands: Iterable[Errand], done: str, p
     """
     bulk = Bulk(lambda so_far: output.progress(f"{counted(so_far.count, 'job')} {done}"))
     try:
-        try:
-            for pages, act in errands:
-                bulk.run(pages, act)
-        finally:
-            if bulk.done.count:
-                note(stores, verb, f"jobs{place}{by_queue(bulk.done.queues)}", bulk.done.count)
+        carry_out_all(bulk, errands, verb, place, functools.partial(note, stores))
     except (KeyboardInterrupt, StoreError) as error:
         unknown = ", and perhaps some of the batch under way" if isinstance(error, StoreError) else ""
         output.progress("")
-        output.complain(f"not finished: {_told(bulk.done, done, place)}{unknown}")
+        output.complain(f"not finished: {told(bulk.done, done, place)}{unknown}")
         raise
     output.progress("")
-    output.say(_told(bulk.done, done, place))
-    return _report_left(bulk.done)
-
-
-def _told(done: Done, word: str, place: str) -> str:
-    return f"{counted(done.count, 'job')} {word}{place}{by_queue(done.queues)}"
-
-
-def _report_left(done: Done) -> int:
-    """Report those to which it was not done; returns the exit code."""
-    if gone := done.results[Returned.GONE]:
-        output.complain(f"note: {counted(gone, 'job')} had gone meanwhile")
-    if held := done.results[Returned.HELD]:
-        output.complain(f"{counted(held, 'failed job')} left: other jobs hold their unique locks")
-    return FAILED if held or done.results[Returned.REFUSED] else OK  # why, only their verb can tell
+    output.say(told(bulk.done, done, place))
+    for remark in remarks_on(bulk.done):
+        output.complain(remark)
+    # Why some were refused, only their verb can tell.
+    return FAILED if bulk.done.results[Returned.HELD] or bulk.done.results[Returned.REFUSED] else OK

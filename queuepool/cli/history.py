@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
 from contextlib import closing
-from dataclasses import replace
 from difflib import get_close_matches
 from functools import reduce
 from typing import Any, NamedTuple
 
 import click
 
-from queuepool.board.meters import RUN_BOUNDS, WAIT_BOUNDS
 from queuepool.board.status import iso
 from queuepool.cli import output
 from queuepool.cli.options import CONNECTION, JSON, TEXT, Where, located, option, parsed
 from queuepool.cli.reading import Reading
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
-from queuepool.history.past import HistorySpan, Names, Past, past_of
-from queuepool.history.rollup import COUNTED, EVENTS, LONGEST, MAX_QUEUES, KeptSizes, Tally
+from queuepool.history.past import HistorySpan, Past
+from queuepool.history.rollup import LONGEST, MAX_QUEUES, Tally
+from queuepool.operating.past_report import (
+    busiest,
+    chosen_of,
+    counts_of_tally,
+    document_of,
+    job_times,
+    queue_rows,
+    read_past,
+    times_of_tally,
+)
 from queuepool.stores.factory import Stores
 
 _HOUR = 3600.0
@@ -70,7 +77,9 @@ def history(where: Where, seconds: float, queue: str | None, job: str | None, un
     reading = Reading(where.connections())
     found = reading.each(lambda connection: [_found(where, connection, seconds, queue, job)])
     if as_json:
-        documents = [output.versioned(reading.place(one.connection) | _document(one.span, one.chosen)) for one in found]
+        documents = [
+            output.versioned(reading.place(one.connection) | document_of(one.span, one.chosen)) for one in found
+        ]
         output.document(documents if reading.is_of_several else documents[0])
         return reading.code
     for one in found:
@@ -91,7 +100,8 @@ class _Found(NamedTuple):
 
 
 def _found(where: Where, connection: ConnectionSettings, seconds: float, queue: str | None, job: str | None) -> _Found:
-    span, past = _read(connection, seconds)
+    with closing(Stores(connection, by_hand=True)) as stores:
+        span, past = read_past(stores, seconds)
     if past.ignored:
         output.complain(f"{output.counted(past.ignored, 'record')} of the history cannot be read")
     if past.left_out:
@@ -100,33 +110,7 @@ def _found(where: Where, connection: ConnectionSettings, seconds: float, queue: 
     if queue is not None:
         where.require(queue)
         queues = (queue,)
-    return _Found(connection, span, past, _chosen(past, queues, job))
-
-
-def _read(connection: ConnectionSettings, seconds: float) -> tuple[HistorySpan, Past]:
-    with closing(Stores(connection, by_hand=True)) as stores:
-        span = HistorySpan.until(stores.queue.now(), seconds)
-        texts, ignored = stores.values.history(span.grain.name, span.with_the_one_before)
-    past = past_of(span, texts)
-    return span, replace(past, ignored=past.ignored + ignored)
-
-
-def _chosen(past: Past, meant: Collection[str] | None, job: str | None) -> Past:
-    """The part about these queues and this job; for a single job, only its attempts are known."""
-
-    def is_meant(queue: str) -> bool:
-        return meant is None or queue in meant
-
-    jobs = {
-        at: {names: one for names, one in tallies.items() if is_meant(names[0]) and job in (None, names[1])}
-        for at, tallies in past.gained.items()
-    }
-    queues = {
-        at: {name: sizes for name, sizes in known.items() if is_meant(name) and job is None}
-        for at, known in past.queues.items()
-    }
-    events = past.events if meant is None and job is None else {}
-    return replace(past, gained=jobs, events=events, queues=queues)
+    return _Found(connection, span, past, chosen_of(past, queues, job))
 
 
 def _absence(past: Past, queue: str | None, job: str | None) -> str:
@@ -142,9 +126,9 @@ def _absence(past: Past, queue: str | None, job: str | None) -> str:
 def _print(span: HistorySpan, past: Past) -> int:
     """Print the tables that are not empty; returns how many there are."""
     minutes = past.minutes(span.buckets[0], span.now)
-    jobs = [_row(names, tally, minutes) for names, tally in _sorted(past)]
+    jobs = [job_times(names, tally, minutes) for names, tally in busiest(past)]
     events = [{"event": event, "count": count} for event, count in past.event_totals().items()]
-    tables = [rows for rows in (jobs, list(_queue_rows(past)), events) if rows]
+    tables = [rows for rows in (jobs, list(queue_rows(past)), events) if rows]
     for number, rows in enumerate(tables):
         if number:
             click.echo()
@@ -171,7 +155,7 @@ def _line(span: HistorySpan, past: Past, at: int, seconds: int) -> dict[str, Any
     """What was done in the ``seconds`` from ``at`` on, and the most jobs that were ready in all queues together."""
     buckets = [one for one in span.buckets if at <= one < at + seconds]
     total = reduce(Tally.plus, (tally for one in buckets for tally in past.gained[one].values()), Tally())
-    counts, times = _counts(total), _times(total)
+    counts, times = counts_of_tally(total), times_of_tally(total)
     ready = [sum(sizes.ready for sizes in past.queues.get(one, {}).values()) for one in buckets]
     minutes = past.minutes(max(at, span.buckets[0]), min(at + seconds, span.now))
     return {
@@ -182,72 +166,3 @@ def _line(span: HistorySpan, past: Past, at: int, seconds: int) -> dict[str, Any
         **{name: times[name] for name in ("run_p95", "wait_p95")},
         "ready": max(ready, default=0),
     }
-
-
-def _queue_rows(past: Past) -> Iterator[dict[str, Any]]:
-    """The latest sizes of each queue, and the largest."""
-    for queue, known in sorted(past.by_queue().items()):
-        last, most = known[-1], reduce(KeptSizes.most, known)
-        sizes = {"ready": last.ready, "ready_most": most.ready, "delayed": last.delayed, "reserved": last.reserved}
-        ages = {"oldest": _digits(last.oldest), "oldest_most": _digits(most.oldest)}
-        yield {"queue": queue, **sizes, "quarantined": last.quarantined, **ages}
-
-
-def _sorted(past: Past) -> list[tuple[Names, Tally]]:
-    """The busiest first."""
-    ended = [(names, tally) for names, tally in past.totals().items() if tally.ended]
-    return sorted(ended, key=lambda item: (-item[1].ended, item[0]))
-
-
-def _row(names: Names, tally: Tally, minutes: float) -> dict[str, Any]:
-    return {
-        "queue": names[0],
-        "job": names[1],
-        **_counts(tally),
-        "per_minute": round(tally.ended / minutes, 2),
-        **_times(tally),
-    }
-
-
-def _counts(tally: Tally) -> dict[str, int]:
-    return dict(zip(COUNTED, tally.counts, strict=True))
-
-
-def _times(tally: Tally) -> dict[str, float | None]:
-    """Percentiles in seconds, with three digits: a bucket is much wider."""
-    runs, waits = ((0.5, "run_p50"), (0.95, "run_p95"), (0.99, "run_p99")), ((0.5, "wait_p50"), (0.95, "wait_p95"))
-    found = {name: _digits(tally.run.quantile(share, RUN_BOUNDS)) for share, name in runs if tally.run.observations}
-    found |= {
-        name: _digits(tally.wait.quantile(share, WAIT_BOUNDS)) for share, name in waits if tally.wait.observations
-    }
-    return {name: found.get(name) for _, name in (*runs, *waits)}
-
-
-def _digits(seconds: float) -> float:
-    return float(f"{seconds:.3g}")
-
-
-def _document(span: HistorySpan, past: Past) -> dict[str, Any]:
-    minutes = past.minutes(span.buckets[0], span.now)
-    return {
-        "from": iso(span.buckets[0]),
-        "to": iso(span.buckets[-1] + span.grain.seconds),
-        "bucket_seconds": span.grain.seconds,
-        "ignored": past.ignored,
-        "queues_left_out": past.left_out,
-        "jobs": [_row(names, tally, minutes) for names, tally in _sorted(past)],
-        "queues": list(_queue_rows(past)),
-        "events": past.event_totals(),
-        "buckets": list(_buckets(past)),
-    }
-
-
-def _buckets(past: Past) -> Iterator[dict[str, Any]]:
-    """All chosen jobs together, the queues and the events, bucket by bucket."""
-    for at, tallies in past.gained.items():
-        total = Tally()
-        for tally in tallies.values():
-            total = total.plus(tally)
-        queues = {queue: sizes._asdict() for queue, sizes in past.queues[at].items()}
-        events = {event: count for event, count in zip(EVENTS, past.events.get(at, ()), strict=False) if count}
-        yield {"at": iso(at), **_counts(total), **_times(total), "queues": queues, "events": events}

@@ -12,30 +12,30 @@ import click
 
 from queuepool.board.shown_pools import RunningJob, ShownPool, running_jobs
 from queuepool.cli import output
-from queuepool.cli.attempts import facts_of, moment
-from queuepool.cli.finding import BY, COUNT, Facets, filtered, limited, note_closed, states_of
+from queuepool.cli.finding import BY, COUNT, filtered, limited, note_closed, show_facets, states_of
 from queuepool.cli.local import runtime_of
 from queuepool.cli.options import JSON, PLACE, Where, located, option, parsed
-from queuepool.cli.queues import QUEUES, all_queues
+from queuepool.cli.queues import QUEUES
 from queuepool.cli.reading import Reading
-from queuepool.cli.scopes import scope_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDenied, StoreDown, StoreError
 from queuepool.jobs.client import Queue
+from queuepool.operating.attempts import moment
+from queuepool.operating.job_rows import job_row
+from queuepool.operating.queues import all_queues
+from queuepool.operating.scopes import scope_of
 from queuepool.search.ended import EndedAttempt
+from queuepool.search.facets import Facets
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob, plain
 from queuepool.search.look import SHELVES, Look
 from queuepool.search.running import pools_of
-from queuepool.stores.contract import ShelfJob
 from queuepool.unix.exit_codes import FAILED, OK
 
 #: characters of the arguments in a table
 _SHOWN = 200
 #: jobs that are shown by default
 _MOST = 100
-#: what only an attempt that has ended has, besides what jobs have
-_OF_AN_ATTEMPT = "outcome", "then", "began", "seconds", "generation", "pool_since", "lease_lost"
 
 
 @click.command()
@@ -72,7 +72,7 @@ def jobs(
         facets = Facets(by or "")
         for one in found:
             facets.add(one.job)
-        facets.show(limit, as_json)
+        show_facets(facets, limit, as_json)
     else:
         rows = _Rows(islice(found, limit or None), reading, as_json)
         output.listing(rows, as_json, spare=("tags", "attempts", "at", "connection", "queue"))
@@ -108,7 +108,7 @@ class _Search:
         with closing(Queue(connection, by_hand=True)) as queue:
             look = Look(queue.stores, self._wanted)
             running = self._running(queue) if {"reserved", "running"} & {*self._states} else {}
-            for name in self._queues or all_queues(self._where, connection, queue):
+            for name in self._queues or all_queues(self._where, connection, queue, output.complain):
                 try:
                     for job in self._in(look, name, running):
                         yield _Placed(connection, job, running.get(job.id) if job.state == "running" else None)
@@ -173,7 +173,7 @@ class _Rows:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for one in self._found:
             self.count += 1
-            yield self._reading.place(one.connection) | (_json_row(one) if self._as_json else _row(one.job))
+            yield self._reading.place(one.connection) | (job_row(one.job, one.by) if self._as_json else _row(one.job))
 
 
 def _row(job: FoundJob) -> dict[str, Any]:
@@ -187,31 +187,4 @@ def _row(job: FoundJob) -> dict[str, Any]:
         "at": moment(job.since),
         "tags": ",".join(job.tags) or "-",
         "arguments": job.error or (shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"),
-    }
-
-
-def _json_row(found: _Placed) -> dict[str, Any]:
-    job, by = found.job, found.by
-    at = job.where.at if isinstance(job.where, ShelfJob) else None
-    ended = facts_of(job.where) if isinstance(job.where, EndedAttempt) else {}
-    return {
-        "id": job.id,
-        "state": job.state,
-        "queue": job.queue,
-        "name": job.name or None,
-        "attempts": job.attempts,
-        "pushed": moment(job.pushed),
-        "since": moment(job.since) if job.state in ("failed", "done") else by and by.job.since,
-        "due": moment(at) if job.state == "delayed" else None,
-        "lease_ends": moment(at) if job.state in ("reserved", "running") else None,
-        "tags": list(job.tags),
-        "arguments": plain(job.arguments),
-        "error": job.error or None,
-        "host": by.shown.host if by else ended.get("host"),
-        "pool": by.shown.pool if by else ended.get("pool"),
-        "worker": by.process.number if by else ended.get("worker"),
-        "pid": by.process.pid if by else ended.get("pid"),
-        "time_left": by and by.job.time_left,
-        "progress": by and by.job.progress,
-        **{key: ended.get(key) for key in _OF_AN_ATTEMPT},
     }

@@ -12,16 +12,18 @@ import click
 
 from queuepool.cli import output
 from queuepool.cli.acted import note
-from queuepool.cli.finding import Errand, Question, carry_out, filtered, note_closed, states_of
+from queuepool.cli.finding import Question, carry_out, filtered, note_closed, states_of
 from queuepool.cli.options import CONNECTION, TEXT, Where, located, option, parsed
 from queuepool.cli.output import FORCE, counted
-from queuepool.cli.queues import QUEUES, all_queues, by_connection, one_queue
-from queuepool.cli.scopes import Scope, scope_of
+from queuepool.cli.queues import QUEUES, by_connection, one_queue
 from queuepool.config.connections import identity_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.values import ON_THEIR_WAY
 from queuepool.errors import StoreError
 from queuepool.jobs.client import Queue
+from queuepool.operating.carrying_out import Errand
+from queuepool.operating.queues import all_queues
+from queuepool.operating.scopes import Scope, scope_of
 from queuepool.search.bulk import Act, OfFailedJobs, OfWaitingJobs
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob
@@ -217,7 +219,7 @@ def _drop_on(
     with closing(Queue(connection, by_hand=True)) as opened:
         look = Look(opened.stores, wanted)
         shelves = [shelf for shelf in _SHELVES if shelf in states]
-        every = names or all_queues(where, connection, opened)
+        every = names or all_queues(where, connection, opened, output.complain)
         queues = [queue for queue in every if queue != ON_THEIR_WAY]  # whose jobs may fit by what is around them
         steps = [_waiting(look, queue, shelves, lambda acts: acts.drop) for queue in queues]
         return _all_of("Drop", "dropped", f" on connection {connection.name}", look, steps, force)

@@ -18,6 +18,7 @@ from queuepool.config.loader import Config
 from queuepool.config.setting import Setting
 from queuepool.config.settings import KEYS, ConnectionSettings, PoolSettings
 from queuepool.config.values import section_name
+from queuepool.operating.choice import queues_of
 
 T = TypeVar("T")
 Verb = Callable[..., int | None]
@@ -25,15 +26,16 @@ Verb = Callable[..., int | None]
 #: the settings that have a flag, by ``section.key``
 FLAGS: Mapping[str, Setting] = MappingProxyType({
     f"{section}.{key}": said
-    for section in ("connection", "pool")
+    for section in ("connection", "pool", "web")
     for key, said in KEYS[section].items()
     if said.help
 })  # fmt: skip
 CONNECTION = ("connection.url", "connection.prefix")
 PLACE = (*CONNECTION, "pool.runtime_dir")
 #: a pool takes them all, a lone worker those that do not concern a master
-POOL = tuple(dict.fromkeys((*PLACE, *FLAGS)))
-WORKER = tuple(key for key in FLAGS if not FLAGS[key].is_masters)
+WEB = tuple(key for key in FLAGS if key.startswith("web."))
+POOL = tuple(key for key in dict.fromkeys((*PLACE, *FLAGS)) if key not in WEB)
+WORKER = tuple(key for key in FLAGS if not FLAGS[key].is_masters and key not in WEB)
 
 
 @dataclass(frozen=True)
@@ -111,8 +113,7 @@ class Where:
 
     def queues(self, connection: ConnectionSettings | None = None) -> tuple[str, ...]:
         """The pools' queues, each once; those on this connection, if one is given."""
-        meant = [pool for pool in self.pools() if connection in (None, pool.connection)]
-        return tuple(dict.fromkeys(queue for pool in meant for queue in pool.queues))
+        return queues_of(self.pools(), connection)
 
     def require(self, *queues: str) -> None:
         """Raises ``UsageError`` if other pools than the one that ``--pool`` has chosen serve these queues."""

@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from queuepool.top.layout import fitted, width
+from queuepool.unix.escape import counted as counted
 from queuepool.unix.escape import escaped
 
 #: rows whose column widths a table computes together; the next batch gets its own
@@ -66,11 +67,6 @@ def close() -> None:
 def say(line: str) -> None:
     """One line for a person or a script."""
     sys.stdout.write(f"{escaped(line)}\n")
-
-
-def counted(number: int, noun: str) -> str:
-    """``1 job``, ``2 jobs``."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def complain(line: str) -> None:

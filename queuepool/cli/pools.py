@@ -26,9 +26,14 @@ _DRAIN_WAIT = 300.0
 
 @click.command()
 @located(*POOL)
-def start(where: Where) -> int:
+@click.option("--web", "has_web", is_flag=True, help="Show the dashboard beside it, for development: see [web]")
+def start(where: Where, has_web: bool) -> int:
     """Run the pool in the foreground"""
     pools = where.pools()
+    if has_web:
+        from queuepool.cli.web import show_beside  # imported here: few pools have one
+
+        show_beside(where)
     from queuepool.pool.start import start_all  # imported here: it loads the store's library
 
     served = {queue for pool in where.load().pools for queue in pool.queues}  # also by pools that --pool leaves out

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
 import click
 
-from queuepool.board.status import iso
 from queuepool.cli import output
 from queuepool.cli.acted import note
 from queuepool.cli.finding import filtered, refusal
@@ -25,22 +22,16 @@ from queuepool.cli.reading import Reading
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import masked
 from queuepool.jobs.client import Queue
+from queuepool.operating.quarantine import drop_entry, entry_of, glimpse, hint_of, put_back, quarantine_row
 from queuepool.search.filters import Filter
 from queuepool.search.look import Look
 from queuepool.settlement.held_locks import HeldLocks
 from queuepool.stores.records import Quarantined, Returned
 from queuepool.unix.exit_codes import FAILED
 
-#: bytes of a payload that a list and a single view show
-_GLIMPSE, _VIEW = 40, 8 * 1024
+#: bytes of a payload that a single view shows
+_VIEW = 8 * 1024
 _BATCH = 100
-#: how wrapped payloads begin, each with the hint to give
-_WRAPPED = (
-    (rb"[sOa]:\d+:", "it is PHP-serialized: switch off the serializer of the producer's Redis connection"),
-    (rb"\x1f\x8b|\x28\xb5\x2f\xfd|\x04\x22\x4d\x18", "it is compressed: switch that off on the producer's connection"),
-    (rb"\x80[\x02-\x05]", "it is a Python pickle, which is never read"),
-    (rb"\xef\xbb\xbf", "it begins with a byte order mark"),
-)
 _QUEUE = click.argument("queue", type=parsed(one_queue))
 _ID = click.argument("entry_id", metavar="ID", type=TEXT)
 _SOME_QUEUE = click.argument("queue", metavar="[QUEUE]", required=False, type=parsed(one_queue))
@@ -64,7 +55,7 @@ def list_them(where: Where, queues: Sequence[str], as_json: bool) -> int:
         with closing(Queue(connection, by_hand=True)) as opened:
             for queue in queues or where.queues(connection):
                 entries = opened.stores.records.quarantined(queue)
-                yield from (reading.place(connection) | _row(entry) for entry in entries)
+                yield from (reading.place(connection) | quarantine_row(entry) for entry in entries)
 
     output.listing(reading.each(rows), as_json, spare=("bytes", "at", "connection"))
     return reading.code
@@ -78,7 +69,7 @@ def list_them(where: Where, queues: Sequence[str], as_json: bool) -> int:
 def show(where: Where, queue: str, entry_id: str, as_bytes: bool) -> int:
     """Show one payload, at most 8 KiB of it"""
     with closing(Queue(where.connection_of(queue), by_hand=True)) as connection:
-        entry = _entry(connection, queue, entry_id)
+        entry = entry_of(connection, queue, entry_id)
     if entry is None:
         return _not_found(queue, entry_id)
     if as_bytes:
@@ -100,7 +91,7 @@ def retry(where: Where, queue: str | None, entry_id: str | None, everything: boo
 
     Unless it is one, it asks first at a terminal.
     """
-    return _each(where, queue, entry_id, everything, wanted, _Way("Put back", "put back", _put_back, asks=not force))
+    return _each(where, queue, entry_id, everything, wanted, _Way("Put back", "put back", put_back, asks=not force))
 
 
 @quarantine.command()
@@ -115,7 +106,7 @@ def drop(where: Where, queue: str | None, entry_id: str | None, everything: bool
 
     Unless it is one, it asks first at a terminal.
     """
-    return _each(where, queue, entry_id, everything, wanted, _Way("Drop", "dropped", _drop, asks=not force))
+    return _each(where, queue, entry_id, everything, wanted, _Way("Drop", "dropped", drop_entry, asks=not force))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +166,7 @@ def _counted(found: Sequence[_Ids]) -> str:
 
 
 def _one(opened: Queue, queue: str, entry_id: str, way: _Way) -> int:
-    entry = _entry(opened, queue, entry_id)
+    entry = entry_of(opened, queue, entry_id)
     match way.act(opened, HeldLocks(opened.settings), entry) if entry else Returned.GONE:
         case Returned.DONE:
             note(opened.stores, f"quarantine {way.verb_name}", f"payload {entry_id} of queue {queue}", 1)
@@ -206,48 +197,15 @@ def _among(opened: Queue, queue: str, ids: Container[str]) -> Iterator[Quarantin
     return (entry for entry in opened.stores.records.quarantined(queue) if entry.id in ids)
 
 
-def _put_back(opened: Queue, locks: HeldLocks, entry: Quarantined) -> Returned:
-    back = partial(opened.stores.records.requeue, entry.queue, entry.id, None)
-    return locks.put_back(opened.stores, entry.payload, back, ended=False)
-
-
-def _drop(opened: Queue, locks: HeldLocks, entry: Quarantined) -> Returned:
-    """Drop it with its unique locks; who follows it learns that."""
-    finder = locks.set_aside
-    unlocks = finder.locks_of(entry.payload) if finder.may_hold(entry.payload) else ()
-    state = finder.state_of(entry.queue, entry.payload, None)
-    return Returned(int(opened.stores.records.drop_quarantined(entry.queue, entry.id, unlocks, state)))
-
-
-def _entry(connection: Queue, queue: str, entry_id: str) -> Quarantined | None:
-    return next((one for one in connection.stores.records.quarantined(queue) if one.id == entry_id), None)
-
-
 def _not_found(queue: str, entry_id: str) -> int:
     output.complain(f"{entry_id} not found in the quarantine of {queue}")
     return FAILED
 
 
-def _row(entry: Quarantined) -> dict[str, Any]:
-    return {
-        "id": entry.id,
-        "queue": entry.queue,
-        "reason": entry.reason,
-        "at": iso(entry.at),
-        "bytes": len(entry.payload),
-        "payload": _glimpse(entry.payload, _GLIMPSE),
-    }
-
-
 def _show(entry: Quarantined) -> None:
-    for name, value in _row(entry).items():
+    for name, value in quarantine_row(entry).items():
         if name != "payload":
             output.say(f"{name}: {value}")
-    if hint := next((words for start, words in _WRAPPED if re.match(start, entry.payload)), ""):
+    if hint := hint_of(entry):
         output.say(f"hint: {hint}")
-    output.say(f"payload: {_glimpse(entry.payload, _VIEW)}")
-
-
-def _glimpse(payload: bytes, max_bytes: int) -> str:
-    cut = payload[:max_bytes].decode("utf-8", "backslashreplace")
-    return f"{cut} … ({len(payload) - max_bytes} bytes more)" if len(payload) > max_bytes else cut
+    output.say(f"payload: {glimpse(entry.payload, _VIEW)}")

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
 from typing import Any, NamedTuple
 
 import click
 
-from queuepool.board.pauses import pause_words
-from queuepool.board.runtime_dir import RuntimeDir
-from queuepool.board.status import iso
 from queuepool.cli import output
 from queuepool.cli.acted import note
 from queuepool.cli.options import CONNECTION, JSON, Where, located, option, parsed
-from queuepool.cli.output import FORCE, counted, has_terminal, is_declined
+from queuepool.cli.output import FORCE, has_terminal, is_declined
 from queuepool.cli.reading import Reading
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import masked
-from queuepool.errors import ConfigError, NotRunning, StoreDenied, StoreDown, StoreError
+from queuepool.errors import StoreDown, StoreError
 from queuepool.jobs.client import Queue
-from queuepool.payload.envelope import ready_for
-from queuepool.stores.contract import Control, Measured, Sizes
-from queuepool.stores.control import served_in
-from queuepool.stores.factory import Stores
+from queuepool.operating.queues import QueueMark, age, all_queues, complaints, marks_of, untaken
+from queuepool.stores.contract import Sizes
 from queuepool.unix.exit_codes import FAILED
 
 #: the total at which artisan's queue:monitor calls a queue busy
 _BUSY = 1000
-#: seconds after which an outcome should have been taken
-_TAKEN_WITHIN = 60.0
 
 
 def _flat(context: click.Context, argument: click.Parameter, given: Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -158,9 +151,9 @@ class _Counted:
 
     def _on(self, connection: ConnectionSettings) -> Iterator[_Count]:
         with closing(Queue(connection, by_hand=True)) as queue:
-            named = self._named or all_queues(self._where, connection, queue)
+            named = self._named or all_queues(self._where, connection, queue, output.complain)
             found = {name: sizes for name in named if (sizes := self._sizes(queue, name))}
-            marks = marks_of(self._where, queue, list(found))
+            marks = marks_of(self._where, queue, list(found), output.complain)
             if not self._as_json:
                 self.warnings += complaints(marks, {name: one.total for name, one in found.items()})
             for name, sizes in found.items():
@@ -177,28 +170,6 @@ class _Counted:
             return None
         self._held |= {name} if found.total or found.quarantined else set()
         return found
-
-
-def all_queues(where: Where, connection: ConnectionSettings, opened: Queue) -> Iterator[str]:
-    """The pools' queues and that of outcomes, then the others, if the store lets us list them; of one pool its own."""
-    configured = dict.fromkeys((*where.queues(connection), *filter(None, [connection.outcomes])))
-    yield from configured
-    if where.is_part:
-        return
-    try:
-        existing = opened.stores.queue.queues()
-    except StoreDenied as error:  # a Redis user without +scan
-        output.complain(f"note: queues that no pool of this configuration serves are left out: {error}")
-    else:
-        yield from (name for name in existing if name not in configured)
-
-
-def known_queues(where: Where, connection: ConnectionSettings, stores: Stores) -> list[str]:
-    """The pools' queues and, if the store lets us list them, those that are not empty."""
-    found = dict.fromkeys(where.queues(connection))
-    with suppress(StoreDenied):  # a Redis user without +scan
-        found |= dict.fromkeys(stores.queue.queues())
-    return [*found]
 
 
 def _marked(mark: QueueMark, as_json: bool) -> dict[str, Any]:
@@ -236,92 +207,3 @@ def _parts(name: str, sizes: Sizes, limit: int, oldest: float | None) -> dict[st
         "oldest_pending": oldest,
         "status": "ALERT" if sizes.total >= limit else "OK",
     }
-
-
-def age(found: Measured) -> float | None:
-    """For how many seconds the queue's next job has been ready; ``None`` if there is none, or it is unknown."""
-    if not (found.ready or found.oldest):
-        return None
-    known = ready_for(found.payload, found.now) if found.oldest is None else found.oldest
-    return None if known is None else round(known, 1)
-
-
-def untaken(queue: str, found: Measured) -> str:
-    """The warning if outcomes wait in ``queue`` for more than a minute; empty if none does."""
-    waited = age(found)
-    if waited is None or waited <= _TAKEN_WITHIN:
-        return ""
-    waiting = f"{counted(found.ready, 'outcome')} waiting in queue {queue}, the oldest for {waited:.0f} s"
-    return f"{waiting}: is it served by a worker of Laravel? Chains and batches stand still until it is"
-
-
-class QueueMark(NamedTuple):
-    """What is known of one queue beside its size; ``None``: unknown."""
-
-    #: whether a pool that runs, on any host, serves it
-    served: bool | None = None
-    paused: bool | None = None
-    #: as ISO 8601, and as ``user@host``
-    paused_since: str | None = None
-    paused_by: str | None = None
-
-    def words(self, queue: str) -> Iterator[str]:
-        """A line for each thing that is odd."""
-        if self.served is False:
-            yield f"warn: queue {queue}: no running pool serves it"
-        if self.paused:
-            since = pause_words(self.paused_since, self.paused_by) if self.paused_since else ""
-            yield f"warn: queue {queue} is paused{since}"
-
-
-def marks_of(where: Where, connection: Queue, queues: Sequence[str]) -> dict[str, QueueMark]:
-    """The mark of each queue. What a store refuses to show is unknown, and a note explains it: the sizes are known."""
-    served, control = _served(where, connection), _control(connection, queues)
-    outcomes = connection.settings.outcomes  # Laravel's workers serve it, which cannot be seen
-    return {queue: _mark(queue, None if queue == outcomes else served, control) for queue in queues}
-
-
-def _mark(queue: str, served: frozenset[str] | None, control: Control | None) -> QueueMark:
-    is_served = None if served is None else queue in served
-    if control is None:
-        return QueueMark(is_served)
-    since, by = control.pauses.get(queue, (0.0, ""))
-    return QueueMark(is_served, queue in control.paused, iso(since) if since else None, by or None)
-
-
-def _served(where: Where, connection: Queue) -> frozenset[str] | None:
-    """The queues that are served, by the pools' notices and by the boards of this host."""
-    try:
-        found = served_in(connection.stores.control.pools())
-    except StoreError as error:
-        _note_unknown(connection, "served", error)
-        return None
-    return None if found is None else found.union(*_local(where, connection))
-
-
-def _local(where: Where, connection: Queue) -> Iterator[Sequence[str]]:
-    """The queues of each pool that runs here on this connection; it may not have published itself yet."""
-    for pool in where.pools():
-        if pool.connection == connection.settings:
-            with suppress(NotRunning, ConfigError, OSError):
-                runtime = RuntimeDir(pool)
-                runtime.master_pid()
-                yield about.queues if (about := runtime.about()) else ()
-
-
-def _control(connection: Queue, queues: Sequence[str]) -> Control | None:
-    try:
-        return connection.stores.control.read(queues)
-    except StoreError as error:  # it may be elsewhere, and away; or a user may not read Laravel's keys
-        _note_unknown(connection, "paused", error)
-        return None
-
-
-def _note_unknown(connection: Queue, what: str, error: StoreError) -> None:
-    output.complain(f"note: connection {connection.settings.name}: which queues are {what} is unknown: {error}")
-
-
-def complaints(marks: Mapping[str, QueueMark], busy: Mapping[str, Any]) -> Iterator[str]:
-    """The lines below a table; of queues without jobs only that they are paused."""
-    for queue, mark in marks.items():
-        yield from (mark if busy[queue] else mark._replace(served=None)).words(queue)

@@ -1,52 +1,20 @@
-"""How far pools have come in replacing their workers, by their boards or by their notices."""
+"""Waits until the pools of this host have replaced their workers."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from queuepool.board.board import Board
-from queuepool.board.overview import PoolOverview
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import overview
 from queuepool.cli import output
 from queuepool.cli.waiting import within
 from queuepool.errors import NotRunning, QueuepoolError
+from queuepool.operating.rollouts import Rollout
 
 #: seconds between looks at a board
 _POLL = 0.05
-
-
-class Rollout(NamedTuple):
-    """Whether the new code works in a pool; if it does not, ``problem`` says why it will not by itself, if so."""
-
-    is_done: bool
-    words: str
-    problem: str
-
-    @classmethod
-    def of(cls, pool: PoolOverview, newest: int = 0) -> Rollout:
-        """``newest``: the least generation that its restart brings about."""
-        newest = max(newest, pool.generation)
-        workers = [one for one in pool.processes if one.role == "worker" and one.state != "dead"]
-        renewed = {one.number for one in workers if one.generation >= newest and one.state != "starting"}
-        # An old one that is busy leaves after its job; any other could still take one.
-        is_done = (
-            pool.generation == newest
-            and len(renewed) >= pool.workers
-            and not any(one.generation < newest and one.state not in ("busy", "draining") for one in workers)
-        )
-        words = f"{len(renewed)} of {pool.workers} workers run the new code"
-        return cls(is_done, words, "" if is_done else _problem(pool, newest))
-
-
-def _problem(pool: PoolOverview, newest: int) -> str:
-    if pool.state == "draining":
-        return "it is being stopped"
-    if pool.boot_problem and pool.generation == newest:
-        return f"the new code does not become ready: {pool.boot_problem}"
-    return ""
 
 
 class LocalRestart:

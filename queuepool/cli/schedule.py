@@ -13,21 +13,18 @@ from itertools import islice
 import click
 
 from queuepool.board.about import operator
-from queuepool.board.from_workers import JobSchedule, published_schedules
-from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.cli import output
 from queuepool.cli.acted import note
 from queuepool.cli.group import Verbs
 from queuepool.cli.options import CONNECTION, JSON, TEXT, Where, located, option, parsed
-from queuepool.cli.schedule_runs import known_schedules
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings, PoolSettings, ScheduleSettings
 from queuepool.config.timetable import due_after
-from queuepool.errors import BootFailure, ConfigError, NotRunning
+from queuepool.errors import BootFailure
 from queuepool.jobs.client import Queue
+from queuepool.operating.schedule_runs import in_force, known_schedules, push_now
 from queuepool.pool.announce import job_schedules
 from queuepool.steward.schedule import ScheduledJob, declared
-from queuepool.stores.contract import NewJob
 from queuepool.unix.exit_codes import FAILED
 from queuepool.worker.boot import import_application
 
@@ -54,7 +51,7 @@ def list_them(where: Where, as_json: bool) -> None:
     rows = [
         one.row()
         for connection, several in _by_connection(where)
-        for one in known_schedules(where, connection, several)
+        for one in known_schedules(where, connection, several, output.complain)
     ]
     output.listing(rows, as_json, spare=("next_utc", "queue", "job", "when"))
 
@@ -70,7 +67,7 @@ def show(where: Where, name: str, as_json: bool) -> None:
     how long. A due time that was missed is shown as long as it is among the last 20.
     """
     [(connection, several)] = _by_connection(where, [name])
-    [found] = known_schedules(where, connection, several)
+    [found] = known_schedules(where, connection, several, output.complain)
     facts = found.facts()
     if as_json:
         output.document(output.versioned(facts))
@@ -109,12 +106,11 @@ def run(where: Where, name: str) -> int:
 
     Its due times stay as they are. With overlap = no, nothing is pushed while its last job is queued or running.
     """
-    job = ScheduledJob(_named(where, [name])[0])
-    with closing(Queue(job.settings.connection)) as queue:
-        store = queue.stores.queue
-        job_id, due = job.by_hand(store.now())
-        if not store.push(due.queue, [NewJob(due.payload)], lock=due.lock) and due.lock:
-            free = f"if it is gone: queuepool locks free '{due.lock.name}'"
+    [settings] = _named(where, [name])
+    with closing(Queue(settings.connection)) as queue:
+        job_id, lock = push_now(queue, settings)
+        if lock:
+            free = f"if it is gone: queuepool locks free '{lock}'"
             output.complain(f"{name}: its last job is still queued or running, and overlap is no; {free}")
             return FAILED
         note(queue.stores, "schedule run", f"schedule {name}, job {job_id}")
@@ -236,7 +232,7 @@ def declared_schedules(pools: Sequence[PoolSettings], *, import_all: bool) -> It
     """
     at_rest = []
     for pool in pools:
-        found = None if import_all else _in_force(pool)
+        found = None if import_all else in_force(pool)
         if found is None:
             at_rest.append(pool)
         else:
@@ -245,11 +241,3 @@ def declared_schedules(pools: Sequence[PoolSettings], *, import_all: bool) -> It
         import_application(dict.fromkeys(name for pool in at_rest for name in pool.modules))
     for pool in at_rest:
         yield from declared(pool, job_schedules())
-
-
-def _in_force(pool: PoolSettings) -> list[JobSchedule] | None:
-    """What the local pool's workers have declared; ``None`` if it does not run."""
-    try:
-        return published_schedules(RuntimeDir(pool).board())
-    except (NotRunning, ConfigError):
-        return None

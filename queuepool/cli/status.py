@@ -27,8 +27,8 @@ from queuepool.steward.orphaned_boards import left_by_others, words_for
 from queuepool.unix import exit_codes
 
 if TYPE_CHECKING:
-    from queuepool.cli.notices import PublishedPool
     from queuepool.jobs.client import Queue
+    from queuepool.operating.notices import PublishedPool
 
 _COLUMNS = (
     "process", "pid", "state", "done", "failed", "released", "memory", "job", "id", "queue", "attempt", "running",
@@ -118,8 +118,8 @@ def _published(where: Where) -> tuple[list[_Shown], int]:
 
 
 def _on_all_hosts(where: Where, connection: ConnectionSettings) -> Iterator[_Shown]:
-    from queuepool.cli.notices import latest_of, left_of, names_of_pools  # imported here: boards need no store
     from queuepool.jobs.client import Queue
+    from queuepool.operating.notices import latest_of, left_of, names_of_pools  # imported here: boards need no store
     from queuepool.stores.contract import NOTICE_KEPT
 
     with closing(Queue(connection, by_hand=True)) as queue:

@@ -11,7 +11,7 @@ import click
 from queuepool.cli.options import Verb, parsed
 
 if TYPE_CHECKING:
-    from queuepool.cli.notices import PublishedPool
+    from queuepool.operating.notices import PublishedPool
 
 
 class PoolTarget(NamedTuple):

@@ -29,6 +29,7 @@ VERBS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "reload": ("control.reload", "Replace the workers of the local pools, each after its job"),
     "status": ("status.status", "Show the local pools: processes, jobs, counters"),
     "top": ("top.top", "Watch the local pools: workers, queues, jobs, rates"),
+    "web": ("web.web", "Show pools, queues and jobs in the browser"),
     "metrics": ("metrics.metrics", "Print the metrics of the local pools for Prometheus"),
     "history": ("history.history", "Show rates, run times and waits of the past, by job; then queues and events"),
     "journal": ("journal.journal", "Show who has done what: pauses, restarts, what was put back or dropped"),

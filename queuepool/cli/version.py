@@ -14,7 +14,7 @@ from queuepool.cli import output
 #: the packages whose versions may matter, by their names on PyPI
 _BESIDE = (
     "redis", "hiredis", "SQLAlchemy", "psycopg", "PyMySQL", "cryptography", "click", "psutil", "Django",
-    "opentelemetry-api", "sentry-sdk",
+    "opentelemetry-api", "sentry-sdk", "starlette", "uvicorn", "Jinja2",
 )  # fmt: skip
 
 

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 from queuepool.config.values import INLINE_COMMENT, NO_INLINE_COMMENTS, section_name
 
 #: the kinds of sections
-KINDS = ("pool", "connection", "schedule", "alerts")
+KINDS = ("pool", "connection", "schedule", "alerts", "web")
 #: a plain section of this kind only holds the defaults of the others
 _ONLY_DEFAULTS = "schedule"
 UNKNOWN_SECTION = (
-    "unknown section; there are [pool], [pool:NAME], [connection], [connection:NAME], [schedule], [schedule:NAME] "
-    "and [alerts]"
+    "unknown section; there are [pool], [pool:NAME], [connection], [connection:NAME], [schedule], [schedule:NAME], "
+    "[alerts] and [web]"
 )
 MAX_BYTES = 1024 * 1024
 
@@ -267,6 +267,8 @@ def check_header(title: str, rest: str = "") -> None:
         raise ValueError(f"unknown section; did you mean [{close[0]}{colon}{name}]?" if close else UNKNOWN_SECTION)
     if colon and kind == "alerts":
         raise ValueError("there is only one section of alerts, for all pools: [alerts]")
+    if colon and kind == "web":
+        raise ValueError("there is only one dashboard, for all pools: [web]")
     if colon:
         section_name(name)
 

@@ -28,6 +28,8 @@ from queuepool.config.entries import (
 )
 from queuepool.config.settings import KEYS, URL_KEYS, ConnectionSettings, PoolSettings, ScheduleSettings
 from queuepool.config.urls import masked as masked  # for code that shows a URL
+from queuepool.config.web import KIND as WEB
+from queuepool.config.web import WebSettings
 from queuepool.errors import ConfigError
 
 _KINDS = ("connection", "pool", "schedule")
@@ -54,6 +56,7 @@ class Config:
     path: Path | None
     schedules: tuple[ScheduleSettings, ...] = ()
     name: str = field(default="", compare=False)
+    web: WebSettings = field(default_factory=WebSettings, compare=False)
 
 
 def load(
@@ -91,7 +94,8 @@ def load(
         problems += alerts.problems_of(alarms, {queue for pool in pools for queue in pool.queues})
         pools = tuple(replace(pool, alerts=alerts.alerts(alarms, pool.queues)) for pool in pools)
     _raise_all(problems)
-    return Config(pools, MappingProxyType(connections), path, schedules, source.name)
+    web = WebSettings(**defaults_of(WEB, stated, forced).fields())
+    return Config(pools, MappingProxyType(connections), path, schedules, source.name, web)
 
 
 def _parse(entry: Entry, environ: Mapping[str, str], folder: Path = Path()) -> Parsed:
@@ -105,7 +109,7 @@ def _parse(entry: Entry, environ: Mapping[str, str], folder: Path = Path()) -> P
             raise ValueError("contains a tab, a line break or another control character")
         value = secrets.expanded(value, environ)
         parsed = said.parse(config_urls.within(folder, value) if entry.key in URL_KEYS else value)
-        is_place = entry.key == "runtime_dir" and isinstance(parsed, Path)
+        is_place = entry.key in ("runtime_dir", "users") and isinstance(parsed, Path)
         return Parsed(entry, said.name, folder / parsed if is_place else parsed)  # type: ignore[operator]
     except ValueError as error:
         has_comment = values.INLINE_COMMENT.search(entry.value)

@@ -62,6 +62,16 @@ def previous_keys(raw: str) -> tuple[bytes, ...]:
     return keys
 
 
+def token(raw: str) -> str:
+    """A secret that programs present, or the path of a file that holds it; may be empty. Never repeated by an error."""
+    entries = _lines(Path(raw)) if raw.startswith("/") else [raw] if raw else []
+    if len(entries) > 1:
+        raise ValueError("holds more than one line")
+    if raw and not re.fullmatch(r"[!-~]{16,512}", "".join(entries)):
+        raise ValueError("a token has 16 to 512 characters without blanks: openssl rand -hex 32")
+    return "".join(entries)
+
+
 def cipher(raw: str) -> str:
     """Laravel's ``app.cipher``, in any case."""
     return values.chosen(tuple(KEY_BYTES), raw.upper())
@@ -137,6 +147,8 @@ def _secret_in(key: str, value: str) -> str:
         return "a password"
     if key in ("app_key", "previous_keys"):
         return "keys" if value.strip(" ,") and not value.startswith("/") else ""
+    if key == "token":
+        return "a token" if value.strip() and not value.startswith("/") else ""
     if key == "webhook":
         return "a webhook" if value.strip() else ""
     return "keys" if key == "signing_keys" and re.search(r":[^\s,]", value) else ""

@@ -11,6 +11,7 @@ from queuepool.config import secrets, timetable, values
 from queuepool.config.alerts import AlertSettings
 from queuepool.config.setting import Setting, linked, setting, settings_of
 from queuepool.config.values import MemoryLimit, MemoryReserve, one_of, optional
+from queuepool.config.web import WebSettings
 
 #: the parser of the URL of a store that may be elsewhere
 _other_url = optional(secrets.url)
@@ -396,6 +397,7 @@ class PoolSettings:
 #: what becomes of each kind of section
 SECTIONS: Mapping[str, type] = MappingProxyType({
     "pool": PoolSettings, "connection": ConnectionSettings, "schedule": ScheduleSettings, "alerts": AlertSettings,
+    "web": WebSettings,
 })  # fmt: skip
 #: the settings of each, by key
 KEYS: Mapping[str, Mapping[str, Setting]] = MappingProxyType({

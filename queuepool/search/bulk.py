@@ -157,6 +157,15 @@ class OfWaitingJobs:
 
         return self._taken(jobs, move)
 
+    def run_now(self, jobs: Sequence[FoundJob]) -> Iterator[Returned]:
+        """Make delayed ones due now; they keep their locks and attempts."""
+
+        def hasten(these: Sequence[ShelfJob]) -> Sequence[bool]:
+            due = [MovedJob(job, job.payload, moved(job.payload, job.attempts, self._queue, None)) for job in these]
+            return self._stores.queue.move(self._queue, due, self._queue)
+
+        return self._taken(jobs, hasten)
+
     def _on(self, queue: str, job: ShelfJob) -> MovedJob:
         payload = self._signer.moved(job.payload, self._queue, queue) if self._signer else job.payload
         return MovedJob(job, payload, moved(job.payload, job.attempts, queue, job.at))

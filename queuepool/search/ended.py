@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -93,10 +94,18 @@ _KINDS: dict[str, Any] = {
 }
 
 
-def attempts_of(stores: Stores, queues: Iterable[str], job_id: str) -> list[EndedAttempt]:
-    """The kept attempts at this job, the first one first. Raises ``StoreError``."""
-    pages = chain.from_iterable(stores.attempts.of_job(queue, job_id) for queue in queues)
-    return [one for one in read(chain.from_iterable(pages)) if one.id == job_id]
+def attempts_of(stores: Stores, queues: Iterable[str], job_id: str, until: float = math.inf) -> list[EndedAttempt]:
+    """The kept attempts at this job, the first one first. Raises ``StoreError``.
+
+    All records of the queues are read, the latest ones first, as they have no index; but no more when it is ``until``,
+    by the monotonic clock.
+    """
+    kept = list[KeptAttempt]()
+    for page in chain.from_iterable(stores.attempts.of_job(queue, job_id) for queue in queues):
+        kept += page
+        if time.monotonic() >= until:
+            break
+    return [one for one in read(kept) if one.id == job_id]
 
 
 def read(page: Iterable[KeptAttempt]) -> list[EndedAttempt]:

@@ -12,7 +12,7 @@ from queuepool.settlement.endings import commands_of
 from queuepool.stores.contract import QueueWalk, Shelf, ShelfJob
 from queuepool.stores.factory import Stores
 from queuepool.stores.pace import StorePace
-from queuepool.stores.records import FailedJob
+from queuepool.stores.records import FailedJob, RecordKey
 from queuepool.stores.steps import PageSize
 
 SHELVES: tuple[Shelf, ...] = ("ready", "delayed", "reserved")
@@ -51,10 +51,16 @@ class Look:
             if job.state in states or (job.state == "running" and "reserved" in states):
                 yield job
 
-    def failed(self, is_meant: Callable[[FailedJob], bool], until: float) -> Iterator[list[FoundJob]]:
-        """The failed jobs, latest first, in pages; none that has failed after ``until``, in Unix seconds."""
-        size, page = PageSize(), list[FailedJob]()
-        while page := self._failed_after(page, size.jobs):
+    def failed(
+        self, is_meant: Callable[[FailedJob], bool], until: float, after: RecordKey | None = None
+    ) -> Iterator[list[FoundJob]]:
+        """The failed jobs, latest first, in pages; none that has failed after ``until``, in Unix seconds.
+
+        ``after``: only those behind this record.
+        """
+        size = PageSize()
+        while page := self._failed_after(after, size.jobs):
+            after = page[-1].key
             size.fit(len(record.payload) + len(record.exception) for record in page)
             meant = (one for one in page if one.failed_at <= until and is_meant(one))
             yield list(self.fitting(FoundJob.failed(one, self.commands) for one in meant))
@@ -86,8 +92,7 @@ class Look:
             if is_found:
                 yield job
 
-    def _failed_after(self, page: Sequence[FailedJob], most: int) -> list[FailedJob]:
-        last = page[-1].key if page else None
+    def _failed_after(self, last: RecordKey | None, most: int) -> list[FailedJob]:
         return self.pace(lambda: self.stores.failed.page(last, most))
 
 
@@ -136,6 +141,10 @@ class QueueLook:
         """Where to go on after this one of the last page."""
         place = next(number for number, one in enumerate(self._page) if one is job.where)
         self._walk.unread(self._page[place + 1 :])
+        return self._walk.cursor()
+
+    def cursor(self) -> str:
+        """Where to go on after the last page."""
         return self._walk.cursor()
 
     def _next(self, most: int) -> list[ShelfJob]:

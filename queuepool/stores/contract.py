@@ -376,7 +376,10 @@ class QueueStore(PushStore, Protocol):
         """
 
     def move(self, queue: str, jobs: Sequence[MovedJob], target: str) -> list[bool]:
-        """Move these ready and delayed jobs to another queue, each in one step; states and answers as in ``drop``."""
+        """Move these ready and delayed jobs to another queue, each in one step; states and answers as in ``drop``.
+
+        Delayed jobs that are to go to their own ``queue`` stay there and become due now.
+        """
 
     def queues(self) -> list[str]:
         """The names of all queues that are not empty, in order; scans the whole store."""

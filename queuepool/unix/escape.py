@@ -18,6 +18,11 @@ def escaped(text: str) -> str:
     return text.translate(_ESCAPES)
 
 
+def counted(number: int, noun: str) -> str:
+    """``1 job``, ``2 jobs``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def first_of(names: Sequence[str], most: int) -> str:
     """``a, b and 3 more``: at most so many of the names."""
     more = f" and {len(names) - most} more" if len(names) > most else ""

@@ -50,8 +50,8 @@ COMMANDS = {
     "completion": ("nowhere", ["bash"], "complete"),
     "version": ("nowhere", [], f"queuepool {queuepool.__version__}\nCPython 3."),
 }
-#: run by the other tests here; `listen` by those in test_verbs.py
-THAT_RUN = {"start", "work", "drain", "stop", "listen"}
+#: run by the other tests here; `listen` by those in test_verbs.py, `web` by web/test_server.py
+THAT_RUN = {"start", "work", "drain", "stop", "listen", "web"}
 
 
 @pytest.mark.timeout(300)  # each of them starts anew

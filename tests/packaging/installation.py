@@ -26,6 +26,7 @@ USES = {
     "uvloop": "import uvloop",
     "otel": "import queuepool.contrib.otel",
     "sentry": "import queuepool.contrib.sentry",
+    "web": "import queuepool.web.server, queuepool.web; queuepool.web.dashboard(access=str)",
 }
 #: extras that bring nothing, and those for work on queuepool itself
 OTHERS = {"sql", "laravel", "test", "check", "docs", "package", "metrics"}

@@ -14,6 +14,7 @@ from queuepool.config.alerts import AlertSettings, Webhook
 from queuepool.config.loader import Config, load, masked
 from queuepool.config.settings import KEYS, SECTIONS, ConnectionSettings, PoolSettings, ScheduleSettings
 from queuepool.config.values import MemoryLimit
+from queuepool.config.web import WebSettings
 from queuepool.errors import ConfigError
 from queuepool.jobs.connecting import connect
 from tests.support.each import each
@@ -895,7 +896,8 @@ def test_every_field_has_its_key_and_the_shipped_file_documents_it_at_its_defaul
     said = documented(section)
     config = load(None, {}, {})
     defaults = {"pool": config.pools[0], "connection": config.connections["default"]}
-    default = defaults.get(section, AlertSettings() if section == "alerts" else ScheduleSettings(name="nightly"))
+    others = {"alerts": AlertSettings(), "schedule": ScheduleSettings(name="nightly"), "web": WebSettings()}
+    default = (defaults | others)[section]
 
     assert {field.name for field in fields(SECTIONS[section])} - OF_THE_LOADER == {
         one.name for one in KEYS[section].values()

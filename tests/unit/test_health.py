@@ -11,7 +11,7 @@ from queuepool.board.health import health_of as health_of_overview
 from queuepool.board.overview import PoolOverview
 from queuepool.board.record import DAMAGED
 from queuepool.board.states import State
-from queuepool.cli.notices import PublishedPool
+from queuepool.operating.notices import PublishedPool
 from tests.support.each import each
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from queuepool.board.overview import PoolOverview, ProcessRow
-from queuepool.cli.rollouts import Rollout
+from queuepool.operating.rollouts import Rollout
 from tests.support.each import each
 
 BROKEN = "the new code does not become ready: no app"

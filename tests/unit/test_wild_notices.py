@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from queuepool.board.runtime_dir import boards_in
-from queuepool.cli.notices import PublishedPool
+from queuepool.operating.notices import PublishedPool
 from tests.support.each import each
 
 pytestmark = pytest.mark.bad_input("B168")

@@ -165,6 +165,11 @@ class JobsTable:
         self.delete(connection, ids)
         self._notify(connection, queue)
 
+    def hasten(self, connection: Connection, ids: Sequence[int], queue: str) -> None:
+        """Make rows of this queue that are not leased due now."""
+        connection.execute(self._statements.hasten, {"ids": ids})
+        self._notify(connection, queue)
+
     def rewrite(self, connection: Connection, payloads: Mapping[int, bytes]) -> None:
         """Replace the payloads of these rows."""
         rows = [{"row": number, "raw": self._text_of(connection, raw)} for number, raw in payloads.items()]

@@ -325,7 +325,8 @@ class SqlQueue:
             moved = [there[job.place] for job in gone]
             changed = {job.place: payload for job, payload, _ in moved if payload != job.payload}
             self._table.rewrite(connection, changed)
-            self._table.send(connection, [job.place for job in gone], target)
+            send = self._table.hasten if target == queue else self._table.send
+            send(connection, [job.place for job in gone], target)
             self._values.renew_states(connection, [state for *_, state in moved if are_followed])
 
         return self._if_free(queue, [moved.job for moved in jobs], act)

@@ -121,6 +121,7 @@ class Statements:
             .where(jobs.c.id.in_(_IDS))
             .values(queue=_QUEUE, payload=bindparam("raw"), attempts=0, reserved_at=None, available_at=clock.down())
         )
+        self.hasten = update(jobs).where(jobs.c.id.in_(_IDS)).values(available_at=clock.down())
         self.renew = update(jobs).where(jobs.c.id.in_(_IDS)).values(reserved_at=clock.up())
         self.give_back = (
             update(jobs)

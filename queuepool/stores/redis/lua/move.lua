@@ -1,4 +1,5 @@
--- move.lua: move ready and delayed jobs to another queue, and say so in the state of each, if one is kept.
+-- move.lua: move ready and delayed jobs to another queue, and say so in the state of each, if one is kept. Within one
+--          queue delayed jobs become due now.
 -- Source:  none.
 -- KEYS     1 ready list   2 delayed zset   3 notify list   then the same three of the other queue   then the state of
 --          each job
@@ -31,6 +32,12 @@ end
 local function move_delayed(job, there)
   local due = tonumber(redis.call('zscore', KEYS[2], job) or '')
   if not due then return 0 end
+  if KEYS[5] == KEYS[2] then
+    due = math.min(due, tonumber(time_now[1]))
+    redis.call('zadd', KEYS[2], 'XX', due, job)
+    wake_if_first(KEYS[2], ARGV[1], due)
+    return 1
+  end
   put(KEYS[5], due, there)
   redis.call('zrem', KEYS[2], job)
   wake_if_first(KEYS[5], ARGV[1], due)

@@ -1,4 +1,4 @@
-"""Which failed jobs a verb means: those of all connections, or with ``--pool`` those of one pool's queues."""
+"""Which failed jobs are meant: those of all connections, or those of one pool's queues."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import click
-
-from queuepool.cli.options import Where
-from queuepool.cli.output import counted
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of, masked
 from queuepool.jobs.client import Queue
+from queuepool.operating.choice import Choice
 from queuepool.search.found import FoundJob
 from queuepool.search.look import Look
 from queuepool.settlement.held_locks import HeldLocks
-from queuepool.stores.records import FailedJob, FailedStore
+from queuepool.stores.records import FailedJob, FailedStore, RecordKey
+from queuepool.unix.escape import counted
 
 #: records in one batch
 BATCH = 1000
@@ -87,9 +85,12 @@ class Scope:
         while page := self.store.page(page[-1].key if page else None, BATCH):
             yield from filter(self.has, page)
 
-    def pages(self, look: Look, until: float = math.inf) -> Iterator[list[FoundJob]]:
-        """Those that ``look`` finds, latest first; none that failed after ``until``, a Unix second."""
-        return look.failed(self.has, until)
+    def pages(self, look: Look, until: float = math.inf, after: RecordKey | None = None) -> Iterator[list[FoundJob]]:
+        """Those that ``look`` finds, latest first: none that failed after ``until``, a Unix second.
+
+        ``after``: go on behind this record.
+        """
+        return look.failed(self.has, until, after)
 
     def get(self, job_id: str) -> FailedJob | None:
         """The record with this id, if it is meant."""
@@ -98,20 +99,19 @@ class Scope:
 
 
 @contextmanager
-def scope_of(where: Where, connection: ConnectionSettings, *, queue: str | None = None) -> Iterator[Scope]:
+def scope_of(choice: Choice, connection: ConnectionSettings, *, queue: str | None = None) -> Iterator[Scope]:
     """The scope of one connection, opened; ``queue``: of this queue only."""
     opened = Queue(connection, by_hand=True)
     try:
-        yield Scope(opened, HeldLocks(connection), _queues(where, connection, queue), _sharing(where, connection))
+        yield scope_on(choice, opened, queue=queue)
     finally:
         opened.close()
 
 
-def refuse_a_bare_name(where: Where) -> None:
-    """Without a file, the queues of a pool are unknown, so its name would choose nothing. Raises ``UsageError``."""
-    if where.pool_name is not None and not where.is_part:
-        why = "without a configuration file it does not say which queues are meant: leave it out"
-        raise click.UsageError(f"--pool {where.pool_name}: {why}")
+def scope_on(choice: Choice, opened: Queue, *, queue: str | None = None) -> Scope:
+    """The scope of a connection that is open."""
+    connection = opened.settings
+    return Scope(opened, HeldLocks(connection), _queues(choice, connection, queue), _sharing(choice, connection))
 
 
 def by_queue(queues: Counter[str]) -> str:
@@ -121,17 +121,17 @@ def by_queue(queues: Counter[str]) -> str:
     return f": {', '.join(counts[:_MOST_NAMED])}{more}" if counts else ""
 
 
-def _queues(where: Where, connection: ConnectionSettings, queue: str | None) -> tuple[str, ...] | None:
-    chosen = where.queues(connection) if where.is_part else None
+def _queues(choice: Choice, connection: ConnectionSettings, queue: str | None) -> tuple[str, ...] | None:
+    chosen = choice.queues(connection) if choice.is_part else None
     if queue is None:
         return chosen
-    where.require(queue)
+    choice.require(queue)
     return (queue,)
 
 
-def _sharing(where: Where, connection: ConnectionSettings) -> tuple[str, ...]:
+def _sharing(choice: Choice, connection: ConnectionSettings) -> tuple[str, ...]:
     """The configuration's connections whose failed jobs lie in the same place, in their order."""
-    every = dict.fromkeys(pool.connection for pool in where.load().pools)
+    every = dict.fromkeys(pool.connection for pool in choice.load().pools)
     return tuple(one.name for one in every if _place(one) == _place(connection)) or (connection.name,)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from queuepool.board.status import iso
 from queuepool.search.ended import EndedAttempt
 
-_GAP = "no record: a lost host ran it, or another program, or it is longer ago than records are kept"
+#: why nothing is known of an attempt
+GAP = "no record: a lost host ran it, or another program, or it is longer ago than records are kept"
 #: the last number among which gaps are shown: a payload may hold any
 _MOST = 1000
 
@@ -36,12 +37,18 @@ def facts_of(attempt: EndedAttempt) -> dict[str, Any]:
 
 def lines_of(attempts: Sequence[EndedAttempt], begun: int | None) -> Iterator[str]:
     """A line for each attempt, for people, and for each of which nothing is known. ``begun``: how many there were."""
+    for number, attempt in numbered(attempts, begun):
+        yield f"attempt {number or '?'}: {_words_of(attempt) if attempt else GAP}"
+
+
+def numbered(attempts: Sequence[EndedAttempt], begun: int | None) -> list[tuple[int, EndedAttempt | None]]:
+    """The attempts with their numbers, 0 if that is not known; ``None`` for each of which nothing is known."""
     numbers = {one.attempts for one in attempts}
     last = max([begun or 0, *(number for number in numbers if number)])
-    shown = [(one.attempts or 0, _words_of(one)) for one in attempts]
-    gaps = [(number, _GAP) for number in range(1, min(last, _MOST) + 1) if number not in numbers] if attempts else []
-    for number, words in sorted([*shown, *gaps], key=lambda one: one[0]):
-        yield f"attempt {number or '?'}: {words}"
+    found: list[tuple[int, EndedAttempt | None]] = [(one.attempts or 0, one) for one in attempts]
+    if attempts:
+        found += [(number, None) for number in range(1, min(last, _MOST) + 1) if number not in numbers]
+    return sorted(found, key=lambda one: one[0])
 
 
 def _words_of(attempt: EndedAttempt) -> str:

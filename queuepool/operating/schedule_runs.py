@@ -9,17 +9,20 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
+from queuepool.board.from_workers import JobSchedule, published_schedules
 from queuepool.board.pauses import pause_words
+from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import iso
-from queuepool.cli.options import Where
-from queuepool.cli.queues import QueueMark, marks_of
-from queuepool.config.settings import ConnectionSettings, ScheduleSettings
+from queuepool.config.settings import ConnectionSettings, PoolSettings, ScheduleSettings
 from queuepool.config.timetable import NEVER
-from queuepool.errors import StoreDenied, StoreError
+from queuepool.errors import ConfigError, NotRunning, StoreDenied, StoreError
 from queuepool.jobs.client import Queue
 from queuepool.jobs.following import JobState, moment_of
 from queuepool.log.tracebacks import headline
+from queuepool.operating.choice import Choice
+from queuepool.operating.queues import QueueMark, Tell, marks_of
 from queuepool.steward.schedule import ScheduledJob
+from queuepool.stores.contract import NewJob
 from queuepool.stores.due_log import DueLine, DueLog
 from queuepool.stores.values import Mark
 
@@ -172,26 +175,51 @@ class KnownSchedule:
 
 
 def known_schedules(
-    where: Where, connection: ConnectionSettings, several: Sequence[ScheduleSettings]
+    choice: Choice, connection: ConnectionSettings, several: Sequence[ScheduleSettings], tell: Tell
 ) -> list[KnownSchedule]:
     """The schedules of one connection with all that is known about them. Raises ``StoreError``."""
-    jobs = [ScheduledJob(one) for one in several]
     with closing(Queue(connection, by_hand=True)) as queue:
-        now, marks = queue.stores.queue.now(), queue.stores.values.marks()
-        control = queue.stores.control.read((), [one.name for one in several])
-        held = _held(queue, [job.lock for job in jobs if job.lock])
-        queues = marks_of(where, queue, list(dict.fromkeys(one.queue for one in several)))
-        log = DueLog(queue.stores.values)
-        found = []
-        for job in jobs:
-            name, mark = job.settings.name, marks.get(job.settings.name)
-            lines = _lines(log, name)
-            run, ended = _runs(queue, job, mark, lines)
-            is_paused = control.down or name in control.schedules
-            pause = control.schedule_pauses.get(name) or control.schedule_pauses.get("") or control.down_by
-            about = is_paused, pause, job.lock in held, queues[job.settings.queue]
-            found.append(KnownSchedule(job, now, mark, lines, run, ended, *about))
-        return found
+        return schedules_on(choice, queue, several, tell)
+
+
+def schedules_on(choice: Choice, queue: Queue, several: Sequence[ScheduleSettings], tell: Tell) -> list[KnownSchedule]:
+    """The same for a connection that is open."""
+    jobs = [ScheduledJob(one) for one in several]
+    now, marks = queue.stores.queue.now(), queue.stores.values.marks()
+    control = queue.stores.control.read((), [one.name for one in several])
+    held = _held(queue, [job.lock for job in jobs if job.lock])
+    queues = marks_of(choice, queue, list(dict.fromkeys(one.queue for one in several)), tell)
+    log = DueLog(queue.stores.values)
+    found = []
+    for job in jobs:
+        name, mark = job.settings.name, marks.get(job.settings.name)
+        lines = _lines(log, name)
+        run, ended = _runs(queue, job, mark, lines)
+        is_paused = control.down or name in control.schedules
+        pause = control.schedule_pauses.get(name) or control.schedule_pauses.get("") or control.down_by
+        about = is_paused, pause, job.lock in held, queues[job.settings.queue]
+        found.append(KnownSchedule(job, now, mark, lines, run, ended, *about))
+    return found
+
+
+def push_now(queue: Queue, settings: ScheduleSettings) -> tuple[str, str]:
+    """Push its job now. Returns the id, and an empty text; or the lock that its last job holds, if nothing was pushed.
+
+    Raises ``StoreError``.
+    """
+    store = queue.stores.queue
+    job_id, due = ScheduledJob(settings).by_hand(store.now())
+    if not store.push(due.queue, [NewJob(due.payload)], lock=due.lock) and due.lock:
+        return job_id, due.lock.name
+    return job_id, ""
+
+
+def in_force(pool: PoolSettings) -> list[JobSchedule] | None:
+    """What the local pool's workers have declared; ``None`` if it does not run."""
+    try:
+        return published_schedules(RuntimeDir(pool).board())
+    except (NotRunning, ConfigError):
+        return None
 
 
 def _lines(log: DueLog, name: str) -> list[DueLine]:

@@ -1,0 +1,227 @@
+"""Finds one job, wherever it is: with a worker, in a queue, among the failed jobs, in quarantine."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from queuepool.board.runtime_dir import RuntimeDir
+from queuepool.board.shown_pools import RunningJob, ShownPool, running_jobs
+from queuepool.errors import StoreDenied, StoreDown, StoreError
+from queuepool.jobs.client import Queue
+from queuepool.jobs.following import JobState, moment_of
+from queuepool.log.tracebacks import headline
+from queuepool.operating.choice import Choice
+from queuepool.operating.queues import known_queues
+from queuepool.search.ended import EndedAttempt, attempts_of
+from queuepool.search.filters import Filter
+from queuepool.search.found import FoundJob
+from queuepool.search.look import Look
+from queuepool.search.running import holder_of, pools_of
+from queuepool.settlement.endings import commands_of
+from queuepool.stores.contract import Shelf, ShelfJob
+from queuepool.unix.escape import first_of
+
+#: entries of a quarantine that are read, and names of queues that are listed
+_MOST, _MOST_NAMES = 1000, 10
+_SHELVES: Mapping[Shelf, str] = {"ready": "queued", "delayed": "delayed", "reserved": "reserved"}
+#: where a job runs, beyond what its state holds
+NOWHERE: Mapping[str, Any] = {"pool": "", "running": None, "time_left": None}
+#: what is known of a job, with ``found``: where
+Facts = dict[str, Any]
+
+
+class JobSearch:
+    """Looks for jobs without a stored state: with a worker, in a queue, among the failed jobs, in quarantine."""
+
+    def __init__(
+        self, choice: Choice, queue: Queue, runtimes: Sequence[RuntimeDir], *, within: float = math.inf
+    ) -> None:
+        """``runtimes``: of this connection's pools on this host; ``within``: seconds to search queues, and records."""
+        self._within = within
+        self._choice = choice
+        self._runtimes = runtimes
+        self._connection = queue.settings
+        self._stores = queue.stores
+        #: what could not be searched, and why
+        self._refused: dict[str, str] = {}
+        self._pools: set[str] = set()
+        self._queues: list[str] = []
+        #: what was found in a queue, among the failed jobs or in quarantine, or as an attempt that has ended
+        self.job: FoundJob | None = None
+        #: whether there was not the time to read all records of attempts
+        self.is_cut = False
+
+    def find(self, job_id: str) -> Facts | None:
+        """What is known of it. Raises ``StoreDown`` if the jobs' store is away; the rest is searched without any other.
+
+        It is looked for in the order of its life, so that a job that moves on meanwhile is still met. Where it may run
+        is searched twice, which takes no time.
+        """
+        self._queues = known_queues(self._choice, self._connection, self._stores)
+        looks: list[tuple[str, Callable[[str], Facts | None]]] = [
+            ("pools", self._running), ("queues", self._waiting), ("pools", self._running),
+            ("failed jobs", self._failed), ("quarantine", self._quarantined),
+        ]  # fmt: skip
+        for what, look in looks:
+            try:
+                if found := look(job_id):
+                    return found
+            except StoreError as error:
+                if _is_away(error):
+                    raise
+                self._refused[what] = str(error)
+        return None
+
+    def ended(self, job_id: str) -> Facts | None:
+        """What the last attempt that is kept says of a job that is found nowhere else."""
+        if not (attempts := self._attempts(job_id, self._queues)):
+            return None
+        last = attempts[-1]
+        job = FoundJob.ended(last, commands_of(self._connection))
+        self.job = job if job.payload else None  # else the record has its id and its name alone
+        known = JobState(
+            id=job_id, state=last.then or last.outcome, name=last.name, queue=last.queue, since=moment_of(last.ended),
+            began=moment_of(last.began), host=last.host, worker=last.worker, pid=last.pid, error=last.error,
+        )  # fmt: skip
+        about: Facts = {"attempts": last.attempts, "pool": last.pool, "found": "the attempts that have ended"}
+        return {**asdict(known), **about}
+
+    def with_attempts(self, found: Facts) -> Facts:
+        """This, and as ``ended`` the attempts at it that are kept."""
+        queues = [found["queue"]] if found["queue"] else self._queues
+        return {**found, "ended": self._attempts(found["id"], queues)}
+
+    def _attempts(self, job_id: str, queues: Sequence[str]) -> list[EndedAttempt]:
+        until = time.monotonic() + self._within
+        try:
+            return attempts_of(self._stores, queues, job_id, until)
+        except StoreError as error:  # some user may not read them, or a key has the wrong type
+            if _is_away(error):
+                raise
+            self._refused["attempts"] = str(error)
+            return []
+        finally:
+            self.is_cut = time.monotonic() >= until
+
+    def place_of(self, state: JobState) -> Facts:
+        """What the state of a tracked, running job lacks; empty if the job's pool is unknown."""
+        with suppress(StoreError):
+            found = self._running(state.id) if state.state == "running" else None
+            return {key: found[key] for key in NOWHERE} if found else {}
+        return {}
+
+    @property
+    def looked_at(self) -> str:
+        """What the last search covered, in words."""
+        runs = f"it runs in no pool known here ({', '.join(sorted(self._pools)) or 'none'})"
+        names = first_of(self._queues, _MOST_NAMES)
+        refused = "".join(f"; not searched: {what} ({why})" for what, why in self._refused.items())
+        return f"{runs}, it is not among the failed jobs, in quarantine or in queues {names}{refused}"
+
+    def _running(self, job_id: str) -> Facts | None:
+        """In a worker: of this host, by its board; of any other, by its pool's last notice."""
+        for shown in self._all_pools():
+            self._pools.add(shown.name)
+            for one in running_jobs([shown]).values():
+                if one.job.id == job_id:
+                    with suppress(ValueError):  # a damaged notice's time
+                        return _run(one)
+        return None
+
+    def _all_pools(self) -> Iterator[ShownPool]:
+        return pools_of(self._runtimes, self._stores)
+
+    def _waiting(self, job_id: str) -> Facts | None:
+        look, until = Look(self._stores, Filter(id=job_id)), time.monotonic() + self._within
+        for queue in self._queues:
+            try:
+                found = self._first(look.waiting(queue, tuple(_SHELVES)).pages(), queue, until)
+            except StoreDown:
+                raise
+            except StoreDenied as error:
+                self._refused[f"queue {queue}"] = str(error)
+            except StoreError:  # a key of the wrong type
+                continue
+            else:
+                if found:
+                    self.job = found
+                    return self._shelved(found)
+        return None
+
+    def _first(self, pages: Iterable[list[FoundJob]], queue: str, until: float) -> FoundJob | None:
+        for page in pages:
+            if page:
+                return page[0]
+            if time.monotonic() >= until:
+                self._refused[f"the end of queue {queue}"] = "it is too long"
+                return None
+        return None
+
+    def _shelved(self, job: FoundJob) -> Facts:
+        shelf, found = job.where, f"the {job.state} jobs of queue {job.queue}"
+        assert isinstance(shelf, ShelfJob)
+        known = JobState(
+            id=job.id, state=_SHELVES[shelf.shelf], name=job.name, queue=job.queue, pushed=moment_of(job.pushed),
+            due=moment_of(shelf.at),
+        )  # fmt: skip
+        holder = holder_of(self._runtimes, shelf) if shelf.shelf == "reserved" else None
+        place = holder._asdict() if holder else {}
+        if shelf.shelf == "reserved" and not shelf.tag:
+            found += ", with a worker of Laravel"
+        # A database counts attempts in a column of their own; 0 is what was never begun.
+        return {**asdict(known), **place, "attempts": job.attempts or None, "found": found}
+
+    def _failed(self, job_id: str) -> Facts | None:
+        record = self._stores.failed.get(job_id)
+        if record is None:
+            return None
+        self.job = FoundJob.failed(record, commands_of(self._connection))
+        about: Facts = {"name": record.name, "queue": record.queue, "error": headline(record.exception)}
+        known = asdict(JobState(id=job_id, state="failed", since=moment_of(record.failed_at), **about))
+        return {**known, "attempts": record.attempts, "found": "the failed jobs"}
+
+    def _quarantined(self, job_id: str) -> Facts | None:
+        """A payload that has this id somewhere: it could not be read as a job."""
+        mark = job_id.encode("utf-8", "replace")
+        for queue in self._queues:
+            for entry in islice(self._stores.records.quarantined(queue), _MOST):
+                if job_id == entry.id or mark in entry.payload:
+                    self.job = FoundJob.quarantined(entry, commands_of(self._connection))
+                    about: Facts = {"queue": queue, "since": moment_of(entry.at), "error": entry.reason}
+                    known = asdict(JobState(id=job_id, state="quarantined", **about))
+                    return {**known, "attempts": None, "found": f"the quarantine of queue {queue}, entry {entry.id}"}
+        return None
+
+
+def _run(one: RunningJob) -> Facts:
+    """A job that a worker runs. Raises ``ValueError`` if its start is not a time."""
+    process, job = one.process, one.job
+    began = datetime.fromisoformat(job.since)
+    state = JobState(
+        id=job.id,
+        state="running",
+        name=job.name,
+        queue=job.queue,
+        attempts=job.attempt,
+        since=began,
+        began=began,
+        host=one.shown.host,
+        worker=process.number,
+        pid=process.pid,
+        progress=job.progress,
+        note=job.note or "",
+    )
+    place = {"pool": one.shown.pool, "running": job.running, "time_left": job.time_left}
+    return {**asdict(state), **place, "found": one.shown.found}
+
+
+def _is_away(error: StoreError) -> bool:
+    """Whether the jobs' own store is away, so that nothing can be searched."""
+    return isinstance(error, StoreDown) and not isinstance(error, StoreDenied) and not error.store

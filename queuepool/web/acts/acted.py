@@ -1,0 +1,20 @@
+"""What an action answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Acted:
+    """The outcome in words, and the page to show after it."""
+
+    words: str
+    #: the path of that page, with its query
+    back: str
+    #: whether it was done
+    is_good: bool = True
+    #: more for programs
+    facts: Mapping[str, Any] = field(default_factory=dict)

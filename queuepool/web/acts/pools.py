@@ -1,0 +1,93 @@
+"""Commands to one pool on any host, or to all of a store: pause, continue, replace the workers, scale; stop one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from math import ceil
+from typing import Any
+
+from queuepool.board.requests import Change, Pin, order_of
+from queuepool.config.values import some_seconds
+from queuepool.jobs.client import Queue
+from queuepool.operating.notices import PublishedPool
+from queuepool.operating.post import ANSWERED_WITHIN, TAKEN_WITHIN, Post, Reply
+from queuepool.stores.commands import MAX_WORDS
+from queuepool.web.acts.acted import Acted
+from queuepool.web.asked import Asked
+from queuepool.web.connections import StoreLink
+from queuepool.web.desk import Desk, by_of
+from queuepool.web.guard import DEADLINE, Refusal
+
+#: seconds between two looks for the answer
+_POLL = 0.1
+#: in place of a pool's id: all pools on the connection
+ALL = "all"
+
+
+def pause(desk: Desk, asked: Asked) -> Acted:
+    """Its workers begin no more jobs."""
+    return _told(desk, asked, "pause")
+
+
+def resume(desk: Desk, asked: Asked) -> Acted:
+    """The end of a pause."""
+    return _told(desk, asked, "continue")
+
+
+def reload(desk: Desk, asked: Asked) -> Acted:
+    """Replace its workers, each after its job."""
+    return _told(desk, asked, "reload")
+
+
+def scale(desk: Desk, asked: Asked) -> Acted:
+    """To a number of workers, or by as many more or fewer; ``for``: how long, else until the next order."""
+    order, lasts = asked.text("order"), ceil(asked.one("for", some_seconds, 0.0))
+    try:
+        wanted = order_of(order)
+    except ValueError as error:
+        raise Refusal(400, f"order: {error}") from error
+    if lasts and not isinstance(wanted, (Pin, Change)):
+        raise Refusal(400, "for: goes with a number of workers")
+    return _told(desk, asked, "scale", {"order": order, "seconds": lasts})
+
+
+def stop(desk: Desk, asked: Asked) -> Acted:
+    """After its running jobs; not all pools at once, as nothing here starts them again."""
+    if asked.parts["id"] == ALL:
+        raise Refusal(400, "stop one pool at a time")
+    return _told(desk, asked, "drain")
+
+
+def _told(desk: Desk, asked: Asked, verb: str, details: Mapping[str, Any] | None = None) -> Acted:
+    link, instance = desk.link(asked.parts["connection"]), asked.parts["id"]
+    replies = tell_pools(link, asked, lambda pool: instance in (pool.instance, ALL), verb, details or {})
+    is_done = all(reply.is_done for reply in replies)
+    return Acted("; ".join(map(str, replies)), "/pools", is_done)
+
+
+def tell_pools(
+    link: StoreLink, asked: Asked, means: Callable[[PublishedPool], bool], verb: str, details: Mapping[str, Any]
+) -> list[Reply]:
+    """Send a command to the pools that are meant, and wait for their answers. Raises ``Refusal`` if there are none."""
+    replies = list[Reply]()
+
+    def tell(opened: Queue) -> None:
+        post = Post(opened.stores, by_of(asked.visitor), means, replies.append)
+        if not post.meant:
+            raise Refusal(404, "this pool publishes nothing any more")
+        begun = time.monotonic()
+        post.send(verb, {**details, "room": MAX_WORDS})
+        _await(post, begun + TAKEN_WITHIN)
+        post.withdraw()
+        _await(post, begun + min(ANSWERED_WITHIN, DEADLINE - 2.0))
+        post.give_up()
+
+    link.ask(tell)
+    link.expire()
+    return replies or [Reply("", "nothing was done")]
+
+
+def _await(post: Post, until: float) -> None:
+    while not post.has_answers() and time.monotonic() < until:
+        time.sleep(_POLL)

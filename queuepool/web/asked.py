@@ -1,0 +1,185 @@
+"""What a page or an action is asked for: its query and its form, checked and bounded."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, urlencode
+
+from queuepool.errors import BadPayload
+from queuepool.payload import strict_json
+from queuepool.search.filters import Condition, Filter, checked_path, moment, short
+from queuepool.stores.contract import NO_SECOND
+from queuepool.web.guard import Admitted, Refusal
+from queuepool.web.visitors import Visitor, WebRole
+
+T = TypeVar("T")
+#: most parameters of a query or a form
+_MOST_FIELDS = 400
+#: rows of a page by default, and most of them
+ROWS, MOST_ROWS = 50, 200
+#: the parameters that make a filter
+FILTERS = ("id", "name", "where", "tag", "error", "since", "until", "search")
+#: what jobs are counted by that is none of their arguments
+_PLAIN_FACETS = ("name", "queue", "state", "error", "tag")
+FORM, JSON = "application/x-www-form-urlencoded", "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request, as pages and actions see it. Wrong values raise ``Refusal``."""
+
+    visitor: Visitor
+    #: the path below which the pages are, without a slash at its end
+    base: str
+    #: below that
+    path: str
+    parts: Mapping[str, str]
+    query: Sequence[tuple[str, str]] = ()
+    form: Sequence[tuple[str, str]] = ()
+    is_json: bool = False
+    data: str = "yes"
+    mask: tuple[str, ...] = field(default=())
+
+    def all(self, name: str) -> list[str]:
+        """The values of a parameter; of an action those of its form."""
+        return [value for found, value in (*self.query, *self.form) if found == name]
+
+    def one(self, name: str, parse: Callable[[str], T], otherwise: T) -> T:
+        """The parsed value of a parameter that may be given once; ``otherwise`` if it is empty or missing."""
+        values = [value for value in self.all(name) if value.strip()]
+        if len(values) > 1:
+            raise Refusal(400, f"{name} was given twice")
+        if not values:
+            return otherwise
+        try:
+            return parse(values[0].strip())
+        except ValueError as error:
+            raise Refusal(400, f"{name}: {error}") from error
+
+    def text(self, name: str) -> str:
+        """A text of at most 200 characters; empty without one."""
+        return self.one(name, short, "")
+
+    def rows(self) -> int:
+        """How many rows are wanted: a number above the most is that."""
+        return max(1, min(self.one("limit", number, ROWS), MOST_ROWS))
+
+    def filter(self, *, ids: bool = True) -> Filter:
+        """The jobs that are meant."""
+        now = time.time()
+        wanted = Filter(
+            id=self.text("id") if ids else "",
+            name=self.text("name"),
+            where=tuple(self._condition(raw) for raw in self.all("where") if raw.strip()),
+            tag=self.text("tag"),
+            error=self.text("error"),
+            since=self.one("since", lambda raw: moment(raw, now), None),
+            until=self.one("until", lambda raw: moment(raw, now), None),
+            search=self.text("search"),
+        )
+        if wanted.search and not self.visitor.may(WebRole.OPERATOR):
+            self._refuse_guess("search")
+        return wanted
+
+    def _condition(self, raw: str) -> Condition:
+        try:
+            found = Condition.parsed(raw.strip())
+        except ValueError as error:
+            raise Refusal(400, f"where: {error}") from error
+        if self.data != "yes" or is_masked(found.path, self.mask):
+            self._refuse_guess("where")
+        return found
+
+    def _refuse_guess(self, name: str) -> None:
+        """What is not shown must not be found out by asking for it, letter by letter."""
+        if self.data != "yes" or self.mask:
+            raise Refusal(403, f"{name}: this would find what is not shown to you")
+
+    def countable(self, name: str) -> str:
+        """By what jobs are to be counted: see ``FoundJob.facets``. Empty without one."""
+        found = self.one(name, checked_path, "")
+        if found and found not in _PLAIN_FACETS and (self.data != "yes" or is_masked(found, self.mask)):
+            self._refuse_guess(name)
+        return found
+
+    def cursor(self) -> str:
+        """Where a list goes on; empty at its beginning."""
+        return self.one("after", str, "")
+
+    def with_query(self, **changes: str | None) -> str:
+        """The query with some parameters set, or left out, as text behind the path."""
+        kept = [(name, value) for name, value in self.query if name not in changes and value]
+        kept += [(name, value) for name, value in changes.items() if value]
+        return f"?{urlencode(kept)}" if kept else ""
+
+
+def number(raw: str) -> int:
+    """A whole number of at most nine digits, perhaps negative. Raises ``ValueError``."""
+    if not (raw.removeprefix("-").isascii() and raw.removeprefix("-").isdigit() and len(raw) <= 10):
+        raise ValueError("is not a whole number")
+    return int(raw)
+
+
+def unix_seconds(raw: str) -> float:
+    """A time in Unix seconds. Raises ``ValueError``."""
+    if not re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,9})?", raw) or float(raw) >= NO_SECOND:
+        raise ValueError("is not a time in Unix seconds")
+    return float(raw)
+
+
+def is_masked(path: str, mask: Sequence[str]) -> bool:
+    """Whether an argument's value is not shown, by its name or the path to it."""
+    lower = path.lower()
+    return any(word in lower for word in mask)
+
+
+def asked_of(scope: Mapping[str, Any], *, base: str, is_json: bool, data: str, mask: tuple[str, ...]) -> Asked:
+    """The request. Raises ``Refusal`` for a query or a body that cannot be read."""
+    entered: Admitted = scope["queuepool"]
+    query = _pairs(scope.get("query_string", b""))
+    if any(name in ("token", "access_token", "authorization") for name, _ in query):
+        raise Refusal(401, "a token in an address is not taken: send it as Authorization: Bearer")
+    form = _form(entered) if scope["method"] == "POST" else []
+    path = str(scope["path"]).removeprefix(base)
+    about = (entered.visitor, base, path, scope.get("path_params", {}))
+    return Asked(*about, query, form, is_json, data, mask)
+
+
+def _form(entered: Admitted) -> list[tuple[str, str]]:
+    kind = entered.fields.text(b"content-type").partition(";")[0].strip().lower()
+    if kind == FORM:
+        return _pairs(entered.body)
+    if kind == JSON:
+        return _pairs_in(entered.body)
+    if not entered.body and not kind:
+        return []
+    raise Refusal(415, f"a body is {FORM} or {JSON}")
+
+
+def _pairs(raw: bytes) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS)
+    except ValueError as error:
+        raise Refusal(400, "the query or the form is not UTF-8, or too long") from error
+
+
+def _pairs_in(raw: bytes) -> list[tuple[str, str]]:
+    """The texts, numbers and lists of these of a JSON object."""
+    try:
+        facts = strict_json.read_object(raw or b"{}")
+    except BadPayload as error:
+        raise Refusal(400, "the body is not a JSON object") from error
+    found = list[tuple[str, str]]()
+    for name, value in facts.items():
+        for one in value if isinstance(value, list) else [value]:
+            if not isinstance(one, str | int | float) or isinstance(one, bool):
+                raise Refusal(400, f"{json.dumps(name)[:80]} is not a text, a number or a list of these")
+            found.append((name, str(one)))
+    if len(found) > _MOST_FIELDS:
+        raise Refusal(400, f"more than {_MOST_FIELDS} values")
+    return found

@@ -1,0 +1,124 @@
+"""What all pages and actions share: the configuration, its stores, the boards of this host, what was done lately."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import socket
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from queuepool.config.loader import Config
+from queuepool.errors import StoreError
+from queuepool.jobs.client import Queue
+from queuepool.operating.carrying_out import journaled
+from queuepool.operating.choice import EveryPool
+from queuepool.unix.escape import escaped
+from queuepool.web.boards import LocalPools
+from queuepool.web.connections import StoreLink
+from queuepool.web.errands import Errands
+from queuepool.web.guard import Refusal
+from queuepool.web.threads import WebThreads
+from queuepool.web.visitors import Visitor
+
+T = TypeVar("T")
+#: outcomes of actions that are remembered for the pages after them
+_MOST_OUTCOMES = 200
+_log = logging.getLogger("queuepool")
+
+
+@dataclass(frozen=True, slots=True)
+class ActOutcome:
+    """What came of an action, in words; ``is_good``: whether it was done."""
+
+    words: str
+    is_good: bool = True
+
+
+class Desk:
+    """One dashboard. Safe for threads; raises ``ConfigError`` if a driver is missing."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.web = config.web
+        self.choice = EveryPool(config)
+        self.threads = WebThreads()
+        self.boards = LocalPools(config.pools)
+        self.links = {one.name: StoreLink(self.choice, one, self.threads) for one in self.choice.connections()}
+        self.errands = Errands()
+        self._outcomes: OrderedDict[str, ActOutcome] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def link(self, name: str) -> StoreLink:
+        """The connection of this name; the only one for an empty name. Raises ``Refusal``."""
+        if not name and len(self.links) == 1:
+            return next(iter(self.links.values()))
+        if name not in self.links:
+            raise Refusal(404, f"there is no such connection, only: {', '.join(self.links)}")
+        return self.links[name]
+
+    def chosen(self, name: str) -> list[StoreLink]:
+        """The connection of this name, or all of them for an empty one."""
+        return [self.link(name)] if name else list(self.links.values())
+
+    def note(self, link: StoreLink, visitor: Visitor, verb: str, subject: str, count: int | None = None) -> str:
+        """Add what was done to the journal and to the log; returns why it is not in the journal, if it is not."""
+        by = by_of(visitor)
+        of_count = "" if count is None else f" count={count}"
+        _log.info("dashboard: %s %s%s by=%s", verb, escaped(subject), of_count, by)
+        try:
+            return link.ask(lambda queue: journaled(queue.stores, by, verb, subject, count))
+        except StoreError as error:
+            return str(error)
+
+    def keep(self, outcome: ActOutcome) -> str:
+        """Remember it for the next page; returns its key."""
+        key = secrets.token_hex(8)
+        with self._lock:
+            self._outcomes[key] = outcome
+            while len(self._outcomes) > _MOST_OUTCOMES:
+                self._outcomes.popitem(last=False)
+        return key
+
+    def outcome(self, key: str) -> ActOutcome | None:
+        """What came of the action with this key, if that is remembered."""
+        with self._lock:
+            return self._outcomes.get(key)
+
+    def close(self) -> None:
+        """Close the stores."""
+        self.errands.close()
+        self.threads.close()
+        for link in self.links.values():
+            link.close()
+
+
+def by_of(visitor: Visitor) -> str:
+    """Who a journal names: a user of the dashboard, on the host of this."""
+    return f"{escaped(visitor.name) or 'dashboard'}@{socket.gethostname()} (web)"
+
+
+@dataclass
+class Gathered:
+    """Reads several connections; one that is away is reported, and hides no other."""
+
+    #: what could not be read, and why
+    problems: list[str] = field(default_factory=list)
+    #: whether any could be read
+    is_any: bool = False
+
+    def each(self, links: list[StoreLink], read: Callable[[StoreLink, Queue], T]) -> Iterator[T]:
+        """What ``read`` finds on each."""
+        for link in links:
+            try:
+                yield link.ask(lambda queue, link=link: read(link, queue))  # type: ignore[misc]
+                self.is_any = True
+            except StoreError as error:
+                self.problems.append(f"connection {link.name}: {error}")
+
+    def facts(self) -> dict[str, Any]:
+        """Ready for a page, with its status."""
+        return {"problems": self.problems, "status": 503 if self.problems and not self.is_any else 200}

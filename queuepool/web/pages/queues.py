@@ -1,0 +1,199 @@
+"""All queues, and what is in one of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from queuepool.config.values import queue as checked_queue
+from queuepool.jobs.client import Queue
+from queuepool.search.facets import Facets
+from queuepool.search.found import FoundJob
+from queuepool.search.look import SHELVES, Look, QueueLook
+from queuepool.stores.contract import Shelf
+from queuepool.web.asked import Asked
+from queuepool.web.connections import MeasuredQueue, StoreLink
+from queuepool.web.desk import Desk, Gathered
+from queuepool.web.guard import Refusal
+from queuepool.web.pages.concerned import NONE, concerned
+from queuepool.web.pages.pools import Known, known
+from queuepool.web.scans import COUNTED, COUNTED_WITHIN, MOST_COUNTS, Scan
+from queuepool.web.shown import shown_job
+
+Facts = dict[str, Any]
+#: ready jobs a second from which a queue counts as growing or shrinking
+_MOVES = 0.05
+
+
+def queues(desk: Desk, asked: Asked) -> Facts:
+    """The queues of all connections, those with the longest wait first."""
+    stores = known(desk)
+    return {"queues": queue_rows(desk, stores), **remarks(stores)}
+
+
+def remarks(stores: Known) -> Facts:
+    """What is unknown, left out or odd in the stores; and how old what is known may be."""
+    several = len(stores) > 1
+    problems = [f"connection {name}: {facts.problem}" for name, facts in stores if facts.problem]
+    notes = [
+        f"{f'connection {name}: ' if several else ''}{words.removeprefix('note: ').removeprefix('warn: ')}"
+        for name, facts in stores
+        if facts.value
+        for words in facts.value.remarks
+    ]
+    old = [round(facts.age) for _, facts in stores if facts.value and facts.age > 30.0]
+    return {"problems": problems, "remarks": notes, "measured_ago": max(old, default=None)}
+
+
+def queue_rows(desk: Desk, stores: Known) -> list[Facts]:
+    """One row for each queue, the longest wait first; while a store is away, those that pools of this host measured."""
+    paces, rows = _paces(desk), list[Facts]()
+    for name, facts in stores:
+        if facts.value:
+            rows += [_row(name, one, paces.get((name, one.name), {})) for one in facts.value.queues]
+        else:
+            rows += _from_boards(desk, name)
+    return sorted(rows, key=lambda row: (-(row["oldest"] or 0.0), -row["ready"], row["connection"], row["queue"]))
+
+
+def _row(connection: str, one: MeasuredQueue, pace: Facts) -> Facts:
+    sizes, growth = one.sizes, pace.get("growth")
+    empty_in = sizes.ready / -growth if sizes.ready and growth is not None and growth < -_MOVES else None
+    return {
+        "connection": connection,
+        "queue": one.name,
+        "ready": sizes.ready,
+        "is_at_least": sizes.is_at_least,
+        "delayed": sizes.delayed,
+        "reserved": sizes.reserved,
+        "quarantined": sizes.quarantined,
+        "oldest": one.oldest,
+        "overdue": round(sizes.overdue, 1),
+        "growth_per_minute": None if growth is None else round(growth * 60, 1),
+        "empty_in": None if empty_in is None else round(empty_in),
+        "ended_per_minute": pace.get("ended"),
+        **one.mark._asdict(),
+    }
+
+
+def _paces(desk: Desk) -> dict[tuple[str, str], Facts]:
+    """What pools of this host have seen of each queue in the last minute."""
+    found: dict[tuple[str, str], Facts] = {}
+    for local in desk.boards.readings():
+        if local.reading is None:
+            continue
+        name, pace = local.settings.connection.name, local.reading.pace
+        for queue, growth in (pace.growth or {}).items():
+            found.setdefault((name, queue), {})["growth"] = growth
+        ended = Counter[str]()
+        for (queue, _), counts in (pace.recent or {}).items():
+            ended[queue] += counts.ended
+        for queue, count in ended.items():
+            row = found.setdefault((name, queue), {})
+            row["ended"] = row.get("ended", 0) + count
+    return found
+
+
+def _from_boards(desk: Desk, connection: str) -> list[Facts]:
+    """What the pools of this host have measured last, while nothing else is known."""
+    rows: dict[str, Facts] = {}
+    for local in desk.boards.readings():
+        if local.settings.connection.name != connection or local.reading is None:
+            continue
+        for queue, facts in local.reading.counts.queues.items():
+            if facts.measured_at:
+                rows[queue] = {
+                    "connection": connection, "queue": queue, "ready": facts.ready, "is_at_least": facts.is_at_least,
+                    "delayed": facts.delayed, "reserved": facts.reserved, "quarantined": facts.quarantined,
+                    "oldest": round(facts.oldest, 1), "overdue": round(facts.overdue, 1), "growth_per_minute": None,
+                    "empty_in": None, "ended_per_minute": None, "served": True, "paused": facts.paused,
+                    "paused_since": None, "paused_by": None,
+                }  # fmt: skip
+    return list(rows.values())
+
+
+def queue(desk: Desk, asked: Asked) -> Facts:
+    """One queue: its sizes, and its jobs on one shelf that fit the filter, a page of them."""
+    link, name = named(desk, asked)
+    shelf = shelf_of(asked)
+    gathered = Gathered()
+    [*found] = gathered.each([link], lambda _, opened: _jobs(asked, opened, name, shelf))
+    rows = queue_rows(desk, known(desk))
+    row = next((one for one in rows if (one["connection"], one["queue"]) == (link.name, name)), None)
+    facts = {"connection": link.name, "queue": name, "state": shelf, "sizes": row, **gathered.facts()}
+    facts |= found[0] if found else {"jobs": [], "counts": [], "looked_at": 0, "next": None}
+    return facts | ({"status": 404} if row is None and found and not facts["jobs"] else {})
+
+
+def confirm_waiting(desk: Desk, asked: Asked) -> Facts:
+    """How many ready or delayed jobs of a queue an action would concern: all that fit."""
+    act, (link, name) = asked.text("act"), named(desk, asked)
+    if act not in ("drop", "move", "run"):
+        raise Refusal(400, "act is one of drop, move, run")
+    shelf, gathered = waiting_shelf(asked), Gathered()
+
+    def count(opened: Queue) -> Facts:
+        look = Look(opened.stores, asked.filter())
+        return concerned(look, look.waiting(name, (shelf,)).pages(), opened.stores.queue.now())
+
+    [*found] = gathered.each([link], lambda _, opened: count(opened))
+    facts = found[0] if found else NONE
+    return {"act": act, "connection": link.name, "queue": name, "state": shelf, **facts, **gathered.facts()}
+
+
+def waiting_shelf(asked: Asked) -> Shelf:
+    """The shelf that an action is about: what a worker has reserved is left to it."""
+    found = shelf_of(asked)
+    if found == "reserved":
+        raise Refusal(400, "state is one of ready, delayed: a worker has the reserved ones")
+    return found
+
+
+def named(desk: Desk, asked: Asked) -> tuple[StoreLink, str]:
+    """The connection and the queue of the path. Raises ``Refusal``."""
+    try:
+        return desk.link(asked.parts["connection"]), checked_queue(asked.parts["queue"])
+    except ValueError as error:
+        raise Refusal(404, f"there is no such queue: {error}") from error
+
+
+def shelf_of(asked: Asked) -> Shelf:
+    """The shelf that is asked for. Raises ``Refusal``."""
+    found = asked.text("state") or "ready"
+    for shelf in SHELVES:
+        if shelf == found:
+            return shelf
+    raise Refusal(400, f"state is one of {', '.join(SHELVES)}")
+
+
+def _jobs(asked: Asked, opened: Queue, queue: str, shelf: Shelf) -> Facts:
+    look = Look(opened.stores, asked.filter())
+    rows, following = _rows(look, _opened(look, queue, shelf, asked), asked.rows())
+    by, count = asked.countable("by") or "name", Look(opened.stores, asked.filter())
+    facets, scan = Facets(by), Scan(count, COUNTED, COUNTED_WITHIN)
+    for page in scan.pages(count.waiting(queue, (shelf,)).pages()):
+        for job in page:
+            facets.add(job)
+    counts = [{"value": value, "jobs": jobs} for value, jobs in facets.found.most_common(MOST_COUNTS)]
+    shown = [shown_job(job, asked) for job in rows]
+    about = {"by": by, "counts": counts, "counted": count.seen, "is_whole": not scan.is_cut}
+    return {"jobs": shown, "looked_at": look.seen, "unreadable": look.closed, "next": following, **about}
+
+
+def _rows(look: Look, walk: QueueLook, most: int) -> tuple[list[FoundJob], str | None]:
+    """At most so many jobs, and the cursor with which the search goes on; ``None`` at the end."""
+    rows, scan, cursor = list[FoundJob](), Scan(look), ""
+    for page in scan.pages(walk.pages()):
+        room = most - len(rows)
+        rows += page[:room]
+        if len(page) > room:
+            return rows, walk.cursor_after(rows[-1]) if room else cursor
+        cursor = walk.cursor()
+    return rows, cursor if scan.is_cut else None
+
+
+def _opened(look: Look, queue: str, shelf: Shelf, asked: Asked) -> QueueLook:
+    try:
+        return look.waiting(queue, (shelf,), asked.cursor())
+    except ValueError as error:
+        raise Refusal(400, f"after: {error}: begin anew without it") from error

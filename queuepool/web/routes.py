@@ -1,0 +1,115 @@
+"""The one table of what there is: each page and each action, by its path, with who may ask for it.
+
+Every page has a twin under ``/api/v1`` that answers with the same facts in JSON, every action one that answers with its
+outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from queuepool.web.acts import errands, jobs, queues, waiting
+from queuepool.web.acts import failed as of_failed
+from queuepool.web.acts import pools as of_pools
+from queuepool.web.acts import quarantine as of_quarantine
+from queuepool.web.acts import schedules as of_schedules
+from queuepool.web.acts.acted import Acted
+from queuepool.web.asked import Asked
+from queuepool.web.desk import Desk
+from queuepool.web.pages import exports
+from queuepool.web.pages.alerts import alerts
+from queuepool.web.pages.failed import confirm, failed
+from queuepool.web.pages.history import history
+from queuepool.web.pages.job import job
+from queuepool.web.pages.journal import journal
+from queuepool.web.pages.overview import overview
+from queuepool.web.pages.pool_list import pools
+from queuepool.web.pages.quarantine import quarantine
+from queuepool.web.pages.queues import confirm_waiting, queue
+from queuepool.web.pages.queues import queues as all_queues
+from queuepool.web.pages.running import running
+from queuepool.web.pages.schedules import schedules
+from queuepool.web.visitors import WebRole
+
+API = "/api/v1"
+
+
+class PageRoute(NamedTuple):
+    """A page, by GET."""
+
+    path: str
+    #: of its template; and in the navigation, if it is there
+    name: str
+    facts: Callable[[Desk, Asked], dict[str, Any]]
+    role: WebRole = WebRole.VIEWER
+
+
+class ExportRoute(NamedTuple):
+    """A list as a file, by GET: a line of JSON for each job."""
+
+    path: str
+    #: of the file, without its ending
+    name: str
+    rows: Callable[[Desk, Asked], list[dict[str, Any]]]
+    role: WebRole = WebRole.VIEWER
+
+
+class ActRoute(NamedTuple):
+    """An action, by POST."""
+
+    path: str
+    act: Callable[[Desk, Asked], Acted]
+    role: WebRole
+
+
+PAGES = (
+    PageRoute("/", "overview", overview),
+    PageRoute("/alerts", "alerts", alerts),
+    PageRoute("/queues", "queues", all_queues),
+    PageRoute("/queues/{connection}/{queue}", "queue", queue),
+    PageRoute("/queues/{connection}/{queue}/confirm", "confirm_waiting", confirm_waiting, WebRole.OPERATOR),
+    PageRoute("/running", "running", running),
+    PageRoute("/failed", "failed", failed),
+    PageRoute("/failed/confirm", "confirm", confirm, WebRole.OPERATOR),
+    PageRoute("/jobs", "job", job),
+    PageRoute("/jobs/{id}", "job", job),
+    PageRoute("/history", "history", history),
+    PageRoute("/pools", "pools", pools),
+    PageRoute("/schedules", "schedules", schedules),
+    PageRoute("/quarantine", "quarantine", quarantine),
+    PageRoute("/journal", "journal", journal),
+    PageRoute("/errands/{id}", "errand", errands.errand, WebRole.OPERATOR),
+)
+EXPORTS = (
+    ExportRoute("/queues/{connection}/{queue}/export", "jobs", exports.waiting),
+    ExportRoute("/failed/export", "failed", exports.failed),
+)
+ACTS = (
+    ActRoute("/queues/{connection}/{queue}/pause", queues.pause, WebRole.OPERATOR),
+    ActRoute("/queues/{connection}/{queue}/continue", queues.resume, WebRole.OPERATOR),
+    ActRoute("/queues/{connection}/{queue}/move", waiting.move, WebRole.OPERATOR),
+    ActRoute("/queues/{connection}/{queue}/run", waiting.run, WebRole.OPERATOR),
+    ActRoute("/queues/{connection}/{queue}/drop", waiting.drop, WebRole.ADMIN),
+    ActRoute("/failed/retry", of_failed.retry, WebRole.OPERATOR),
+    ActRoute("/failed/forget", of_failed.forget, WebRole.ADMIN),
+    ActRoute("/jobs/{id}/cancel", jobs.cancel, WebRole.OPERATOR),
+    ActRoute("/jobs/{id}/stack", jobs.stack, WebRole.OPERATOR),
+    ActRoute("/pools/{connection}/{id}/pause", of_pools.pause, WebRole.OPERATOR),
+    ActRoute("/pools/{connection}/{id}/continue", of_pools.resume, WebRole.OPERATOR),
+    ActRoute("/pools/{connection}/{id}/reload", of_pools.reload, WebRole.OPERATOR),
+    ActRoute("/pools/{connection}/{id}/scale", of_pools.scale, WebRole.OPERATOR),
+    ActRoute("/pools/{connection}/{id}/stop", of_pools.stop, WebRole.ADMIN),
+    ActRoute("/schedules/{connection}/{name}/pause", of_schedules.pause, WebRole.OPERATOR),
+    ActRoute("/schedules/{connection}/{name}/continue", of_schedules.resume, WebRole.OPERATOR),
+    ActRoute("/schedules/{connection}/{name}/run", of_schedules.run, WebRole.OPERATOR),
+    ActRoute("/quarantine/{connection}/{queue}/{id}/retry", of_quarantine.retry, WebRole.OPERATOR),
+    ActRoute("/quarantine/{connection}/{queue}/{id}/drop", of_quarantine.drop, WebRole.ADMIN),
+    ActRoute("/errands/{id}/stop", errands.stop, WebRole.OPERATOR),
+)
+#: the pages of the navigation, by what they are called there
+NAVIGATION = (
+    ("/", "Overview"), ("/alerts", "Alerts"), ("/queues", "Queues"), ("/running", "Running"), ("/failed", "Failed"),
+    ("/pools", "Pools"), ("/schedules", "Schedules"), ("/quarantine", "Quarantine"), ("/history", "History"),
+    ("/journal", "Journal"),
+)  # fmt: skip

@@ -1,0 +1,170 @@
+"""Turns the table of routes into an application: a page as HTML and as JSON, an action by a form and by JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from queuepool.errors import QueuepoolError, StoreError
+from queuepool.web.acts.acted import Acted
+from queuepool.web.asked import Asked, asked_of
+from queuepool.web.desk import ActOutcome, Desk
+from queuepool.web.guard import Refusal
+from queuepool.web.render import environment
+from queuepool.web.routes import ACTS, API, EXPORTS, NAVIGATION, PAGES, ActRoute, ExportRoute, PageRoute
+from queuepool.web.static_files import static_files
+from queuepool.web.visitors import Visitor, WebRole
+
+#: the version of the JSON forms
+_FORM = 1
+_FOREVER = "public, max-age=31536000, immutable"
+_log = logging.getLogger("queuepool")
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class Site:
+    """The pages of one dashboard."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._static = {one.address: one for one in static_files().values()}
+        self._templates = environment()
+        self.app = Starlette(
+            routes=[*self._routes()],
+            exception_handlers={HTTPException: self._not_there},
+            lifespan=self._lifespan,
+        )
+        self.app.router.redirect_slashes = False
+
+    def _routes(self) -> list[Route]:
+        routes = [Route("/static/{file}", self._file, methods=["GET"])]
+        for is_json, start in ((True, API), (False, "")):
+            for page in PAGES:
+                # Its twin of the first page is /api/v1/overview.
+                path = f"/{page.name}" if is_json and page.path == "/" else page.path
+                routes.append(Route(start + path, self._endpoint(self._page, page, is_json), methods=["GET"]))
+            for one in EXPORTS:
+                routes.append(Route(start + one.path, self._endpoint(self._export, one, is_json), methods=["GET"]))
+            for act in ACTS:
+                routes.append(Route(start + act.path, self._endpoint(self._act, act, is_json), methods=["POST"]))
+        return routes
+
+    def _endpoint(self, answer: Callable[..., Awaitable[Response]], route: Any, is_json: bool) -> Endpoint:
+        async def endpoint(request: Request) -> Response:
+            visitor: Visitor = request.scope["queuepool"].visitor
+            try:
+                asked = self._asked(request, is_json)
+                if not visitor.may(route.role):
+                    raise Refusal(403, f"this is for {_named(route.role)} only, and you are a {_named(visitor.role)}")
+                return await answer(request, asked, route)
+            except Refusal as refusal:
+                return await self._refused(request, refusal.status, refusal.words, is_json)
+            except StoreError as error:
+                return await self._refused(request, 503, str(error), is_json)
+            except QueuepoolError as error:
+                return await self._refused(request, 409, str(error), is_json)
+            except Exception:  # noqa: BLE001 - one page must not cost the others
+                key = secrets.token_hex(4)
+                _log.exception("%s cannot be served, error %s", request.scope["path"], key)
+                return await self._refused(request, 500, f"an error of ours: the log has it as {key}", is_json)
+
+        return endpoint
+
+    def _asked(self, request: Request, is_json: bool) -> Asked:
+        web, base = self._desk.web, request.scope["root_path"]
+        return asked_of(request.scope, base=base, is_json=is_json, data=web.data, mask=web.mask)
+
+    async def _page(self, request: Request, asked: Asked, route: PageRoute) -> Response:
+        return await self._desk.threads.page(partial(self._built, request, asked, route))
+
+    def _built(self, request: Request, asked: Asked, route: PageRoute) -> Response:
+        facts = route.facts(self._desk, asked)
+        status = facts.pop("status", 200)
+        if asked.is_json:
+            return _json(facts, status)
+        return self._html(request, asked, route.name, facts, status)
+
+    async def _export(self, request: Request, asked: Asked, route: ExportRoute) -> Response:
+        rows = await self._desk.threads.page(partial(route.rows, self._desk, asked))
+        lines = "".join(f"{json.dumps(row, ensure_ascii=False, default=str)}\n" for row in rows)
+        headers = {"content-disposition": f'attachment; filename="{route.name}.jsonl"'}
+        return Response(lines.encode("utf-8", "replace"), 200, headers, "application/x-ndjson")
+
+    async def _act(self, request: Request, asked: Asked, route: ActRoute) -> Response:
+        acted = await self._desk.threads.act(partial(route.act, self._desk, asked))
+        if asked.is_json:
+            return _json({"words": acted.words, "is_done": acted.is_good, **acted.facts}, 200 if acted.is_good else 409)
+        return Response(status_code=303, headers={"location": asked.base + self._after(acted)})
+
+    def _after(self, acted: Acted) -> str:
+        key = self._desk.keep(ActOutcome(acted.words, acted.is_good))
+        return f"{acted.back}{'&' if '?' in acted.back else '?'}told={key}"
+
+    def _html(self, request: Request, asked: Asked, name: str, facts: dict[str, Any], status: int) -> Response:
+        told = self._desk.outcome(asked.text("told"))
+        context = {**self._frame(asked.base, asked.visitor), "asked": asked, "told": told, "page": name, **facts}
+        body = self._templates.get_template(f"{name}.html").render(context).encode("utf-8", "replace")
+        etag = f'"{hashlib.sha256(body).hexdigest()[:24]}"'
+        headers = {"etag": etag, "cache-control": "no-cache, private"}
+        if status == 200 and request.headers.get("if-none-match") == etag:
+            return Response(status_code=304, headers=headers)
+        return Response(body, status, headers, "text/html; charset=utf-8")
+
+    def _frame(self, base: str, visitor: Visitor) -> dict[str, Any]:
+        """What every page has around its facts."""
+        may = {role.name.lower(): visitor.may(role) for role in WebRole}
+        return {
+            "base": base, "visitor": visitor, "may": may, "navigation": NAVIGATION, "refresh": self._desk.web.refresh,
+            "several": len(self._desk.links) > 1,
+        }  # fmt: skip
+
+    async def _refused(self, request: Request, status: int, words: str, is_json: bool) -> Response:
+        if is_json:
+            return _json({"error": words}, status)
+        return await self._desk.threads.page(partial(self._told_no, request, status, words))
+
+    def _told_no(self, request: Request, status: int, words: str) -> Response:
+        visitor: Visitor = request.scope["queuepool"].visitor
+        context = {**self._frame(request.scope["root_path"], visitor), "told": None, "page": "refused"}
+        body = self._templates.get_template("refused.html").render(context, status_code=status, words=words)
+        return Response(body, status, media_type="text/html; charset=utf-8")
+
+    async def _not_there(self, request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        is_json = request.scope["path"].startswith(f"{request.scope['root_path']}{API}/")
+        words = {404: "there is no such page", 405: "this is not done that way"}.get(error.status_code, error.detail)
+        answer = await self._refused(request, error.status_code, words, is_json)
+        answer.headers.update(error.headers or {})
+        return answer
+
+    async def _file(self, request: Request) -> Response:
+        found = self._static.get(request.path_params["file"])
+        if found is None:
+            raise HTTPException(404)
+        return Response(found.content, headers={"cache-control": _FOREVER}, media_type=found.type)
+
+    @asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        yield
+        self._desk.close()
+
+
+def _named(role: WebRole) -> str:
+    return role.name.lower()
+
+
+def _json(facts: dict[str, Any], status: int) -> Response:
+    body = json.dumps({"version": _FORM, **facts}, default=str, allow_nan=False) + "\n"
+    return Response(body, status, media_type="application/json")

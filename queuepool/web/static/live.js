@@ -1,0 +1,103 @@
+// Renews what changes on a page in the foreground. Everything works without it.
+"use strict";
+
+(() => {
+  const seconds = Number(document.body.dataset.refresh);
+  const state = document.getElementById("live-state");
+  let timer = 0;
+  let etag = "";
+
+  // Times in the reader's zone; the title keeps UTC.
+  function localize(root) {
+    for (const time of root.querySelectorAll("time[datetime]")) {
+      const at = new Date(time.dateTime);
+      if (!Number.isNaN(at.getTime())) {
+        const day = at.toDateString() === new Date().toDateString() ? {} : { year: "numeric", month: "short", day: "numeric" };
+        time.textContent = at.toLocaleString(undefined, { ...day, hour: "2-digit", minute: "2-digit", second: "2-digit" });
+      }
+    }
+  }
+
+  // What a person is at must not change under the fingers.
+  function isInUse(part) {
+    const at = document.activeElement;
+    const isTyping = part.contains(at) && /^(INPUT|SELECT|TEXTAREA|BUTTON)$/.test(at.tagName);
+    const selection = document.getSelection();
+    const isMarking = selection && !selection.isCollapsed && part.contains(selection.anchorNode);
+    return isTyping || isMarking;
+  }
+
+  // A link that has the focus keeps it.
+  function replace(part, fresh) {
+    const at = document.activeElement;
+    const href = part.contains(at) && at.getAttribute("href");
+    part.replaceChildren(...fresh.childNodes);
+    localize(part);
+    const again = href && [...part.querySelectorAll("a")].find((link) => link.getAttribute("href") === href);
+    if (again) again.focus({ preventScroll: true });
+  }
+
+  function renew(text) {
+    const page = new DOMParser().parseFromString(text, "text/html");
+    for (const part of document.querySelectorAll("[data-live]")) {
+      const fresh = page.querySelector(`[data-live="${CSS.escape(part.dataset.live)}"]`);
+      if (fresh && !isInUse(part)) replace(part, fresh);
+    }
+  }
+
+  function tell(words) {
+    state.hidden = !words;
+    state.textContent = words;
+  }
+
+  async function poll() {
+    try {
+      const headers = etag ? { "If-None-Match": etag } : {};
+      const answer = await fetch(location.href, { headers, cache: "no-store", redirect: "error" });
+      if (answer.status === 200) {
+        etag = answer.headers.get("ETag") || "";
+        renew(await answer.text());
+      }
+      tell(answer.status === 401 ? "logged out ·" : answer.status >= 500 ? "not renewed ·" : "");
+    } catch {
+      tell("no answer ·");
+    }
+    plan();
+  }
+
+  // One request at a time, and none while nobody looks.
+  function plan() {
+    clearTimeout(timer);
+    if (seconds > 0 && !document.hidden && document.querySelector("[data-live]")) timer = setTimeout(poll, seconds * 1000);
+  }
+
+  // "/" goes to the search, "g" and a letter to a page.
+  let isGoing = false;
+  function press(event) {
+    const at = event.target;
+    if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(at.tagName)) return;
+    const links = [...document.querySelectorAll("header nav a")];
+    const link = isGoing && links.find((one) => one.textContent.toLowerCase().startsWith(event.key));
+    isGoing = event.key === "g";
+    if (link) link.click();
+    if (event.key === "/") {
+      const search = document.querySelector(".filters input");
+      if (search) {
+        event.preventDefault();
+        search.focus();
+      }
+    }
+  }
+
+  // The box in the head of a table chooses all rows.
+  function choose(event) {
+    if (!event.target.matches("[data-all]")) return;
+    for (const box of event.target.closest("table").querySelectorAll("tbody input[type=checkbox]")) box.checked = event.target.checked;
+  }
+
+  localize(document);
+  document.addEventListener("visibilitychange", plan);
+  document.addEventListener("keydown", press);
+  document.addEventListener("change", choose);
+  plan();
+})();

@@ -1,0 +1,52 @@
+"""A value of the dashboard that many ask for and few reads renew."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from queuepool.web.threads import Fresh, WebThreads
+from tests.support.eventually import eventually
+
+
+@pytest.fixture
+def threads() -> Iterator[WebThreads]:
+    made = WebThreads()
+    yield made
+    made.close()
+
+
+def value_of(threads: WebThreads, read: Callable[[], int]) -> Fresh[int]:
+    return Fresh(threads, read, 0.05, (ValueError,))
+
+
+def test_one_that_nobody_has_asked_for_in_a_while_is_waited_for_again(threads):
+    numbers = iter(range(100))
+    value = value_of(threads, lambda: next(numbers))
+    assert not value.is_known
+    assert (0, True) == (value.get(20.0).value, value.is_known)
+
+    eventually(lambda: not value.is_known)
+
+    again = value.get(20.0)
+    assert (1, "") == (again.value, again.problem)
+
+
+def test_one_whose_read_hangs_keeps_its_old_value_and_nobody_waits(threads):
+    is_held, goes_on = threading.Event(), threading.Event()
+
+    def read() -> int:
+        if is_held.is_set():
+            goes_on.wait(30)
+        return 7
+
+    value = value_of(threads, read)
+    assert 7 == value.get(20.0).value
+    is_held.set()
+    try:
+        eventually(lambda: value.get(0.0).problem.startswith("no answer for"))
+        assert (7, True) == (value.get(0.0).value, value.is_known)
+    finally:
+        goes_on.set()

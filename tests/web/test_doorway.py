@@ -1,0 +1,296 @@
+"""What is refused before it is routed: strange hosts, origins, sizes, passwords, prefixes."""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64encode
+from pathlib import Path
+
+import pytest
+
+from queuepool.errors import ConfigError
+from queuepool.web.dashboard import dashboard, own_dashboard
+from queuepool.web.visitors import hashed
+from tests.support.dashboards import FROM_OUR_PAGE, Browser, config_of, mounted, opened
+from tests.support.drivers import site_on
+from tests.support.each import each
+
+PASSWORD = "correct horse"
+
+
+@pytest.fixture
+def site(request: pytest.FixtureRequest):
+    with site_on("sqlite", request) as found:
+        yield found
+
+
+@pytest.fixture
+def own(site):
+    """As queuepool web serves it on this host."""
+    app = own_dashboard(config_of(site))
+    yield Browser(app)
+    app.close()
+
+
+def users(path: Path, **roles: str) -> Path:
+    file = path / "users"
+    file.write_text(
+        "# those who may log in\n" + "".join(f"{name}:{role}:{hashed(PASSWORD)}\n" for name, role in roles.items())
+    )
+    file.chmod(0o600)
+    return file
+
+
+def basic(name: str, password: str = PASSWORD) -> str:
+    return f"Basic {b64encode(f'{name}:{password}'.encode()).decode()}"
+
+
+@pytest.mark.bad_input("B174")
+@each(
+    ("host", "status"),
+    [
+        ("localhost", 200), ("localhost:8420", 200), ("127.0.0.1:8420", 200), ("[::1]:8420", 200), ("LOCALHOST", 200),
+        ("evil.example", 421), ("evil.example:8420", 421), ("localhost.evil", 421), ("localhost:8420:80", 421),
+        ("127.0.0.1.evil", 421), ("", 400),
+    ],
+)  # fmt: skip
+def test_a_dashboard_is_asked_for_by_a_name_of_its_own(own, host, status):
+    assert status == own.get("/", host=host).status
+
+
+@pytest.mark.bad_input("B174")
+def test_a_request_names_one_host(own):
+    fields = [(b"host", b"localhost"), (b"host", b"evil.example")]
+
+    assert 400 == asyncio.run(own.exchange("GET", "/", [b""], fields)).status
+
+
+@pytest.mark.bad_input("B175")
+@each(
+    ("headers", "status"),
+    [
+        ({"sec-fetch-site": "same-origin"}, 303),
+        ({"sec-fetch-site": "", "origin": "http://localhost:8420"}, 303),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"sec-fetch-site": "same-site"}, 403),
+        ({"sec-fetch-site": "none"}, 403),
+        ({"sec-fetch-site": "cross-site", "origin": "http://localhost:8420"}, 403),
+        ({"sec-fetch-site": "", "origin": "http://evil.example"}, 403),
+        ({"sec-fetch-site": "", "origin": "http://localhost:8421"}, 403),
+        ({"sec-fetch-site": "", "origin": "null"}, 403),
+        ({"sec-fetch-site": ""}, 403),
+    ],
+)
+def test_an_action_comes_from_a_page_of_ours(site, headers, status):
+    with opened(config_of(site)) as browser:
+        assert status == browser.post("/queues/default/default/pause", **headers).status
+
+
+def test_on_this_host_a_stranger_only_sees(own):
+    assert 200 == own.get("/").status
+    assert 403 == own.post("/queues/default/default/pause").status
+
+
+@each(("anonymous", "status"), [("none", 401), ("operator", 303), ("admin", 303)])
+def test_what_a_stranger_may_do_here_is_a_setting(site, anonymous, status):
+    app = own_dashboard(config_of(site, anonymous=anonymous))
+
+    assert status == Browser(app).post("/queues/default/default/pause").status
+    app.close()
+
+
+@pytest.mark.bad_input("B178")
+@each("listen", ["0.0.0.0:8420", "[::]:8420", "192.0.2.1:8420"])
+def test_a_dashboard_that_others_can_reach_knows_its_users(site, listen):
+    with pytest.raises(ConfigError, match="is open to other hosts: set users"):
+        own_dashboard(config_of(site, listen=listen))
+    own_dashboard(config_of(site, listen=listen, token="0123456789abcdef")).close()
+
+
+def test_a_dashboard_that_is_mounted_knows_its_visitors(site):
+    with pytest.raises(ConfigError, match="say who may see the dashboard"):
+        dashboard(config_of(site))
+
+
+@pytest.mark.bad_input("B177")
+def test_users_log_in_with_their_passwords(site):
+    app = own_dashboard(config_of(site, users=users(site.path, ann="operator", bob="viewer")))
+    browser = Browser(app)
+
+    refused = browser.get("/")
+    assert (401, 'Basic realm="queuepool", charset="UTF-8"') == (refused.status, refused.headers["www-authenticate"])
+    for name, status in (("ann", 303), ("bob", 403), ("eve", 401)):
+        assert status == browser.post("/queues/default/default/pause", authorization=basic(name)).status
+    for wrong in (basic("ann", "wrong"), "Basic !!", "Basic YW5u", "Basic " + "A" * 5000, "Digest x", "Bearer x"):
+        assert 401 == browser.get("/", authorization=wrong).status, wrong
+    assert 401 == browser.get("/?token=0123456789abcdef").status
+    app.close()
+
+
+@pytest.mark.bad_input("B177")
+def test_wrong_passwords_are_soon_not_tried_any_more_and_keep_nobody_else_out(site):
+    app = own_dashboard(config_of(site, users=users(site.path, ann="viewer", bob="viewer")))
+    browser = Browser(app)
+    assert 200 == browser.get("/", authorization=basic("bob")).status
+
+    tried = [browser.get("/", authorization=basic("ann", f"wrong {number}")).status for number in range(7)]
+    assert ([401] * 5, [429] * 2) == (tried[:5], tried[5:])
+    assert 429 == browser.get("/", authorization=basic("ann")).status
+    assert 200 == browser.get("/", authorization=basic("bob")).status
+    assert 200 == Browser(app, address="192.0.2.7").get("/", authorization=basic("ann")).status
+    app.close()
+
+
+def test_a_user_who_is_removed_or_has_a_new_password_is_not_remembered(site):
+    file = users(site.path, ann="admin", bob="viewer")
+    app = own_dashboard(config_of(site, users=file))
+    browser = Browser(app)
+    assert [200, 200] == [browser.get("/", authorization=basic(name)).status for name in ("ann", "bob")]
+
+    file.write_text(f"bob:viewer:{hashed('another one')}\n")
+    assert [401, 401] == [browser.get("/", authorization=basic(name)).status for name in ("ann", "bob")]
+    file.write_text("bob\n")
+    assert 503 == browser.get("/", authorization=basic("bob")).status
+    app.close()
+
+
+@each(
+    ("text", "words"),
+    [
+        ("ann:root:x", "is not NAME:ROLE:HASH"), ("ann", "is not NAME:ROLE:HASH"),
+        ("a b:viewer:x", "is not NAME:ROLE:HASH"), ("ann:viewer:secret", "the hash of ann is not one of ours"),
+    ],
+)  # fmt: skip
+def test_a_wrong_line_of_the_users_is_refused_with_its_number_and_without_its_hash(site, text, words):
+    (site.path / "users").write_text(f"\n{text}\n")
+    (site.path / "users").chmod(0o600)
+
+    with pytest.raises(ConfigError, match=f"users:2: {words}") as refused:
+        own_dashboard(config_of(site, users=site.path / "users"))
+    assert "secret" not in str(refused.value)
+
+
+def test_users_that_everybody_can_read_are_refused(site):
+    users(site.path, ann="viewer").chmod(0o644)
+
+    with pytest.raises(ConfigError, match="can be read by every user"):
+        own_dashboard(config_of(site, users=site.path / "users"))
+
+
+def test_a_program_reads_with_its_token(site):
+    app = own_dashboard(config_of(site, token="0123456789abcdef", anonymous="none"))
+    browser = Browser(app, {"host": "localhost"})
+
+    assert 200 == browser.get("/api/v1/overview", authorization="Bearer 0123456789abcdef").status
+    for wrong in ("Bearer 0123456789abcdeg", "Bearer", "Basic 0123456789abcdef", ""):
+        assert 401 == browser.get("/api/v1/overview", authorization=wrong).status
+    assert 401 == browser.get("/api/v1/overview?token=0123456789abcdef").status
+    app.close()
+
+
+@pytest.mark.bad_input("B182")
+@each(
+    ("body", "headers", "status"),
+    [
+        (b"a" * 65537, {}, 413),
+        (b"", {"content-length": "70000"}, 413),
+        (b"", {"content-length": "-1"}, 400),
+        (b"", {"content-length": "+5"}, 400),
+        (b"x=1", {"content-encoding": "gzip"}, 415),
+        (b"x=1", {"content-type": "multipart/form-data; boundary=x"}, 415),
+        (b"x=1", {"content-type": "text/plain"}, 415),
+        (b"x=%ff", {}, 400),
+        (b"&".join([b"id=1"] * 401), {}, 400),
+        (b"[" * 10_000, {"content-type": "application/json"}, 400),
+        (b'{"a": 1, "a": 2}', {"content-type": "application/json"}, 400),
+        (b'{"a": NaN}', {"content-type": "application/json"}, 400),
+        (b'{"id": [{}]}', {"content-type": "application/json"}, 400),
+        (b"[]", {"content-type": "application/json"}, 400),
+    ],
+)
+def test_a_body_that_is_too_large_or_odd_is_refused(site, body, headers, status):
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    with opened(config_of(site)) as browser:
+        assert status == browser.ask("POST", "/api/v1/failed/retry", body, {**form, **headers}).status
+
+
+def test_a_body_in_many_parts_is_bounded_too(site):
+    fields = [(name.encode(), value.encode()) for name, value in FROM_OUR_PAGE.items()]
+    with opened(config_of(site)) as browser:
+        asked = browser.exchange("POST", "/failed/retry", [b"a" * 1000] * 100, fields)
+        assert 413 == asyncio.run(asked).status
+
+
+@pytest.mark.bad_input("B180", "B181")
+@each(
+    ("path", "status"),
+    [
+        ("/static/../../etc/passwd", 404), ("/static/%2e%2e/page.css", 404), ("/static/..%5cpage.css", 404),
+        ("/static/%00", 404), ("//", 404), ("/queues//default", 404), ("/queues/nope/default", 404),
+        ("/queues/default/a%2Fb", 404), ("/jobs/" + "x" * 300, 404), ("/jobs/%0d%0aSet-Cookie:%20a=b", 404),
+        ("/jobs/..%2F..", 404), ("/?" + "a" * 5000, 414), ("/queues/default/default?limit=abc", 400),
+        ("/queues/default/default?limit=-1", 200), ("/queues/default/default?limit=1000000000", 200),
+        ("/queues/default/default?state=nope", 400), ("/queues/default/default?after=forged", 400),
+        ("/queues/default/default?where=nope", 400), ("/queues/default/default?name=" + "x" * 201, 400),
+        ("/queues/default/default?since=99999999d", 400), ("/queues/default/default?name=a&name=b", 400),
+        ("/failed?after=forged", 400), ("/failed?after=W10=", 400), ("/failed?connection=nope", 404),
+        ("/failed/confirm?act=drop", 400), ("/running?queue=%F0%9F%92%A9", 200),
+    ],
+)  # fmt: skip
+def test_an_odd_path_or_query_is_a_clear_no(site, path, status):
+    with opened(config_of(site)) as browser:
+        got = browser.get(path)
+
+        assert status == got.status
+        assert "Traceback" not in got.text
+        assert "set-cookie" not in got.headers
+
+
+@pytest.mark.bad_input("B185")
+@each(
+    ("root", "status"),
+    [("/queuepool", 200), ("/a/b", 200), ("/a%2Fb", 200), ("//evil.example", 400), ("/a/..", 400), ("/a b", 400)],
+)
+def test_links_lead_below_where_it_is_mounted(site, root, status):
+    with mounted(config_of(site), lambda scope: "viewer") as app:
+        got = Browser(app, root_path=root).get("/")
+
+        assert status == got.status
+        assert (status == 200) == (f'href="{root}/queues"' in got.text)
+
+
+@each("path", ["/", "/queuepool/", "/queuepool"])
+def test_a_proxy_may_strip_the_prefix_or_not(site, path):
+    app = own_dashboard(config_of(site, path="/queuepool", anonymous="admin"))
+    browser = Browser(app)
+    got = browser.get(path)
+
+    assert (200, True) == (got.status, 'href="/queuepool/queues"' in got.text)
+    below = path.rstrip("/")
+    assert (
+        "/queuepool/queues/default/default?told="
+        in browser.post(f"{below}/queues/default/default/pause").headers["location"]
+    )
+    app.close()
+
+
+@pytest.mark.bad_input("B184")
+def test_after_an_action_only_pages_of_ours_follow(site):
+    with opened(config_of(site)) as browser:
+        form = {"id": "nope", "next": "//evil.example", "connection": "default", "queue": "//evil.example\r\nx: y"}
+        got = browser.post("/failed/retry", form)
+
+        assert got.headers["location"].startswith(
+            "/failed?connection=default&queue=%2F%2Fevil.example%0D%0Ax%3A+y&told="
+        )
+
+
+@pytest.mark.bad_input("B176")
+def test_there_are_no_websockets(own):
+    sent = []
+
+    async def send(message):
+        sent.append(message["type"])
+
+    asyncio.run(own.app({"type": "websocket", "path": "/", "headers": []}, None, send))
+    assert ["websocket.close"] == sent

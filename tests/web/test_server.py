@@ -1,0 +1,201 @@
+"""``queuepool web`` as a process: it serves until it is told to stop, refuses strangers, and no client holds it up."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from urllib.request import Request, urlopen
+
+import pytest
+
+from queuepool.web.dashboard import own_dashboard
+from queuepool.web.server import serve
+from tests.support import warm
+from tests.support.dashboards import config_of, opened
+from tests.support.drivers import site_on
+from tests.support.eventually import eventually
+from tests.support.pools import Site
+from tests.support.processes import halt
+from tests.support.redis_server import free_port
+
+#: how a form of a page of ours begins
+OURS = b"POST / HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\n"
+
+
+@pytest.fixture
+def site(request: pytest.FixtureRequest):
+    with site_on("sqlite", request) as found:
+        yield found
+
+
+@contextmanager
+def served(site: Site, **web: str) -> Iterator[tuple[str, int]]:
+    """The real server, in a thread of this process."""
+    stop, is_ready, port = threading.Event(), threading.Event(), free_port()
+    listen = f"127.0.0.1:{port}"
+    app = own_dashboard(config_of(site, listen=listen, **web))
+    thread = threading.Thread(target=serve, args=(app, listen, stop.is_set, is_ready.set))
+    thread.start()
+    try:
+        assert is_ready.wait(20)
+        yield "127.0.0.1", port
+    finally:
+        stop.set()
+        thread.join(20)
+    assert not thread.is_alive()
+
+
+def answer(address: tuple[str, int], request: bytes) -> bytes:
+    """All that comes back until the server closes."""
+    with socket.create_connection(address, timeout=30) as client:
+        client.sendall(request)
+        client.shutdown(socket.SHUT_WR)
+        return client.makefile("rb").read()
+
+
+@pytest.mark.bad_input("B183")
+def test_requests_that_are_none_are_refused_and_slow_ones_keep_nobody_waiting(site):
+    with served(site) as address, ExitStack() as stack:
+        held = [stack.enter_context(socket.create_connection(address, timeout=30)) for _ in range(100)]
+        for one in held[-20:]:
+            one.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ")
+        for request in (
+            b"\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
+            b"GET / HTTP/1.1\nHost: localhost\n" + b"x" * 20_000,
+            b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: 1\r\n" * 10_000 + b"\r\n",
+            b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef",
+            OURS + b"Transfer-Encoding: xchunked\r\n\r\n",
+            OURS + b"Transfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFFFF\r\n",
+            b"GET / HTTP/1.1\r\n\r\n",
+        ):  # fmt: skip
+            got = answer(address, request)
+            assert re.match(rb"HTTP/1.1 (400|414|421|431|501)|$", got), (request[:40], got[:60])
+        good = answer(address, b"GET /api/v1/overview HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        assert good.startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.bad_input("B183")
+def test_a_request_that_does_not_come_in_time_is_given_up_though_a_byte_comes_now_and_then(site):
+    with served(site) as address, socket.create_connection(address, timeout=30) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ")
+        began = time.monotonic()
+
+        def is_closed() -> bool:
+            try:
+                client.sendall(b"x")
+                client.setblocking(False)
+                return client.recv(1) == b""
+            except BlockingIOError:
+                return False
+            except OSError:
+                return True
+            finally:
+                client.setblocking(True)
+
+        eventually(is_closed)
+        assert time.monotonic() - began > 9.0
+
+
+def command(site: Site, *words: str) -> list[str]:
+    return [sys.executable, "-m", "queuepool", "web", *site.where, "--runtime-dir", str(site.path / "run"), *words]
+
+
+@pytest.mark.real_start
+def test_the_command_prints_its_address_serves_and_ends_with_0_when_it_is_told_to_stop(site):
+    site.push()
+    log, listen = site.path / "web.log", f"127.0.0.1:{free_port()}"
+    with log.open("wb") as out:
+        process = warm.start(command(site, "--listen", listen), env=site.env(), cwd=site.path, stdout=out, stderr=out)
+    try:
+        eventually(lambda: f"the dashboard is at http://{listen}/" in log.read_text())
+        with urlopen(Request(f"http://{listen}/"), timeout=20) as page:
+            assert "queuepool" in page.read().decode()
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert 0 == process.wait(20)
+
+
+@pytest.mark.real_start
+def test_a_pool_shows_the_dashboard_beside_itself_and_takes_it_along(site):
+    listen = f"127.0.0.1:{free_port()}"
+    config = f"[pool:default]\n[web]\nlisten = {listen}\n"
+    with site.pool("--workers", "1", "--web", config=config) as pool:
+        eventually(lambda: f"the dashboard is at http://{listen}/" in pool.log())
+        with urlopen(Request(f"http://{listen}/api/v1/overview"), timeout=20) as page:
+            assert b'"default"' in page.read()
+        [dashboard] = pool.pids(r"^queuepool: dashboard \[default\] running")
+        assert not [pid for pid in pool.workers() if pid == dashboard]
+    # What pool.end() has seen is gone, and so is this one: it has the pool's death for a signal.
+    with pytest.raises(OSError, match="refused"):
+        urlopen(Request(f"http://{listen}/"), timeout=20)
+
+
+def test_a_pool_that_cannot_have_its_dashboard_does_not_start(site):
+    (site.path / "pool.ini").write_text("[pool:default]\n[web]\nlisten = 0.0.0.0:8420\n")
+    done = site.run("start", *site.where, "-c", str(site.path / "pool.ini"), "--web", check=False)
+
+    assert (78, "") == (done.returncode, done.stdout)
+    assert "0.0.0.0:8420 is open to other hosts" in done.stderr
+
+
+def test_the_command_refuses_to_be_open_to_others_without_users_or_token(site):
+    done = site.run("web", *site.where, "--listen", "0.0.0.0:8420", check=False)
+
+    assert (78, "") == (done.returncode, done.stdout)
+    assert (
+        "0.0.0.0:8420 is open to other hosts: set users (queuepool web --add-user NAME) or token first" in done.stderr
+    )
+
+
+def test_users_are_added_with_their_passwords(site):
+    users = site.path / "users"
+    add = ["web", *site.where, "--users", str(users)]
+    for name, role in (("ann", "operator"), ("bob", "viewer"), ("ann", "admin")):
+        done = site.run(*add, "--add-user", name, "--role", role, input="correct horse\n")
+        assert f"{name} may log in as {role}\n" == done.stdout
+
+    assert ["bob:viewer", "ann:admin"] == [":".join(line.split(":")[:2]) for line in users.read_text().splitlines()]
+    assert 0o600 == users.stat().st_mode & 0o777
+    users.chmod(0o640)
+    site.run(*add, "--add-user", "cid", input="correct horse\n")
+    assert 0o640 == users.stat().st_mode & 0o777
+    assert 2 == site.run(*add, "--add-user", "eve", input="short\n", check=False).returncode
+    assert 2 == site.run(*add, "--add-user", "a:b", input="correct horse\n", check=False).returncode
+    assert 2 == site.run("web", *site.where, "--add-user", "eve", input="correct horse\n", check=False).returncode
+    assert 2 == site.run("web", *site.where, "--role", "admin", check=False).returncode
+
+
+def test_while_the_store_is_away_pages_show_what_the_boards_know_and_nobody_waits(away, own_server):
+    with away.pool("--workers", "1"), opened(config_of(away)) as browser:
+        eventually(lambda: browser.facts("/overview")["pools"][0]["state"] == "running")
+        halt(own_server.process.pid)  # it answers nothing, and refuses nothing
+        try:
+            eventually(lambda: browser.facts("/overview")["problems"])
+            began = time.monotonic()
+            facts = [browser.facts("/overview") for _ in range(30)]
+            # Each would wait for 2 s if it asked the server itself.
+            assert time.monotonic() - began < 30.0
+            assert {"running"} == {one["pools"][0]["state"] for one in facts}
+            assert {503} == {browser.get(path).status for path in ("/failed", "/queues/default/default", "/jobs/x")}
+        finally:
+            own_server.process.send_signal(signal.SIGCONT)
+        eventually(lambda: not browser.facts("/overview")["problems"])
+
+
+def test_twenty_tabs_ask_the_store_as_often_as_one(away, own_server):
+    with opened(config_of(away)) as browser:
+        browser.facts("/overview")
+        before = own_server.say("INFO", "stats")["total_commands_processed"]
+        for _ in range(20):
+            for path in ("/overview", "/queues", "/running"):
+                browser.facts(path)
+        asked = own_server.say("INFO", "stats")["total_commands_processed"] - before
+
+    assert asked < 60, asked
