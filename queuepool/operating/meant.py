@@ -72,7 +72,10 @@ class MeantWaiting:
         return pages, act_of(OfWaitingJobs(self._look, HeldLocks(self._look.stores.settings), self._queue, found))
 
     def _was_there(self, job: FoundJob) -> bool:
-        """Delayed jobs are read in the order in which they are due: a later one may be before others."""
+        """Delayed jobs are read in the order in which they are due: a later one may be before others.
+
+        One whose payload does not have its time counts as there.
+        """
         return job.state != "delayed" or self._until == math.inf or (job.pushed or 0.0) <= self._until
 
 

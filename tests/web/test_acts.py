@@ -97,7 +97,7 @@ def test_all_that_fit_are_counted_first_and_nothing_that_fails_after_that_is_tou
     for form in ({}, wanted, {**wanted, "count": 65, "before": facts["until"]}):
         assert 400 == browser.post("/failed/retry", form).status
     done = told(browser, "/failed/retry", {"agreed": facts["agreed"], "to": "second", "unserved": "yes"})
-    assert done.startswith("65 jobs put back")
+    assert done.startswith("65 jobs put back on queue second")
     assert (65, 66, True) == (at.queue.size("second"), len(failed(at)), late in failed(at))
 
 

@@ -25,9 +25,8 @@ from queuepool.web.pages.failed import named_or_first
 def retry(desk: Desk, asked: Asked) -> Acted:
     """Put them back on their queues, or on another one, with all their tries."""
     target = target_of(desk, asked, named_or_first(desk, asked))
-    return _acted(
-        desk, asked, "retry", "put back", lambda acts: partial(acts.retry_on, target) if target else acts.retry
-    )
+    done = f"put back on queue {target}" if target else "put back"
+    return _acted(desk, asked, "retry", done, lambda acts: partial(acts.retry_on, target) if target else acts.retry)
 
 
 def forget(desk: Desk, asked: Asked) -> Acted:
