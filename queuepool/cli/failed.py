@@ -24,6 +24,7 @@ from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
 from queuepool.operating.job_rows import failed_row
+from queuepool.operating.meant import MeantFailed
 from queuepool.operating.scopes import BATCH, Scope, by_queue, scope_of
 from queuepool.search.bulk import Act, OfFailedJobs
 from queuepool.search.facets import Facets
@@ -211,7 +212,7 @@ class _Many:
 
     def __init__(self, scopes: Sequence[Scope], wanted: Filter) -> None:
         self._wanted = wanted
-        self._began = [(scope, scope.store.now()) for scope in scopes]
+        self._meant = [(scope, MeantFailed(Look(scope.queue.stores, wanted), scope)) for scope in scopes]
 
     def is_declined(self, verb: str, otherwise: str, *, must_ask: bool = False) -> bool:
         """Whether the person at the terminal says no, once told how many jobs of which queues are meant.
@@ -219,20 +220,20 @@ class _Many:
         Without filters it does not ask where there is no terminal, unless it ``must_ask``.
         """
         if self._wanted.is_empty and not must_ask:
-            return _is_declined(verb, [scope for scope, _ in self._began], otherwise)
+            return _is_declined(verb, [scope for scope, _ in self._meant], otherwise)
         question = Question(verb, "failed job", otherwise)
-        for scope, began in self._began:
-            question.count(scope.place, scope.pages(Look(scope.queue.stores, self._wanted), began))
+        for scope, meant in self._meant:
+            question.count(scope.place, meant.counted())
         return question.is_declined()
 
     def carry_out(self, verb: str, act_of: Callable[[OfFailedJobs], Act], done: str) -> int:
         """Do it; returns the exit code."""
-        return max([self._in(verb, scope, began, act_of, done) for scope, began in self._began])
-
-    def _in(self, verb: str, scope: Scope, began: float, act_of: Callable[[OfFailedJobs], Act], done: str) -> int:
-        look = Look(scope.queue.stores, self._wanted)
-        act = act_of(OfFailedJobs(scope.queue.stores, scope.locks, look.pace))
-        return carry_out(look.stores, verb, [(scope.pages(look, began), act)], done, f" on connection {scope.name}")
+        return max(
+            [
+                carry_out(scope.queue.stores, verb, [meant.errand(act_of)], done, f" on connection {scope.name}")
+                for scope, meant in self._meant
+            ]
+        )
 
 
 def _retry_act(target: str | None, acts: OfFailedJobs) -> Act:

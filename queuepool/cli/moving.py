@@ -22,14 +22,15 @@ from queuepool.config.values import ON_THEIR_WAY
 from queuepool.errors import StoreError
 from queuepool.jobs.client import Queue
 from queuepool.operating.carrying_out import Errand
+from queuepool.operating.meant import MeantFailed, MeantWaiting
 from queuepool.operating.queues import all_queues
 from queuepool.operating.scopes import Scope, scope_of
-from queuepool.search.bulk import Act, OfFailedJobs, OfWaitingJobs
+from queuepool.operating.targets import connection_instead
+from queuepool.search.bulk import Act, OfWaitingJobs
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob
 from queuepool.search.look import Look
 from queuepool.search.transfer import Route, Transfer
-from queuepool.settlement.held_locks import HeldLocks
 from queuepool.stores.contract import Shelf
 from queuepool.unix.exit_codes import FAILED
 
@@ -184,20 +185,20 @@ def _of_others(other: Route, ours: Route) -> str:
 
 
 def _waiting_elsewhere(look: Look, queue: str, shelves: Sequence[Shelf], transfer: Transfer) -> Step:
-    met = look.waiting(queue, shelves)
+    meant = MeantWaiting(look, queue, shelves)
 
     def errand() -> Errand:
-        found = met.again()
-        return transfer.going(found.pages(), "waiting"), transfer.of_waiting(found)
+        found, pages = meant.again()
+        return transfer.going(pages, "waiting"), transfer.of_waiting(found)
 
-    return Step(lambda: transfer.going(met.pages(), "waiting"), errand)
+    return Step(lambda: transfer.going(meant.counted(), "waiting"), errand)
 
 
 def _failed_elsewhere(look: Look, scope: Scope, transfer: Transfer) -> Step:
-    began = scope.store.now()
+    meant = MeantFailed(look, scope)
     return Step(
-        lambda: transfer.going(scope.pages(look, began), "failed"),
-        lambda: (transfer.going(scope.pages(look, began), "failed"), transfer.of_failed),
+        lambda: transfer.going(meant.counted(), "failed"),
+        lambda: (transfer.going(meant.again(), "failed"), transfer.of_failed),
     )
 
 
@@ -237,19 +238,13 @@ class Step(NamedTuple):
 
 
 def _waiting(look: Look, queue: str, shelves: Sequence[Shelf], act_of: Callable[[OfWaitingJobs], Act]) -> Step:
-    met = look.waiting(queue, shelves)
-
-    def errand() -> Errand:
-        found = met.again()  # not those that were pushed while the question stood
-        return found.pages(), act_of(OfWaitingJobs(look, HeldLocks(look.stores.settings), queue, found))
-
-    return Step(met.pages, errand)
+    meant = MeantWaiting(look, queue, shelves)
+    return Step(meant.counted, lambda: meant.errand(act_of))
 
 
 def _failed(look: Look, scope: Scope, target: str) -> Step:
-    began = scope.store.now()
-    act = partial(OfFailedJobs(scope.queue.stores, scope.locks, look.pace).retry_on, target)
-    return Step(lambda: scope.pages(look, began), lambda: (scope.pages(look, began), act))
+    meant = MeantFailed(look, scope)
+    return Step(meant.counted, lambda: meant.errand(lambda acts: partial(acts.retry_on, target)))
 
 
 def _all_of(verb: str, done: str, place: str, look: Look, steps: Sequence[Step], force: bool) -> int:
@@ -267,10 +262,8 @@ def _all_of(verb: str, done: str, place: str, look: Look, steps: Sequence[Step],
 def _common(where: Where, queue: str, target: str) -> ConnectionSettings:
     """The connection of both queues. Raises ``UsageError`` if another one has the target."""
     found = where.connection_of(queue)
-    others = [pool.connection for pool in where.load().pools if target in pool.queues and pool.connection != found]
-    if others and target not in where.queues(found):
+    if there := connection_instead(where, found, target):
         raise click.UsageError(
-            f"queue {target} is on connection {others[0].name}, and {queue} on {found.name}: "
-            f"give --connection {others[0].name}"
+            f"queue {target} is on connection {there.name}, and {queue} on {found.name}: give --connection {there.name}"
         )
     return found

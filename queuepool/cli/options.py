@@ -19,6 +19,7 @@ from queuepool.config.setting import Setting
 from queuepool.config.settings import KEYS, ConnectionSettings, PoolSettings
 from queuepool.config.values import section_name
 from queuepool.operating.choice import queues_of
+from queuepool.operating.targets import note_on
 
 T = TypeVar("T")
 Verb = Callable[..., int | None]
@@ -124,11 +125,7 @@ class Where:
 
     def note_on(self, queue: str) -> str:
         """A note if no pool of the file, or not the chosen one, serves this queue; else empty."""
-        if not self.path or queue in self.queues():
-            return ""
-        if self.is_part and any(queue in pool.queues for pool in self.load().pools):
-            return f"note: pool {self.pool_name} of {self.path} does not serve queue {queue}"
-        return f"note: no pool of {self.path} serves queue {queue}"
+        return note_on(self, queue, str(self.path)) if self.path else ""
 
 
 def _names(pools: Sequence[PoolSettings]) -> str:

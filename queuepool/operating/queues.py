@@ -90,6 +90,13 @@ def marks_of(choice: Choice, connection: Queue, queues: Sequence[str], tell: Tel
     return {queue: _mark(queue, None if queue == outcomes else served, control) for queue in queues}
 
 
+def is_served(choice: Choice, connection: Queue, queue: str) -> bool:
+    """Whether a pool of the configuration serves this queue, or one that runs, on any host."""
+    if queue in choice.queues(connection.settings):
+        return True
+    return queue in (_served(choice, connection, lambda _: None) or ())
+
+
 def _mark(queue: str, served: frozenset[str] | None, control: Control | None) -> QueueMark:
     is_served = None if served is None else queue in served
     if control is None:

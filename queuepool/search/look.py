@@ -52,18 +52,25 @@ class Look:
                 yield job
 
     def failed(
-        self, is_meant: Callable[[FailedJob], bool], until: float, after: RecordKey | None = None
+        self,
+        is_meant: Callable[[FailedJob], bool],
+        until: float,
+        after: RecordKey | None = None,
+        last: RecordKey | None = None,
     ) -> Iterator[list[FoundJob]]:
         """The failed jobs, latest first, in pages; none that has failed after ``until``, in Unix seconds.
 
-        ``after``: only those behind this record.
+        ``after``: only those behind this record; ``last``: none behind this one.
         """
         size = PageSize()
         while page := self._failed_after(after, size.jobs):
             after = page[-1].key
             size.fit(len(record.payload) + len(record.exception) for record in page)
-            meant = (one for one in page if one.failed_at <= until and is_meant(one))
+            near = [one for one in page if not (last and one.key.is_behind(last))]
+            meant = (one for one in near if one.failed_at <= until and is_meant(one))
             yield list(self.fitting(FoundJob.failed(one, self.commands) for one in meant))
+            if len(near) < len(page):
+                break
 
     def quarantined(self, queue: str) -> Iterator[FoundJob]:
         """The payloads in a queue's quarantine, oldest first."""

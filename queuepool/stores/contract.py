@@ -190,7 +190,10 @@ class QueueWalk(Protocol):
         """Its position, for ``QueueStore.walk``."""
 
     def again(self) -> QueueWalk:
-        """The same walk from its beginning, up to where this one ends: without what was added since it began."""
+        """The same walk from its beginning, up to where this one has come on each shelf that it has begun.
+
+        Of what was added since, it may read delayed jobs that are due before others (Redis), and no others.
+        """
 
 
 class PushStore(Protocol):
@@ -365,7 +368,8 @@ class QueueStore(PushStore, Protocol):
     def walk(self, queue: str, shelves: Collection[Shelf], cursor: str = "") -> QueueWalk:
         """Read at least the jobs on these shelves in pages; ``cursor``: from there on.
 
-        A database returns all jobs of the queue. Raises ``ValueError`` for a wrong cursor.
+        A database returns all jobs of the queue. Raises ``ValueError`` for a wrong cursor, and for one whose place is
+        gone, and ``StoreError``.
         """
 
     def drop(self, queue: str, jobs: Sequence[ShelfJob], finder: Finder = NO_LOCKS) -> list[bool]:

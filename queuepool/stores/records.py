@@ -33,6 +33,10 @@ class RecordKey(NamedTuple):
     id: str
     mark: str
 
+    def is_behind(self, other: RecordKey) -> bool:
+        """Whether it is listed after this one of the same store: it is older."""
+        return (float(self.mark), self.id) < (float(other.mark), other.id)
+
 
 @dataclass(frozen=True, slots=True)
 class FailedJob:

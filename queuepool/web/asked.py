@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,13 +12,14 @@ from urllib.parse import parse_qsl, urlencode
 from queuepool.errors import BadPayload
 from queuepool.payload import strict_json
 from queuepool.search.filters import Condition, Filter, checked_path, moment, short
-from queuepool.stores.contract import NO_SECOND
 from queuepool.web.guard import Admitted, Refusal
 from queuepool.web.visitors import Visitor, WebRole
 
 T = TypeVar("T")
 #: most parameters of a query or a form
 _MOST_FIELDS = 400
+#: most characters of an id
+_LONGEST_ID = 255
 #: rows of a page by default, and most of them
 ROWS, MOST_ROWS = 50, 200
 #: the parameters that make a filter
@@ -46,15 +46,15 @@ class Asked:
     mask: tuple[str, ...] = field(default=())
 
     def all(self, name: str) -> list[str]:
-        """The values of a parameter; of an action those of its form."""
+        """The values of a parameter: of the query, and of what is sent those of its form."""
         return [value for found, value in (*self.query, *self.form) if found == name]
 
     def one(self, name: str, parse: Callable[[str], T], otherwise: T) -> T:
         """The parsed value of a parameter that may be given once; ``otherwise`` if it is empty or missing."""
-        values = [value for value in self.all(name) if value.strip()]
-        if len(values) > 1:
+        values = self.all(name)
+        if len(values) > 1:  # also if one is empty: what a page shows must not be overruled by what it hides
             raise Refusal(400, f"{name} was given twice")
-        if not values:
+        if not values or not values[0].strip():
             return otherwise
         try:
             return parse(values[0].strip())
@@ -108,7 +108,7 @@ class Asked:
         return found
 
     def cursor(self) -> str:
-        """Where a list goes on; empty at its beginning."""
+        """The key of the place from which a list goes on; empty at its beginning."""
         return self.one("after", str, "")
 
     def with_query(self, **changes: str | None) -> str:
@@ -125,11 +125,12 @@ def number(raw: str) -> int:
     return int(raw)
 
 
-def unix_seconds(raw: str) -> float:
-    """A time in Unix seconds. Raises ``ValueError``."""
-    if not re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,9})?", raw) or float(raw) >= NO_SECOND:
-        raise ValueError("is not a time in Unix seconds")
-    return float(raw)
+def ids_of(asked: Asked) -> tuple[str, ...]:
+    """The ids that are given, each once. Raises ``Refusal`` for what cannot be one."""
+    found = tuple(dict.fromkeys(filter(None, asked.all("id"))))
+    if any(len(one) > _LONGEST_ID or not one.isprintable() for one in found):
+        raise Refusal(400, f"id: is not an id, which has at most {_LONGEST_ID} characters")
+    return found
 
 
 def is_masked(path: str, mask: Sequence[str]) -> bool:
@@ -145,6 +146,8 @@ def asked_of(scope: Mapping[str, Any], *, base: str, is_json: bool, data: str, m
     if any(name in ("token", "access_token", "authorization") for name, _ in query):
         raise Refusal(401, "a token in an address is not taken: send it as Authorization: Bearer")
     form = _form(entered) if scope["method"] == "POST" else []
+    if query and scope["method"] == "POST":  # which proxies write into their logs, and a link may have added to
+        raise Refusal(400, "what is sent is taken from the body, not from the address")
     path = str(scope["path"]).removeprefix(base)
     about = (entered.visitor, base, path, scope.get("path_params", {}))
     return Asked(*about, query, form, is_json, data, mask)

@@ -17,10 +17,12 @@ from queuepool.jobs.client import Queue
 from queuepool.operating.carrying_out import journaled
 from queuepool.operating.choice import EveryPool
 from queuepool.unix.escape import escaped
+from queuepool.web.agreements import Agreements
 from queuepool.web.boards import LocalPools
 from queuepool.web.connections import StoreLink
 from queuepool.web.errands import Errands
 from queuepool.web.guard import Refusal
+from queuepool.web.remembered import ListPlaces
 from queuepool.web.threads import WebThreads
 from queuepool.web.visitors import Visitor
 
@@ -49,6 +51,8 @@ class Desk:
         self.boards = LocalPools(config.pools)
         self.links = {one.name: StoreLink(self.choice, one, self.threads) for one in self.choice.connections()}
         self.errands = Errands()
+        self.agreements = Agreements()
+        self.places = ListPlaces()
         self._outcomes: OrderedDict[str, ActOutcome] = OrderedDict()
         self._lock = threading.Lock()
 

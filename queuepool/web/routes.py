@@ -19,14 +19,15 @@ from queuepool.web.asked import Asked
 from queuepool.web.desk import Desk
 from queuepool.web.pages import exports
 from queuepool.web.pages.alerts import alerts
-from queuepool.web.pages.failed import confirm, failed
+from queuepool.web.pages.confirm import chosen, confirm, confirm_waiting
+from queuepool.web.pages.failed import failed
 from queuepool.web.pages.history import history
 from queuepool.web.pages.job import job
 from queuepool.web.pages.journal import journal
 from queuepool.web.pages.overview import overview
 from queuepool.web.pages.pool_list import pools
 from queuepool.web.pages.quarantine import quarantine
-from queuepool.web.pages.queues import confirm_waiting, queue
+from queuepool.web.pages.queues import queue
 from queuepool.web.pages.queues import queues as all_queues
 from queuepool.web.pages.running import running
 from queuepool.web.pages.schedules import schedules
@@ -36,13 +37,14 @@ API = "/api/v1"
 
 
 class PageRoute(NamedTuple):
-    """A page, by GET."""
+    """A page, by GET; by POST if what it is about does not fit into an address."""
 
     path: str
     #: of its template; and in the navigation, if it is there
     name: str
     facts: Callable[[Desk, Asked], dict[str, Any]]
     role: WebRole = WebRole.VIEWER
+    method: str = "GET"
 
 
 class ExportRoute(NamedTuple):
@@ -72,6 +74,7 @@ PAGES = (
     PageRoute("/running", "running", running),
     PageRoute("/failed", "failed", failed),
     PageRoute("/failed/confirm", "confirm", confirm, WebRole.OPERATOR),
+    PageRoute("/failed/chosen", "confirm", chosen, WebRole.OPERATOR, "POST"),
     PageRoute("/jobs", "job", job),
     PageRoute("/jobs/{id}", "job", job),
     PageRoute("/history", "history", history),

@@ -54,7 +54,7 @@ class Site:
             for page in PAGES:
                 # Its twin of the first page is /api/v1/overview.
                 path = f"/{page.name}" if is_json and page.path == "/" else page.path
-                routes.append(Route(start + path, self._endpoint(self._page, page, is_json), methods=["GET"]))
+                routes.append(Route(start + path, self._endpoint(self._page, page, is_json), methods=[page.method]))
             for one in EXPORTS:
                 routes.append(Route(start + one.path, self._endpoint(self._export, one, is_json), methods=["GET"]))
             for act in ACTS:

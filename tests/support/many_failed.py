@@ -11,6 +11,7 @@ from sqlalchemy import insert
 from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import Envelope, encode
 from queuepool.stores.factory import is_redis, keys_of
+from queuepool.stores.records import PendingFailure
 
 
 def failed_in_thousands(queue: Queue, count: int, **same: Any) -> list[str]:
@@ -20,6 +21,14 @@ def failed_in_thousands(queue: Queue, count: int, **same: Any) -> list[str]:
     for first in range(0, count, 1000):
         _write(queue, records[first : first + 1000], first)
     return [identity for identity, _ in jobs]
+
+
+def failed_now(queue: Queue, error: str, job_id: str = "") -> str:
+    """The id of a job ``do`` that has failed with this error just now, in the queue ``default``."""
+    identity, raw = encode("do", {}, Envelope(1.0))
+    about = _record(job_id or identity, raw.decode(), 0)
+    queue.stores.failed.record(PendingFailure(identity, {**about, "exception": f"Traceback:\n{error}"}))
+    return job_id or identity
 
 
 def _record(identity: str, payload: str, number: int) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from queuepool.web.visitors import Visitor, WebRole
 from tests.support.dashboards import Browser, config_of, opened
 from tests.support.drivers import site_on
 from tests.support.eventually import eventually
-from tests.support.many_failed import failed_in_thousands
+from tests.support.many_failed import failed_in_thousands, failed_now
 from tests.support.pools import Site
 
 pytestmark = pytest.mark.every_store("at")
@@ -91,24 +91,23 @@ def test_all_that_fit_are_counted_first_and_nothing_that_fails_after_that_is_tou
     assert (65, True, [{"queue": "default", "jobs": 65}]) == (facts["count"], facts["is_whole"], facts["queues"])
     page = browser.get(f"/failed/confirm?{urlencode({'act': 'forget', **wanted})}").text
     assert "Drop 65 failed jobs?" in page
-    assert 'name="error" value="KeyError"' in page
+    assert "Error <strong>KeyError</strong>" in page
+    late = failed_now(at.queue, "KeyError: 'customer'")
 
-    for form in (wanted, {**wanted, "count": 65}, {**wanted, "before": facts["until"]}):
+    for form in ({}, wanted, {**wanted, "count": 65, "before": facts["until"]}):
         assert 400 == browser.post("/failed/retry", form).status
-    early = {**wanted, "count": 65, "before": 999}
-    assert told(browser, "/failed/retry", early).startswith("0 jobs put back")
-    done = told(browser, "/failed/retry", {**wanted, "count": 65, "before": facts["until"], "to": "second"})
-    assert done.startswith("65 jobs put back")
-    assert (65, 65) == (at.queue.size("second"), len(failed(at)))
+    done = told(browser, "/failed/retry", {"agreed": facts["agreed"], "to": "second", "unserved": "yes"})
+    assert done.startswith("65 jobs put back on queue second")
+    assert (65, 66, True) == (at.queue.size("second"), len(failed(at)), late in failed(at))
 
 
 @pytest.mark.bad_input("B186")
 def test_more_than_a_hundred_need_their_number(at, browser):
     failed_in_thousands(at.queue, 101)
-    until = browser.facts("/failed/confirm?act=forget")["until"]
-    form = {"count": 101, "before": until}
+    path = "/failed/confirm?act=forget&error=Error"
+    form = {"agreed": browser.facts(path)["agreed"]}
 
-    assert "type their number" in browser.get("/failed/confirm?act=forget").text
+    assert "type their number" in browser.get(path).text
     assert 409 == browser.post("/failed/forget", form).status
     assert 409 == browser.post("/failed/forget", {**form, "typed": 100}).status
     assert 101 == len(failed(at))
@@ -119,10 +118,10 @@ def test_more_than_a_hundred_need_their_number(at, browser):
 @pytest.mark.bad_input("B186")
 def test_what_another_operator_has_dealt_with_meanwhile_is_told(at, browser):
     [job] = failed_in_thousands(at.queue, 1)
-    until = browser.facts("/failed/confirm?act=retry")["until"]
+    agreed = browser.facts("/failed/confirm?act=retry&name=do")["agreed"]
     assert told(browser, "/failed/forget", {"id": job}).startswith("1 job dropped")
 
-    assert told(browser, "/failed/retry", {"count": 1, "before": until}).startswith("0 jobs put back")
+    assert told(browser, "/failed/retry", {"agreed": agreed}).startswith("0 jobs put back")
     assert 0 == at.queue.size("default")
 
 
@@ -146,15 +145,16 @@ def test_waiting_jobs_that_fit_are_moved_or_dropped_and_no_more_than_were_agreed
     assert (
         "Drop 3 ready jobs of queue default?" in browser.get(f"{path}/confirm?{urlencode({'act': 'drop', **fit})}").text
     )
-    late = at.push(customer=1)
+    late, form = at.push(customer=1), {"state": "ready", "agreed": facts["agreed"]}
 
-    assert 400 == browser.post(f"{path}/drop", fit).status
-    assert 400 == browser.post(f"{path}/move", {**fit, "count": 3}).status
-    assert 400 == browser.post(f"{path}/drop", {**fit, "state": "reserved", "count": 3}).status
-    assert told(browser, f"{path}/drop", {**fit, "count": 3}).startswith(
-        "3 jobs dropped on connection default: default 3"
-    )
-    assert told(browser, f"{path}/move", {"state": "ready", "count": 4, "to": "other"}).startswith(
+    assert 400 == browser.post(f"{path}/drop", {**fit, "count": 3}).status
+    assert 400 == browser.post(f"{path}/move", form).status
+    assert 400 == browser.post(f"{path}/drop", {**form, "state": "reserved"}).status
+    assert 409 == browser.post(f"{path}/drop", {**form, "state": "delayed"}).status
+    assert 409 == browser.post(f"{path}/move", {**form, "to": "other", "unserved": "yes"}).status
+    assert told(browser, f"{path}/drop", form).startswith("3 jobs dropped on connection default: default 3")
+    moving = {"state": "ready", "agreed": browser.facts(f"{path}/confirm?act=move")["agreed"]}
+    assert told(browser, f"{path}/move", {**moving, "to": "other", "unserved": "yes"}).startswith(
         "4 jobs moved to other"
     )
     assert (0, 4) == (at.queue.size("default"), at.queue.size("other"))
@@ -226,12 +226,13 @@ def test_delayed_jobs_are_run_now_alone_or_all_that_fit(at, browser):
 
     assert 'name="id" value="' + first in browser.get(f"/jobs/{first}").text
     words = "1 job made due now on connection default: default 1"
-    assert words == told(browser, f"{path}/run", {"state": "delayed", "id": first, "count": 1})
+    assert words == told(browser, f"{path}/run", {"state": "delayed", "id": first})
     at.work()
     assert {first, ready} == {note["id"] for note in at.trail(event="start")}
-    assert 400 == browser.post(f"{path}/run", {"state": "ready", "count": 1}).status
-    assert 2 == browser.facts(f"{path}/confirm?act=run&state=delayed")["count"]
-    assert "2 jobs made due now" in told(browser, f"{path}/run", {"state": "delayed", "count": 2})
+    assert 400 == browser.post(f"{path}/run", {"state": "ready", "id": second}).status
+    facts = browser.facts(f"{path}/confirm?act=run&state=delayed")
+    assert 2 == facts["count"]
+    assert "2 jobs made due now" in told(browser, f"{path}/run", {"state": "delayed", "agreed": facts["agreed"]})
     at.work()
     assert {first, second, third, ready} == {note["id"] for note in at.trail(event="start")}
     assert [("run", 1), ("run", 2)] == [(verb, count) for verb, _, count in journal(at)]
@@ -240,10 +241,10 @@ def test_delayed_jobs_are_run_now_alone_or_all_that_fit(at, browser):
 def test_a_job_that_was_due_meanwhile_is_not_run_twice(at, browser):
     job = at.push(delay=3600)
     run = "/queues/default/default/run"
-    told(browser, run, {"state": "delayed", "id": job, "count": 1})
-    told(browser, run, {"state": "delayed", "id": job, "count": 1})
+    told(browser, run, {"state": "delayed", "id": job})
+    told(browser, run, {"state": "delayed", "id": job})
     at.work()
-    assert "0 jobs made due now" in told(browser, run, {"state": "delayed", "id": job, "count": 1})
+    assert "0 jobs made due now" in told(browser, run, {"state": "delayed", "id": job})
 
     assert [job] == [note["id"] for note in at.trail(event="start")]
 

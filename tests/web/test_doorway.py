@@ -233,7 +233,9 @@ def test_a_body_in_many_parts_is_bounded_too(site):
         ("/queues/default/default?state=nope", 400), ("/queues/default/default?after=forged", 400),
         ("/queues/default/default?where=nope", 400), ("/queues/default/default?name=" + "x" * 201, 400),
         ("/queues/default/default?since=99999999d", 400), ("/queues/default/default?name=a&name=b", 400),
-        ("/failed?after=forged", 400), ("/failed?after=W10=", 400), ("/failed?connection=nope", 404),
+        ("/failed?after=forged", 400), ("/failed?after=W10=", 400), ("/failed?after=WyJhIiwgIngiXQ==", 400),
+        ("/queues/default/default?after=" + "[" * 1400, 400), ("/queues/default/default?after=[1e30,null]", 400),
+        ("/failed?connection=nope", 404),
         ("/failed/confirm?act=drop", 400), ("/running?queue=%F0%9F%92%A9", 200),
     ],
 )  # fmt: skip

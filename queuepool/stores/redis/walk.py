@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from copy import copy
 from typing import Any, NamedTuple, Protocol
@@ -20,6 +21,8 @@ _ANCHORS = 8
 _BATCH = 500
 #: jobs before the expected place that are read again with each page, and at once to look for a place that has moved on
 _OVERLAP, _STEP = 32, 4096
+#: jobs before the place of a cursor among which it is looked for: a cursor may be old
+_NEAR = 64 * _STEP
 #: a lease's score: the bits below its grid are the tag of the worker (lua/include/lease.lua)
 _GRID, _TAGS = 16, 131072
 #: jobs of a sorted set that are read to its end: as many as there are
@@ -90,11 +93,17 @@ def _reader(client: RedisClient, key: str, shelf: Shelf) -> _ShelfReader:
 
 def _parsed(cursor: str) -> tuple[Any, list[Any]]:
     """The shelf and the state in a cursor. Raises ``ValueError``."""
-    match json.loads(cursor):
-        case ["ready", int(), int(), list() as anchors] as found if all(isinstance(one, str) for one in anchors):
-            return found[0], found[1:]
-        case ["delayed" | "reserved", int(), float() | None, str(), float() | None, str()] as found:
-            return found[0], found[1:]
+    try:
+        found = json.loads(cursor)
+    except RecursionError as error:
+        raise ValueError("not a cursor") from error
+    match found:
+        case ["ready", int(), int(), list(anchors)] if len(anchors) <= _ANCHORS and min(found[1:3]) >= 0:
+            if all(isinstance(one, str) for one in anchors):
+                return found[0], found[1:]
+        case ["delayed" | "reserved", int(), float() | None as last, str(), float() | None as end, str()]:
+            if found[1] >= 0 and all(one is None or math.isfinite(one) for one in (last, end)):
+                return found[0], found[1:]
     raise ValueError("not a cursor")
 
 
@@ -117,6 +126,8 @@ class _ListReader:
         self._left: int | None = None
         #: digests of the last jobs that were read and are still there, as far as known: they end right before the index
         self._tail: list[str] = []
+        #: the first index at which they are looked for
+        self._nearest = 0
 
     def page(self, most: int) -> list[ShelfJob]:
         if self._left is None:
@@ -140,7 +151,12 @@ class _ListReader:
         return [self._index, self._left or 0, self._marks()]
 
     def restore(self, state: list[Any]) -> None:
-        self._index, self._left, self._tail = state[0], state[1], state[2][-_ANCHORS:]
+        """Finds its place at once, near to where it was. Raises ``ValueError`` if it is not there any more."""
+        length = int(self._client.command("LLEN", self._key))
+        self._index, self._left, self._tail = min(state[0], length), min(state[1], length), state[2]
+        self._nearest = max(self._index - _NEAR, 0)
+        self._next(0)
+        self._nearest = 0
 
     def again(self) -> _ListReader:
         reader = _ListReader(self._client, self._key)
@@ -161,8 +177,10 @@ class _ListReader:
             return rows
         after = _after(anchors, rows, self._index - start)
         if after is None:
-            start = self._found_before(anchors, start) or self._found_behind(anchors, self._index + most) or 0
-            return self._moved_to(start, self._read(start, start + most))
+            place = self._found_before(anchors, start) or self._found_behind(anchors, self._index + most)
+            if place is None and self._nearest:
+                raise ValueError("the queue has moved on too far since")
+            return self._moved_to(place or 0, self._read(place or 0, (place or 0) + most))
         jobs = rows[after : after + most]
         return self._moved_to(start + after, jobs or self._read(start + after, start + after + most))
 
@@ -172,7 +190,7 @@ class _ListReader:
 
     def _found_before(self, anchors: Sequence[str], end: int) -> int | None:
         """The index after the last of these that is before ``end``: jobs were taken from the head."""
-        while end:
+        while end > self._nearest:
             start = max(end - _STEP, 0)
             after = _after(anchors, self._read(start, end), end - start)
             if after is not None:
@@ -259,8 +277,10 @@ class _SetReader:
 
     def again(self) -> _SetReader:
         reader = _SetReader(self._client, self._key, self.shelf)
-        if self._left is not None:
-            reader._left, reader._end = self._first, self._end
+        if self._left is not None and self.shelf == "reserved":
+            reader._left = self._first
+        elif self._left is not None:
+            reader._left, reader._end = self._first if self._last else 0, self._last
         return reader
 
     def _bounds(self) -> tuple[int, Scored | None]:

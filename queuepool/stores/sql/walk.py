@@ -18,6 +18,9 @@ from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.statements import tag_in
 from queuepool.stores.sql.texts import is_name
 
+#: more than any row's number: drivers raise for a larger one
+_MOST = 2**63
+
 
 class SqlWalk(QueueWalk):
     """The rows of one queue, on whatever shelf they are when they are read.
@@ -50,7 +53,8 @@ class SqlWalk(QueueWalk):
         return json.dumps([self._after, self._last])
 
     def again(self) -> SqlWalk:
-        return SqlWalk(self._client, self._table, self._queue, json.dumps([0, self._last]))
+        cursor = "" if self._last is None else json.dumps([0, self._after])
+        return SqlWalk(self._client, self._table, self._queue, cursor)
 
     def _rows(self, connection: Connection, most: int) -> list[Any]:
         jobs, dialect = self._client.tables.jobs, connection.dialect
@@ -73,7 +77,11 @@ class SqlWalk(QueueWalk):
 
 def _parsed(cursor: str) -> tuple[int, int | None]:
     """Raises ``ValueError``."""
-    match json.loads(cursor):
-        case [int() as after, int() | None as last]:
+    try:
+        found = json.loads(cursor)
+    except RecursionError as error:
+        raise ValueError("not a cursor") from error
+    match found:
+        case [int() as after, int() | None as last] if 0 <= after < _MOST and 0 <= (last or 0) < _MOST:
             return after, last
     raise ValueError("not a cursor")

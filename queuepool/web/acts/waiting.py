@@ -1,24 +1,26 @@
-"""Drop the waiting jobs of a queue that fit, move them to another queue of the connection, or run them now."""
+"""Drop the waiting jobs of a queue that were counted, move them to another queue of the connection, or run them now."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable
 from functools import partial
 
-from queuepool.config.values import queue as checked_queue
 from queuepool.jobs.client import Queue
+from queuepool.operating.carrying_out import Errand
+from queuepool.operating.meant import Agreed, MeantWaiting
 from queuepool.search.bulk import Act, OfWaitingJobs
-from queuepool.search.found import FoundJob
+from queuepool.search.filters import Filter
 from queuepool.search.look import Look
-from queuepool.settlement.held_locks import HeldLocks
 from queuepool.web.acts.acted import Acted
-from queuepool.web.acts.failed import confirmed, outcome_of, query_of
+from queuepool.web.acts.begun import begun, target_of
 from queuepool.web.acts.queues import path_of
-from queuepool.web.asked import FILTERS, Asked
+from queuepool.web.agreements import Agreement
+from queuepool.web.asked import Asked, ids_of
 from queuepool.web.desk import Desk
-from queuepool.web.errands import ErrandPlan, WebErrand
 from queuepool.web.guard import Refusal
 from queuepool.web.pages.queues import named, waiting_shelf
+from queuepool.web.render import query
 
 
 def drop(desk: Desk, asked: Asked) -> Acted:
@@ -28,8 +30,9 @@ def drop(desk: Desk, asked: Asked) -> Acted:
 
 def move(desk: Desk, asked: Asked) -> Acted:
     """Each is in one of both queues at any moment, and keeps its lock, its attempts and its due time."""
-    target = asked.one("to", checked_queue, "")
-    if target in ("", asked.parts["queue"]):
+    link, queue = named(desk, asked)
+    target = target_of(desk, asked, link)
+    if target in ("", queue):
         raise Refusal(400, "to: name the other queue")
     return _acted(desk, asked, "move", f"moved to {target}", lambda acts: partial(acts.move_to, target))
 
@@ -42,25 +45,24 @@ def run(desk: Desk, asked: Asked) -> Acted:
 
 
 def _acted(desk: Desk, asked: Asked, verb: str, done: str, act_of: Callable[[OfWaitingJobs], Act]) -> Acted:
-    (link, queue), shelf, most = named(desk, asked), waiting_shelf(asked), confirmed(asked, 0)
-    back = path_of(link.name, queue) + query_of(asked.form, ("state", *FILTERS))
-    plan = ErrandPlan(verb, done, link.name, most, back, partial(desk.note, link, asked.visitor))
+    (link, queue), shelf, ids = named(desk, asked), waiting_shelf(asked), ids_of(asked)
+    of = link.name, queue, shelf
+    agreement = _named(verb, of, ids) if ids else desk.agreements.accepted(asked, verb, *of)
 
-    def begin(opened: Queue) -> WebErrand:
-        look = Look(opened.stores, asked.filter())
-        found = look.waiting(queue, (shelf,))
-        act = act_of(OfWaitingJobs(look, HeldLocks(link.settings), queue, found))
-        return desk.errands.begin(plan, asked.visitor, _first(found.pages(), most), act)
+    def errand(opened: Queue) -> Errand:
+        look = Look(opened.stores, agreement.wanted)
+        try:
+            meant = MeantWaiting(look, queue, (shelf,), agreement.agreed)
+        except ValueError as error:
+            raise Refusal(409, f"{error}: count them again") from error
+        return meant.errand(act_of)
 
-    errand = link.ask(begin)
-    link.expire()
-    return outcome_of(errand)
+    return begun(desk, asked, link, agreement, done, errand)
 
 
-def _first(pages: Iterator[list[FoundJob]], most: int) -> Iterator[Sequence[FoundJob]]:
-    """At most as many as were agreed to: those that have come meanwhile are behind them."""
-    for page in pages:
-        yield page[:most]
-        most -= len(page)
-        if most <= 0:
-            return
+def _named(verb: str, of: tuple[str, str, str], ids: tuple[str, ...]) -> Agreement:
+    """Who names a job has agreed to it."""
+    if len(ids) > 1:
+        raise Refusal(400, "id: name one job, or count those that fit")
+    back = path_of(*of[:2]) + query(state=of[2])
+    return Agreement(verb, of, Filter(id=ids[0]), Agreed(1, math.inf, ""), back)

@@ -1,11 +1,9 @@
-"""Failed jobs: what they have in common, those that fit a filter, and how many an action would concern."""
+"""Failed jobs: what they have in common, and those that fit a filter."""
 
 from __future__ import annotations
 
 import json
 import math
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,8 +18,6 @@ from queuepool.stores.records import FailedJob, RecordKey
 from queuepool.web.asked import Asked, is_masked
 from queuepool.web.connections import StoreLink
 from queuepool.web.desk import Desk, Gathered
-from queuepool.web.guard import Refusal
-from queuepool.web.pages.concerned import NONE, concerned, counted
 from queuepool.web.scans import COUNTED, COUNTED_WITHIN, MOST_COUNTS, Scan
 from queuepool.web.shown import arguments, line_of
 
@@ -55,7 +51,8 @@ def scope_for(desk: Desk, asked: Asked, opened: Queue) -> Scope:
 def _failed(desk: Desk, asked: Asked, opened: Queue) -> Facts:
     scope, look = scope_for(desk, asked, opened), Look(opened.stores, asked.filter())
     columns = [path for path in asked.all("column") if path.strip()][:_MOST_COLUMNS]
-    walk = _Walk(scope, look, asked)
+    of = "failed", scope.name
+    walk = _Walk(scope, look, desk.places.found(asked.cursor(), *of))
     facets, rows = [Facets(by) for by in _BY], list[FoundJob]()
     scan = Scan(look, COUNTED, COUNTED_WITHIN)
     for page in scan.pages(walk.pages()):
@@ -64,10 +61,8 @@ def _failed(desk: Desk, asked: Asked, opened: Queue) -> Facts:
             for one in facets:
                 one.add(job)
     found = facets[0].found.total()
-    following = rows[-1] if found > len(rows) else None
-    cursor = _cursor(following.where.key) if following and isinstance(following.where, FailedJob) else None
-    if cursor is None and scan.is_cut and walk.last:
-        cursor = _cursor(walk.last)
+    following = rows[-1].where if found > len(rows) else None
+    last = following.key if isinstance(following, FailedJob) else walk.last if scan.is_cut else None
     return {
         "jobs": [_row(job, asked, columns) for job in rows],
         "columns": columns,
@@ -77,7 +72,7 @@ def _failed(desk: Desk, asked: Asked, opened: Queue) -> Facts:
         "is_whole": not scan.is_cut,
         "looked_at": look.seen,
         "unreadable": look.closed,
-        "next": cursor,
+        "next": desk.places.keep(json.dumps(last), *of) if last else None,
     }
 
 
@@ -112,56 +107,17 @@ def _column(job: FoundJob, path: str, asked: Asked) -> str:
 
 
 class _Walk:
-    """Goes through the failed jobs, and knows how far it came."""
+    """Goes through the failed jobs from a place on, and knows how far it came."""
 
-    def __init__(self, scope: Scope, look: Look, asked: Asked, until: float = math.inf) -> None:
+    def __init__(self, scope: Scope, look: Look, place: str) -> None:
         self._scope = scope
         self._look = look
-        self._after = _record_key(asked.cursor())
-        self._until = until
+        self._after = RecordKey(*json.loads(place)) if place else None
         self.last: RecordKey | None = None
 
     def pages(self) -> Iterator[list[FoundJob]]:
-        return self._look.failed(self._is_meant, self._until, self._after)
+        return self._look.failed(self._is_meant, math.inf, self._after)
 
     def _is_meant(self, record: FailedJob) -> bool:
         self.last = record.key
         return self._scope.has(record)
-
-
-def _cursor(key: RecordKey) -> str:
-    return urlsafe_b64encode(json.dumps(key).encode()).decode()
-
-
-def _record_key(cursor: str) -> RecordKey | None:
-    """Raises ``Refusal`` for any other text."""
-    if not cursor:
-        return None
-    try:
-        match json.loads(urlsafe_b64decode(cursor)):
-            case [str(job_id), str(mark)]:
-                return RecordKey(job_id, mark)
-    except (ValueError, RecursionError):
-        pass
-    raise Refusal(400, "after: not a cursor: begin anew without it")
-
-
-def confirm(desk: Desk, asked: Asked) -> Facts:
-    """How many failed jobs an action would concern: those of the ids, or all that fit; none that fail after this."""
-    act, link, ids = asked.text("act"), named_or_first(desk, asked), asked.all("id")
-    if act not in ("retry", "forget"):
-        raise Refusal(400, "act is one of retry, forget")
-    gathered = Gathered()
-    [*found] = gathered.each([link], lambda _, opened: _concerned(desk, asked, opened, ids))
-    facts = found[0] if found else NONE
-    return {"act": act, "connection": link.name, "ids": ids, **facts, **gathered.facts()}
-
-
-def _concerned(desk: Desk, asked: Asked, opened: Queue, ids: list[str]) -> Facts:
-    scope, queues = scope_for(desk, asked, opened), Counter[str]()
-    until = scope.store.now()
-    if ids:
-        queues.update(record.queue for record in map(scope.get, dict.fromkeys(ids)) if record)
-        return counted(queues, until)
-    look = Look(opened.stores, asked.filter(ids=False))
-    return concerned(look, scope.pages(look, until), until)

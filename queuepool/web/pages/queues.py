@@ -15,7 +15,6 @@ from queuepool.web.asked import Asked
 from queuepool.web.connections import MeasuredQueue, StoreLink
 from queuepool.web.desk import Desk, Gathered
 from queuepool.web.guard import Refusal
-from queuepool.web.pages.concerned import NONE, concerned
 from queuepool.web.pages.pools import Known, known
 from queuepool.web.scans import COUNTED, COUNTED_WITHIN, MOST_COUNTS, Scan
 from queuepool.web.shown import shown_job
@@ -117,28 +116,12 @@ def queue(desk: Desk, asked: Asked) -> Facts:
     link, name = named(desk, asked)
     shelf = shelf_of(asked)
     gathered = Gathered()
-    [*found] = gathered.each([link], lambda _, opened: _jobs(asked, opened, name, shelf))
+    [*found] = gathered.each([link], lambda _, opened: _jobs(desk, asked, opened, (link.name, name, shelf)))
     rows = queue_rows(desk, known(desk))
     row = next((one for one in rows if (one["connection"], one["queue"]) == (link.name, name)), None)
     facts = {"connection": link.name, "queue": name, "state": shelf, "sizes": row, **gathered.facts()}
     facts |= found[0] if found else {"jobs": [], "counts": [], "looked_at": 0, "next": None}
     return facts | ({"status": 404} if row is None and found and not facts["jobs"] else {})
-
-
-def confirm_waiting(desk: Desk, asked: Asked) -> Facts:
-    """How many ready or delayed jobs of a queue an action would concern: all that fit."""
-    act, (link, name) = asked.text("act"), named(desk, asked)
-    if act not in ("drop", "move", "run"):
-        raise Refusal(400, "act is one of drop, move, run")
-    shelf, gathered = waiting_shelf(asked), Gathered()
-
-    def count(opened: Queue) -> Facts:
-        look = Look(opened.stores, asked.filter())
-        return concerned(look, look.waiting(name, (shelf,)).pages(), opened.stores.queue.now())
-
-    [*found] = gathered.each([link], lambda _, opened: count(opened))
-    facts = found[0] if found else NONE
-    return {"act": act, "connection": link.name, "queue": name, "state": shelf, **facts, **gathered.facts()}
 
 
 def waiting_shelf(asked: Asked) -> Shelf:
@@ -166,9 +149,9 @@ def shelf_of(asked: Asked) -> Shelf:
     raise Refusal(400, f"state is one of {', '.join(SHELVES)}")
 
 
-def _jobs(asked: Asked, opened: Queue, queue: str, shelf: Shelf) -> Facts:
-    look = Look(opened.stores, asked.filter())
-    rows, following = _rows(look, _opened(look, queue, shelf, asked), asked.rows())
+def _jobs(desk: Desk, asked: Asked, opened: Queue, of: tuple[str, str, Shelf]) -> Facts:
+    (_, queue, shelf), look = of, Look(opened.stores, asked.filter())
+    rows, following = _rows(look, _opened(look, queue, shelf, desk.places.found(asked.cursor(), *of)), asked.rows())
     by, count = asked.countable("by") or "name", Look(opened.stores, asked.filter())
     facets, scan = Facets(by), Scan(count, COUNTED, COUNTED_WITHIN)
     for page in scan.pages(count.waiting(queue, (shelf,)).pages()):
@@ -176,8 +159,9 @@ def _jobs(asked: Asked, opened: Queue, queue: str, shelf: Shelf) -> Facts:
             facets.add(job)
     counts = [{"value": value, "jobs": jobs} for value, jobs in facets.found.most_common(MOST_COUNTS)]
     shown = [shown_job(job, asked) for job in rows]
+    after = desk.places.keep(following, *of) if following else None
     about = {"by": by, "counts": counts, "counted": count.seen, "is_whole": not scan.is_cut}
-    return {"jobs": shown, "looked_at": look.seen, "unreadable": look.closed, "next": following, **about}
+    return {"jobs": shown, "looked_at": look.seen, "unreadable": look.closed, "next": after, **about}
 
 
 def _rows(look: Look, walk: QueueLook, most: int) -> tuple[list[FoundJob], str | None]:
@@ -192,8 +176,8 @@ def _rows(look: Look, walk: QueueLook, most: int) -> tuple[list[FoundJob], str |
     return rows, cursor if scan.is_cut else None
 
 
-def _opened(look: Look, queue: str, shelf: Shelf, asked: Asked) -> QueueLook:
+def _opened(look: Look, queue: str, shelf: Shelf, place: str) -> QueueLook:
     try:
-        return look.waiting(queue, (shelf,), asked.cursor())
+        return look.waiting(queue, (shelf,), place)
     except ValueError as error:
         raise Refusal(400, f"after: {error}: begin anew without it") from error

@@ -126,6 +126,17 @@ def test_a_second_walk_ends_where_the_first_one_ended(store):
     assert sorted([*map(str, range(5, 40)), "later"]) == sorted(ids(whole(walk.again())))
 
 
+def test_a_second_walk_ends_where_the_first_one_was_left_also_if_that_goes_on_elsewhere(store):
+    numbered(store, 0, 20)
+    walk = store.walk("default", ("ready",))
+    assert [*map(str, range(7))] == ids(walk.page(7))
+    numbered(store, 20, 25)
+    store.delete(taken(store, 2))
+
+    again = store.walk("default", ("ready",), walk.cursor()).again()
+    assert [[*map(str, range(2, 7))]] * 2 == [ids(whole(one)) for one in (walk.again(), again)]
+
+
 def test_a_second_walk_through_what_was_empty_finds_nothing(store):
     walk = store.walk("default", ("ready", "delayed"))
     assert [] == whole(walk)
@@ -145,7 +156,11 @@ def test_the_last_delayed_job_is_read_although_others_come_before_it(store):
     assert "last" in read + ids(whole(walk))
 
 
-@pytest.mark.parametrize("cursor", ["7", "{}", '["ready"]', '["odd", 1, 2, []]', "[[], 3]", '["a", 1]', "no"])
+@pytest.mark.parametrize("cursor", [
+    "7", "{}", '["ready"]', '["odd", 1, 2, []]', "[[], 3]", '["a", 1]', "no", "[" * 5000, "[-1, null]",
+    '["ready", -1, 2, []]', '["ready", 1, -2, []]', f"[{10**30}, null]", '["delayed", 1, NaN, "a", null, ""]',
+    '["ready", 1, 2, ["1", "2", "3", "4", "5", "6", "7", "8", "9"]]',
+])  # fmt: skip
 def test_a_wrong_cursor_is_refused(store, cursor):
     with pytest.raises(ValueError):
         store.walk("default", ALL, cursor)

@@ -9,6 +9,7 @@ import pytest
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreError
+from queuepool.payload.envelope import decode
 from queuepool.payload.lease import Lease, Tallies
 from queuepool.stores.contract import Wake
 from queuepool.stores.factory import Stores
@@ -55,6 +56,36 @@ def test_members_of_one_score_are_read_once_although_the_last_one_that_was_read_
 
     assert (every[::-1] if is_down else every) == [one.member for one in found]
     assert sum(read) < 2 * len(every)
+
+
+def test_a_second_walk_through_delayed_jobs_ends_where_the_first_one_was_left(store):
+    for number in range(5):
+        store.push("default", new_jobs(payload(str(number))), delay=60.0 + number)
+    walk = store.walk("default", ("delayed",))
+    assert 2 == len(walk.page(2))
+
+    for one in (walk, store.walk("default", ("delayed",), walk.cursor())):
+        assert ["0", "1"] == [decode(job.payload, 0).id for job in one.again().page(9)]
+
+
+@pytest.mark.bad_input("B181")
+def test_the_place_of_a_cursor_is_looked_for_near_by_and_not_beyond_the_end(built):
+    client, key, store = built.client, built.queue.keys.ready("default"), built.queue
+    payloads = [payload(str(number)) for number in range(10)]
+    store.push("default", new_jobs(*payloads))
+
+    def asked() -> int:
+        return int(client.command("INFO", "stats")["total_commands_processed"])
+
+    before = asked()
+    assert payloads == [
+        job.payload for job in store.walk("default", ("ready",), '["ready",30000000,99,["x"]]').page(99)
+    ]
+    assert asked() - before < 20
+    client.command("RPUSH", key, *[b"1"] * 150_000)
+    client.command("RPUSH", key, *[b"2"] * 150_000)
+    with pytest.raises(ValueError, match="moved on too far"):
+        store.walk("default", ("ready",), '["ready",300000,99,["x"]]')
 
 
 @pytest.mark.fault("F56")
