@@ -13,19 +13,20 @@ from queuepool.payload.envelope import Envelope, encode
 from queuepool.stores.factory import is_redis, keys_of
 
 
-def failed_in_thousands(queue: Queue, count: int, **same: Any) -> list[str]:
+def failed_in_thousands(queue: Queue, count: int, error: str | None = None, **same: Any) -> list[str]:
     """Records of ``count`` jobs ``do`` that failed in the queue ``default``; returns their ids."""
     jobs = [encode("do", {"number": number, **same}, Envelope(1.0)) for number in range(count)]
-    records = [_record(identity, raw.decode(), number) for number, (identity, raw) in enumerate(jobs)]
+    records = [_record(identity, raw.decode(), number, error) for number, (identity, raw) in enumerate(jobs)]
     for first in range(0, count, 1000):
         _write(queue, records[first : first + 1000], first)
     return [identity for identity, _ in jobs]
 
 
-def _record(identity: str, payload: str, number: int) -> dict[str, Any]:
+def _record(identity: str, payload: str, number: int, error: str | None) -> dict[str, Any]:
     about = {"id": identity, "name": "do", "queue": "default", "connection": "default", "attempts": 1}
     kind = "KeyError: 'customer'" if number % 2 else f"ValueError: order {number} is wrong"
-    return {**about, "payload": payload, "exception": f"Traceback (most recent call last):\n{kind}"}
+    exception = f"Traceback (most recent call last):\n{kind}" if error is None else error
+    return {**about, "payload": payload, "exception": exception}
 
 
 def _write(queue: Queue, records: list[dict[str, Any]], first: int) -> None:
