@@ -57,7 +57,7 @@ def test_each_page_and_action_is_for_its_role_and_those_above_it(site):
 
 
 #: how a request reaches the pages, and below which path
-FACES = {"plain": "", "below a path": "/ops", "wsgi": "", "wsgi below a path": "/ops"}
+FACES = {"plain": "", "below a path": "/ops", "wsgi below a path": "/ops"}
 
 
 def test_wherever_it_is_mounted_each_role_may_do_the_same(site):
