@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import sys
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TextIO
 
 import click
 
@@ -18,6 +21,7 @@ from queuepool.cli import output
 from queuepool.cli.error_report import code_of
 from queuepool.cli.options import PLACE, WEB, Where, located, option, parsed
 from queuepool.config.loader import Config
+from queuepool.config.secrets import holds_control_characters
 from queuepool.config.web import refuse_strangers
 from queuepool.errors import ConfigError, QueuepoolError
 from queuepool.unix import fork, proc
@@ -109,6 +113,7 @@ def _url(listen: str, path: str) -> str:
 
 
 def _add(file: Path | None, name: str, role: str) -> int:
+    from queuepool.web.logins import can_be_sent
     from queuepool.web.visitors import hashed
 
     if file is None:
@@ -116,7 +121,9 @@ def _add(file: Path | None, name: str, role: str) -> int:
     password = _password(name)
     if len(password) < _LEAST_PASSWORD:
         raise click.UsageError(f"a password has at least {_LEAST_PASSWORD} characters")
-    _replace_line(file, name, f"{name}:{role}:{hashed(password)}")
+    if holds_control_characters(password) or not can_be_sent(name, password):
+        raise click.UsageError("no browser can send this password: it is too long, or has characters that are none")
+    _replace_line(file.resolve(), name, f"{name}:{role}:{hashed(password)}")
     output.say(f"{name} may log in as {role}")
     return OK
 
@@ -124,7 +131,7 @@ def _add(file: Path | None, name: str, role: str) -> int:
 def _password(name: str) -> str:
     if output.has_terminal():
         return str(click.prompt(f"Password of {name}", hide_input=True, confirmation_prompt=True, err=True))
-    return sys.stdin.readline().rstrip("\n") if sys.stdin else ""
+    return sys.stdin.buffer.readline().decode("utf-8", "surrogateescape").rstrip("\r\n") if sys.stdin else ""
 
 
 def _replace_line(file: Path, name: str, line: str) -> None:
@@ -132,19 +139,38 @@ def _replace_line(file: Path, name: str, line: str) -> None:
 
     A new one can be read by its owner alone.
     """
-    old, about = list[str](), None
-    with suppress(FileNotFoundError):
-        old, about = file.read_text().splitlines(), file.stat()
-    kept = [one for one in old if one.partition(":")[0] != name]
-    number, draft = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
-    try:
-        with open(number, "w") as written:
-            written.write("\n".join([*kept, line, ""]))
-            if about:
+    with _locked(file) as old:
+        about = os.stat(old.fileno())
+        kept = [one for one in old.read().splitlines() if one.partition(":")[0] != name]
+        number, draft = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+        try:
+            with open(number, "w", errors="surrogateescape") as written:
+                written.write("\n".join([*kept, line, ""]))
                 os.fchmod(number, stat.S_IMODE(about.st_mode))
                 with suppress(PermissionError):  # only root can give a file away
                     os.fchown(number, about.st_uid, about.st_gid)
-        os.replace(draft, file)
-    except OSError:
-        os.unlink(draft)
-        raise
+            os.replace(draft, file)
+        except OSError:
+            os.unlink(draft)
+            raise
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[TextIO]:
+    """The file, made if there is none, for one at a time that writes it anew: the next waits, and reads the new one."""
+    while True:
+        number = os.open(file, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+        with open(number, errors="surrogateescape") as found:
+            if not stat.S_ISREG(os.stat(number).st_mode):
+                raise click.UsageError(f"{file} is not a file")
+            fcntl.flock(found, fcntl.LOCK_EX)
+            if _is_at(file, found):
+                yield found
+                return
+
+
+def _is_at(file: Path, found: TextIO) -> bool:
+    """Whether it is still the file of this name: another may have been put there while we waited."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.stat(file), os.stat(found.fileno()))
+    return False

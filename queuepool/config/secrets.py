@@ -63,13 +63,29 @@ def previous_keys(raw: str) -> tuple[bytes, ...]:
 
 
 def token(raw: str) -> str:
-    """A secret that programs present, or the path of a file that holds it; may be empty. Never repeated by an error."""
-    entries = _lines(Path(raw)) if raw.startswith("/") else [raw] if raw else []
-    if len(entries) > 1:
-        raise ValueError("holds more than one line")
-    if raw and not re.fullmatch(r"[!-~]{16,512}", "".join(entries)):
+    """A secret that programs present, or the path of a file that holds it; may be empty. Never repeated by an error.
+
+    The file is not read: whoever else reads the configuration may not be allowed to.
+    """
+    if raw and not raw.startswith("/"):
+        _check_token(raw)
+    return raw
+
+
+def token_in(raw: str) -> str:
+    """The token itself, from its file if it is a path. Raises ``ValueError``, which never repeats it."""
+    if not raw.startswith("/"):
+        return raw
+    entries = _lines(Path(raw))
+    if len(entries) != 1:
+        raise ValueError(f"{raw} does not hold one line with the token")
+    _check_token(entries[0])
+    return entries[0]
+
+
+def _check_token(found: str) -> None:
+    if not re.fullmatch(r"[!-~]{16,512}", found):
         raise ValueError("a token has 16 to 512 characters without blanks: openssl rand -hex 32")
-    return "".join(entries)
 
 
 def cipher(raw: str) -> str:

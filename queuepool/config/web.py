@@ -12,6 +12,8 @@ from queuepool.config.values import address_of, one_of
 from queuepool.errors import ConfigError
 
 KIND = "web"
+#: of ``anonymous``
+AUTO = "auto"
 #: a name or an IP address, perhaps with a port
 _HOST = re.compile(r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 
@@ -61,12 +63,12 @@ class WebSettings:
     hosts: tuple[str, ...] = setting((), hosts)
     #: File of those who may log in, each line NAME:ROLE:HASH; `queuepool web --add-user NAME` adds a line.
     users: Path | None = setting(None, values.path, "FILE", "File of those who may log in")
-    #: Token by which programs read: Authorization: Bearer TOKEN; or /PATH of a file that holds it. Better set in
-    #: QUEUEPOOL_WEB_TOKEN.
+    #: Token by which programs read: Authorization: Bearer TOKEN; or /PATH of a file that holds it, which only the
+    #: dashboard reads. Better set in QUEUEPOOL_WEB_TOKEN.
     token: str = setting("", secrets.token, is_secret=True)
     #: What who has not logged in may do where only this host can connect and there is no file of users: none, viewer =
-    #: see, operator = pause, retry and cancel too, admin = all.
-    anonymous: str = setting("viewer", one_of("none", "viewer", "operator", "admin"))
+    #: see, operator = pause, retry and cancel too, admin = all; auto = see, though not through a proxy.
+    anonymous: str = setting(AUTO, one_of(AUTO, "none", "viewer", "operator", "admin"))
     #: What is shown of payloads: yes, keys = only the names of arguments, or no.
     data: str = setting("yes", one_of("yes", "keys", "no"))
     #: Arguments whose names contain one of these words are shown without their values.
@@ -80,3 +82,9 @@ def refuse_strangers(web: WebSettings) -> None:
     if not (address_of(web.listen).is_private or web.users or web.token):
         why = f"{web.listen} is open to other hosts: set users (queuepool web --add-user NAME) or token first"
         raise ConfigError("[web] listen", why)
+    if web.hosts and not (web.users or web.token) and web.anonymous == AUTO:
+        why = (
+            f"by {web.hosts[0]} others come in: set users (queuepool web --add-user NAME) or token first, or say in "
+            "anonymous what they may do"
+        )
+        raise ConfigError("[web] hosts", why)

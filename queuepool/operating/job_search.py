@@ -13,12 +13,13 @@ from typing import Any
 
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.shown_pools import RunningJob, ShownPool, running_jobs
-from queuepool.errors import StoreDenied, StoreDown, StoreError
+from queuepool.errors import BadPayload, StoreDenied, StoreDown, StoreError
 from queuepool.jobs.client import Queue
 from queuepool.jobs.following import JobState, moment_of
 from queuepool.log.tracebacks import headline
 from queuepool.operating.choice import Choice
 from queuepool.operating.queues import known_queues
+from queuepool.payload import strict_json
 from queuepool.search.ended import EndedAttempt, attempts_of
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob
@@ -26,10 +27,13 @@ from queuepool.search.look import Look
 from queuepool.search.running import holder_of, pools_of
 from queuepool.settlement.endings import commands_of
 from queuepool.stores.contract import Shelf, ShelfJob
+from queuepool.stores.records import Quarantined
 from queuepool.unix.escape import first_of
 
 #: entries of a quarantine that are read, and names of queues that are listed
 _MOST, _MOST_NAMES = 1000, 10
+#: bytes of a payload in quarantine that is read for its id
+_MOST_READ = 64 * 1024
 _SHELVES: Mapping[Shelf, str] = {"ready": "queued", "delayed": "delayed", "reserved": "reserved"}
 #: where a job runs, beyond what its state holds
 NOWHERE: Mapping[str, Any] = {"pool": "", "running": None, "time_left": None}
@@ -41,10 +45,21 @@ class JobSearch:
     """Looks for jobs without a stored state: with a worker, in a queue, among the failed jobs, in quarantine."""
 
     def __init__(
-        self, choice: Choice, queue: Queue, runtimes: Sequence[RuntimeDir], *, within: float = math.inf
+        self,
+        choice: Choice,
+        queue: Queue,
+        runtimes: Sequence[RuntimeDir],
+        *,
+        within: float = math.inf,
+        in_payloads: bool = True,
     ) -> None:
-        """``runtimes``: of this connection's pools on this host; ``within``: seconds to search queues, and records."""
+        """``runtimes``: of this connection's pools on this host; ``within``: seconds to search queues, and records.
+
+        ``in_payloads``: whether an id may be found anywhere in a payload in quarantine: who may not see these could
+        find out letter by letter what is in them.
+        """
         self._within = within
+        self._in_payloads = in_payloads
         self._choice = choice
         self._runtimes = runtimes
         self._connection = queue.settings
@@ -189,15 +204,33 @@ class JobSearch:
 
     def _quarantined(self, job_id: str) -> Facts | None:
         """A payload that has this id somewhere: it could not be read as a job."""
-        mark = job_id.encode("utf-8", "replace")
         for queue in self._queues:
             for entry in islice(self._stores.records.quarantined(queue), _MOST):
-                if job_id == entry.id or mark in entry.payload:
+                if self._is_of(job_id, entry):
                     self.job = FoundJob.quarantined(entry, commands_of(self._connection))
                     about: Facts = {"queue": queue, "since": moment_of(entry.at), "error": entry.reason}
                     known = asdict(JobState(id=job_id, state="quarantined", **about))
                     return {**known, "attempts": None, "found": f"the quarantine of queue {queue}, entry {entry.id}"}
         return None
+
+    def _is_of(self, job_id: str, entry: Quarantined) -> bool:
+        if self._in_payloads:
+            return job_id == entry.id or job_id.encode("utf-8", "replace") in entry.payload
+        return job_id in (entry.id, *_ids_in(entry.payload))
+
+
+def _ids_in(payload: bytes) -> tuple[Any, ...]:
+    """What a payload calls its ids, if it is an object of JSON at all, and no larger than takes a moment to read.
+
+    Whatever else is in it makes no difference, not even in time.
+    """
+    if len(payload) > _MOST_READ:
+        return ()
+    try:
+        found = strict_json.read_object(payload)
+    except BadPayload:
+        return ()
+    return found.get("uuid"), found.get("id")
 
 
 def _run(one: RunningJob) -> Facts:

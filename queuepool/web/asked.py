@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
 from queuepool.errors import BadPayload
@@ -24,8 +24,8 @@ _LONGEST_ID = 255
 ROWS, MOST_ROWS = 50, 200
 #: the parameters that make a filter
 FILTERS = ("id", "name", "where", "tag", "error", "since", "until", "search")
-#: what jobs are counted by that is none of their arguments
-_PLAIN_FACETS = ("name", "queue", "state", "error", "tag")
+#: what jobs are counted by that is none of their arguments; and what may repeat some of these
+_PLAIN_FACETS, _TEXTS = ("name", "queue", "state"), ("error", "tag")
 FORM, JSON = "application/x-www-form-urlencoded", "application/json"
 
 
@@ -44,6 +44,11 @@ class Asked:
     is_json: bool = False
     data: str = "yes"
     mask: tuple[str, ...] = field(default=())
+
+    @property
+    def sees_raw(self) -> bool:
+        """Whether this visitor sees payloads and traces as they are, with what is masked elsewhere."""
+        return self.data == "yes" and (self.visitor.may(WebRole.ADMIN) or not self.mask)
 
     def all(self, name: str) -> list[str]:
         """The values of a parameter: of the query, and of what is sent those of its form."""
@@ -82,8 +87,9 @@ class Asked:
             until=self.one("until", lambda raw: moment(raw, now), None),
             search=self.text("search"),
         )
-        if wanted.search and not self.visitor.may(WebRole.OPERATOR):
-            self._refuse_guess("search")
+        for name in ("search", "tag", "error"):
+            if getattr(wanted, name) and not self.may_find(name):
+                self._refuse_guess(name)
         return wanted
 
     def _condition(self, raw: str) -> Condition:
@@ -91,19 +97,26 @@ class Asked:
             found = Condition.parsed(raw.strip())
         except ValueError as error:
             raise Refusal(400, f"where: {error}") from error
-        if self.data != "yes" or is_masked(found.path, self.mask):
+        if not self.sees(found.path):
             self._refuse_guess("where")
         return found
 
-    def _refuse_guess(self, name: str) -> None:
-        """What is not shown must not be found out by asking for it, letter by letter."""
-        if self.data != "yes" or self.mask:
-            raise Refusal(403, f"{name}: this would find what is not shown to you")
+    def may_find(self, name: str) -> bool:
+        """Whether this visitor may look for jobs by this: what is not shown must not be found out letter by letter."""
+        return self.sees_raw if name == "search" else self.data == "yes" or name not in (*_TEXTS, "where", "column")
+
+    def sees(self, path: str) -> bool:
+        """Whether this visitor may know the value of an argument, by its name or the path to it."""
+        return self.sees_raw or (self.data == "yes" and not is_masked(path, self.mask))
+
+    def _refuse_guess(self, name: str) -> NoReturn:
+        raise Refusal(403, f"{name}: this would find what is not shown to you")
 
     def countable(self, name: str) -> str:
         """By what jobs are to be counted: see ``FoundJob.facets``. Empty without one."""
         found = self.one(name, checked_path, "")
-        if found and found not in _PLAIN_FACETS and (self.data != "yes" or is_masked(found, self.mask)):
+        is_path = found not in ("", *_PLAIN_FACETS, *_TEXTS)
+        if not (self.sees(found) if is_path else self.may_find(found)):
             self._refuse_guess(name)
         return found
 

@@ -7,13 +7,15 @@ from pathlib import Path
 
 from queuepool.config import loader
 from queuepool.config.loader import Config
+from queuepool.config.secrets import token_in
 from queuepool.config.values import Address, address_of
-from queuepool.config.web import WebSettings, refuse_strangers
+from queuepool.config.web import AUTO, WebSettings, refuse_strangers
 from queuepool.errors import ConfigError
 from queuepool.web.desk import Desk
 from queuepool.web.guard import Access, Doors, Doorway
+from queuepool.web.logins import Credentials
 from queuepool.web.site import Site
-from queuepool.web.visitors import ROLES, Credentials, UserFile
+from queuepool.web.visitors import ROLES, UserFile, WebRole
 
 #: names by which a browser on this host reaches it
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -56,9 +58,14 @@ def _credentials(web: WebSettings, address: Address | None) -> Credentials:
     users = UserFile(web.users) if web.users else None
     if users:
         users.read()  # what is wrong with it is told now
-    is_private = address is not None and address.is_private
-    stranger = ROLES.get(web.anonymous) if is_private and not users else None
-    return Credentials(users, web.token, stranger)
+    is_private = address is not None and address.is_private and not users
+    # Behind a proxy, everybody has an address of this host.
+    seen = {AUTO: WebRole.VIEWER} if not web.hosts else {}
+    stranger = {**ROLES, **seen}.get(web.anonymous) if is_private else None
+    try:
+        return Credentials(users, token_in(web.token), stranger, is_direct_only=web.anonymous == AUTO)
+    except ValueError as error:
+        raise ConfigError("[web] token", str(error)) from error
 
 
 def _made(config: Config, doors: Doors) -> Doorway:

@@ -8,13 +8,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import time
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from queuepool.errors import ConfigError
+from queuepool.web.logins import Credentials
 from queuepool.web.threads import WebThreads
-from queuepool.web.visitors import Credentials, Visitor
+from queuepool.web.visitors import Visitor
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -25,11 +27,16 @@ Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 Access = Callable[[Scope], Visitor | tuple[str, str] | str | None]
 #: most bytes of a request's body, and seconds for all of a request: a page reads stores for as long as a person waits
 MAX_BODY, DEADLINE = 64 * 1024, 20.0
-#: most characters of a path and of a query, most header fields, and most passwords that wait to be checked
-_MAX_QUERY, _MAX_FIELDS, _MAX_CHECKS = 4096, 100, 16
+#: most characters of a path and of a query, and most header fields
+_MAX_QUERY, _MAX_FIELDS = 4096, 100
+#: logins of each kind that wait at once: of users, and of who is none; and seconds after which a wrong one is answered,
+#: so that nobody sees whether there is such a user
+_MAX_LOGINS, _WRONG_AFTER = 64, 0.3
 READING = ("GET", "HEAD")
 METHODS = (*READING, "POST")
 _ROOT = re.compile(r"(/[A-Za-z0-9_~%-][A-Za-z0-9_.~%-]*)*")
+#: what a proxy adds to a request that it passes on
+_OF_PROXIES = re.compile(rb"forwarded|x-forwarded-.*|x-real-ip|via")
 _log = logging.getLogger("queuepool")
 _CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -73,7 +80,8 @@ class Doorway:
         self._pages = pages
         self._doors = doors
         self._threads = threads
-        self._checks = 0
+        #: logins that wait, of users (``True``) and of others
+        self._logins = {True: 0, False: 0}
         self._close = close
 
     def close(self) -> None:
@@ -108,11 +116,12 @@ class Doorway:
         if scope["method"] not in METHODS:
             raise Refusal(405, "only GET, HEAD and POST", (b"allow", b", ".join(m.encode() for m in METHODS)))
         _check_size(scope)
+        _check_framing(scope, fields)
         inner = {**scope, **_placed(scope, self._doors.prefix)}
         visitor = await self._visitor(scope, fields)
         body = b""
         if scope["method"] not in READING:
-            check_origin(fields)
+            check_origin(fields, scope.get("scheme", "http"))
             body = await _body(fields, receive)
         inner["queuepool"] = Admitted(visitor, fields, body)
         return inner
@@ -137,14 +146,11 @@ class Doorway:
         headers = fields.all(b"authorization")
         if len(headers) > 1:
             raise Refusal(400, "a request has one Authorization")
-        header = headers[0] if headers else None
-        address = (scope.get("client") or ("",))[0]
         try:
-            found = credentials.known(header)
-            if found is None and header is not None:
-                if credentials.is_blocked(header, address) or self._checks >= _MAX_CHECKS:
-                    raise Refusal(429, "too many wrong passwords: wait for a minute", (b"retry-after", b"60"))
-                found = await self._checked(credentials, header, address)
+            if headers:
+                found = await self._logged_in(credentials, headers[0], (scope.get("client") or ("",))[0])
+            else:
+                found = credentials.stranger(is_direct=not fields.have(_OF_PROXIES))
         except ConfigError as error:
             _log.error("nobody can log in: %s", error)
             raise Refusal(503, "nobody can log in at the moment; the log says why") from error
@@ -153,12 +159,29 @@ class Doorway:
             raise Refusal(401, "log in first", (b"www-authenticate", scheme))
         return found
 
-    async def _checked(self, credentials: Credentials, header: bytes, address: str) -> Visitor | None:
-        self._checks += 1
+    async def _logged_in(self, credentials: Credentials, header: bytes, address: str) -> Visitor | None:
+        look = await self._threads.look(lambda: credentials.look(header))
+        if look.visitor:
+            return look.visitor
+        if credentials.is_blocked(header, address) or self._logins[look.is_open] >= _MAX_LOGINS:
+            raise Refusal(429, "too many wrong passwords: wait for a minute", (b"retry-after", b"60"))
+        self._logins[look.is_open] += 1
         try:
-            return await self._threads.check(lambda: credentials.check(header, address))
+            return await self._tried(credentials, header, address, is_open=look.is_open)
         finally:
-            self._checks -= 1
+            self._logins[look.is_open] -= 1
+
+    async def _tried(self, credentials: Credentials, header: bytes, address: str, *, is_open: bool) -> Visitor | None:
+        """Only a user's password is hashed: who makes up names must not keep the processor busy."""
+        began = time.monotonic()
+        found: Visitor | None = None
+        if is_open:
+            found = await self._threads.check(lambda: credentials.check(header, address))
+        else:
+            credentials.note_wrong(header, address)
+        if found is None:
+            await asyncio.sleep(max(began + _WRONG_AFTER - time.monotonic(), 0.0))
+        return found
 
 
 class Fields:
@@ -170,6 +193,10 @@ class Fields:
     def all(self, name: bytes) -> list[bytes]:
         """The values of all fields of this name."""
         return [value for found, value in self._headers if found == name]
+
+    def have(self, names: re.Pattern[bytes]) -> bool:
+        """Whether there is a field of such a name."""
+        return any(names.fullmatch(found) for found, _ in self._headers)
 
     def text(self, name: bytes) -> str:
         """The value of the first one; empty if there is none."""
@@ -190,25 +217,46 @@ def is_one_of(host: str, names: frozenset[str]) -> bool:
     return host in names or bare in names
 
 
-def check_origin(fields: Fields) -> None:
+def check_origin(fields: Fields, scheme: str) -> None:
     """Raise ``Refusal`` unless a page of ours has sent this, or a program with a token.
 
     As Go's CrossOriginProtection (1.25): browsers send Sec-Fetch-Site to trustworthy URLs only, and Origin with every
-    POST.
+    POST. ``scheme``: that of the request, unless a proxy says what the browser has used.
     """
     site, origin = fields.text(b"sec-fetch-site"), fields.text(b"origin")
     if site:
         is_ours = site == "same-origin"
     elif origin:
-        is_ours = origin != "null" and urlsplit(origin).netloc.lower() == fields.text(b"host").lower()
+        is_ours = _is_own(origin, fields, scheme)
     else:
         is_ours = fields.text(b"authorization")[:7].lower() == "bearer "
     if not is_ours:
         raise Refusal(403, "this was not sent by a page of the dashboard")
 
 
+def _is_own(origin: str, fields: Fields, scheme: str) -> bool:
+    """Whether the origin is ours. A proxy may speak TLS and not say so, but no page of http is ours behind https."""
+    try:
+        found = urlsplit(origin)
+    except ValueError:
+        return False
+    said = fields.text(b"x-forwarded-proto").partition(",")[0].strip().lower()
+    schemes = ("https", said or scheme)
+    return found.scheme in schemes and found.netloc.lower() == fields.text(b"host").lower()
+
+
+def _check_framing(scope: Scope, fields: Fields) -> None:
+    """Raise ``Refusal`` where a proxy may see another end of the body than the server does, and so another request."""
+    if fields.all(b"transfer-encoding") and (fields.all(b"content-length") or scope.get("http_version") == "1.0"):
+        raise Refusal(
+            400, "Transfer-Encoding is of HTTP/1.1, and goes with no Content-Length", (b"connection", b"close")
+        )
+
+
 def _check_size(scope: Scope) -> None:
     """Raise ``Refusal``: a server's own limits are for what it has to wait for."""
+    if re.search("[\0-\x1f\x7f]", scope["path"]):
+        raise Refusal(404, "there is no such page")
     if len(scope["path"]) > _MAX_QUERY or len(scope.get("query_string", b"")) > _MAX_QUERY:
         raise Refusal(414, f"the path or the query has more than {_MAX_QUERY} characters")
     if len(scope["headers"]) > _MAX_FIELDS:
@@ -223,7 +271,10 @@ def _placed(scope: Scope, prefix: str) -> dict[str, Any]:
         root, path = prefix, path if is_whole else prefix + path
     if not _ROOT.fullmatch(root) or ".." in root:
         raise Refusal(400, "the pages cannot be below this path")
-    return {"root_path": root, "path": f"{path}/" if path == root else path}
+    whole = f"{path}/" if path == root else path
+    if not whole.startswith("/"):
+        raise Refusal(400, "a request has a path, and no address of another host")
+    return {"root_path": root, "path": whole}
 
 
 async def _body(fields: Fields, receive: Receive) -> bytes:
@@ -244,7 +295,10 @@ async def _body(fields: Fields, receive: Receive) -> bytes:
         if len(found) > MAX_BODY:
             raise Refusal(413, f"a body has at most {MAX_BODY} bytes")
         if not message.get("more_body"):
-            return found
+            break
+    if length and len(found) != int(length):  # a WSGI server hands over what has come
+        raise Refusal(400, "the body was cut off")
+    return found
 
 
 async def _nothing_more() -> Message:

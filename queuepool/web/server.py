@@ -28,7 +28,9 @@ _log = logging.getLogger("queuepool")
 
 
 class PromptProtocol(H11Protocol):
-    """Closes a connection whose request does not come in time, and beyond a number of them the oldest that waits.
+    """Closes a connection whose request does not come in time, and beyond a number of them the oldest that is not used.
+
+    One whose request is being answered is not closed for another: it may be an action. Then the newest one goes.
 
     ``open_ones``: all of the server, the oldest first.
     """
@@ -43,9 +45,9 @@ class PromptProtocol(H11Protocol):
         super().connection_made(transport)
         self._open_ones[self] = None
         if len(self._open_ones) > _MOST_CONNECTIONS:
-            oldest = next((one for one in self._open_ones if one._late), next(iter(self._open_ones)))
-            del self._open_ones[oldest]  # at once: many may come before it is told
-            oldest.transport.abort()
+            spare = next(one for one in self._open_ones if one._is_spare or one is self)
+            del self._open_ones[spare]  # at once: many may come before it is told
+            spare.transport.abort()
         self._expect()
 
     def data_received(self, data: bytes) -> None:
@@ -72,6 +74,25 @@ class PromptProtocol(H11Protocol):
             self.transport.close()
         elif self.conn.their_state not in (h11.IDLE, *_RECEIVED) and self._late is None:
             self._expect()  # a part of the next request was read with this one
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what cannot be a request, unless its beginning is answered already; if not, that comes too late.
+
+        By itself uvicorn would answer twice, and write a traceback for whoever sends such a thing.
+        """
+        if self.cycle:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.abort()
+
+    @property
+    def _is_spare(self) -> bool:
+        """Whether it waits for a request, or answers none; an answer that nobody reads may wait for ever."""
+        is_answered = self.cycle is None or self.cycle.response_complete or self.transport.is_closing()
+        return is_answered or self._late is not None
 
     def _expect(self) -> None:
         self._late = self.loop.call_later(REQUEST_WITHIN, self.transport.abort)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,11 +19,13 @@ _LINE = 240
 #: above this, JavaScript's numbers leave whole ones out
 _MOST_EXACT = 2**53
 HIDDEN = "•••"
+#: the name of an exception in Python or PHP
+_KIND = re.compile(r"[\w.\\]{1,200}")
 
 
 def shown_job(job: FoundJob, asked: Asked, by: RunningJob | None = None) -> dict[str, Any]:
     """A row of a list, with its arguments also as a line of text."""
-    row = job_row(job, by)
+    row = without_data(job_row(job, by), asked)
     row["arguments"] = arguments(row["arguments"], asked)
     return row | {"line": line_of(row["arguments"])}
 
@@ -34,6 +37,21 @@ def arguments(value: Any, asked: Asked, *, whole: bool = False) -> Any:
     most, longest = _ON_ITS_PAGE if whole else _IN_LISTS
     mask = asked.mask if asked.data == "yes" else None
     return _Copy(most, longest, mask).of(value)
+
+
+def without_data(row: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
+    """The facts of a job. If no values are shown, neither are texts of its code, which may repeat them."""
+    if asked.data == "yes":
+        return dict(row)
+    hidden: dict[str, Any] = {"note": "", "tags": [], "options": None}
+    kinds = {key: kind_of(row[key]) for key in ("error", "exception") if row.get(key)}
+    return {**row, **{key: value for key, value in hidden.items() if key in row}, **kinds}
+
+
+def kind_of(error: str) -> str:
+    """An error without its message: the name of its exception."""
+    kind = error.partition(":")[0]
+    return kind if _KIND.fullmatch(kind) else HIDDEN
 
 
 def line_of(value: Any) -> str:

@@ -18,6 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from queuepool.errors import QueuepoolError, StoreError
+from queuepool.unix.escape import escaped
 from queuepool.web.acts.acted import Acted
 from queuepool.web.asked import Asked, asked_of
 from queuepool.web.desk import ActOutcome, Desk
@@ -77,7 +78,7 @@ class Site:
                 return await self._refused(request, 409, str(error), is_json)
             except Exception:  # noqa: BLE001 - one page must not cost the others
                 key = secrets.token_hex(4)
-                _log.exception("%s cannot be served, error %s", request.scope["path"], key)
+                _log.exception("%s cannot be served, error %s", escaped(request.scope["path"]), key)
                 return await self._refused(request, 500, f"an error of ours: the log has it as {key}", is_json)
 
         return endpoint
@@ -117,7 +118,8 @@ class Site:
         context = {**self._frame(asked.base, asked.visitor), "asked": asked, "told": told, "page": name, **facts}
         body = self._templates.get_template(f"{name}.html").render(context).encode("utf-8", "replace")
         etag = f'"{hashlib.sha256(body).hexdigest()[:24]}"'
-        headers = {"etag": etag, "cache-control": "no-cache, private"}
+        # No browser keeps it, as it may hold payloads; the script has its tag and its last content by itself.
+        headers = {"etag": etag}
         if status == 200 and request.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=headers)
         return Response(body, status, headers, "text/html; charset=utf-8")

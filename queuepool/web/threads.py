@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
-#: pages that are built at once, stores that are read, actions that are carried out, and passwords that are checked
-_PAGES, _READERS, _ACTS, _CHECKS = 8, 8, 8, 2
+#: pages that are built at once, stores that are read, and actions that are carried out
+_PAGES, _READERS, _ACTS = 8, 8, 8
 #: a value is renewed after so many times the time that this takes, so that it costs its store a twentieth at most; and
 #: seconds after which it is renewed all the same
 _SPARING, _LONGEST_REST = 20.0, 60.0
@@ -27,7 +27,8 @@ class WebThreads:
         self.pages = ThreadPoolExecutor(_PAGES, "queuepool-page")
         self.readers = ThreadPoolExecutor(_READERS, "queuepool-reader")
         self.acts = ThreadPoolExecutor(_ACTS, "queuepool-act")
-        self.checks = ThreadPoolExecutor(_CHECKS, "queuepool-check")
+        self.looks = ThreadPoolExecutor(1, "queuepool-look")
+        self.checks = ThreadPoolExecutor(1, "queuepool-check")
 
     async def page(self, build: Callable[[], T]) -> T:
         """What ``build`` returns or raises."""
@@ -37,13 +38,17 @@ class WebThreads:
         """As ``page``, for what may take as long as a job that is being ended."""
         return await asyncio.wrap_future(self.acts.submit(do))
 
+    async def look(self, find: Callable[[], T]) -> T:
+        """As ``page``, for who is known: this waits for no page and no password."""
+        return await asyncio.wrap_future(self.looks.submit(find))
+
     async def check(self, verify: Callable[[], T]) -> T:
-        """As ``page``, for what takes the processor's time."""
+        """As ``page``, for passwords, one at a time: each takes the processor's time."""
         return await asyncio.wrap_future(self.checks.submit(verify))
 
     def close(self) -> None:
         """Begin nothing more; does not wait."""
-        for pool in (self.pages, self.readers, self.acts, self.checks):
+        for pool in (self.pages, self.readers, self.acts, self.looks, self.checks):
             pool.shutdown(wait=False, cancel_futures=True)
 
 

@@ -1,4 +1,4 @@
-"""Who looks at the dashboard, and what they may do: users of a file, programs with a token, and strangers."""
+"""Who looks at the dashboard, and what they may do; the users of a file."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ import os
 import re
 import secrets
 import threading
-import time
 from base64 import b64decode, b64encode
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -21,15 +19,7 @@ from queuepool.errors import ConfigError
 
 #: the cost of a password's hash: 16 MB, and some 50 ms of the processor's time
 _N, _R, _P, _LENGTH = 2**14, 8, 1, 32
-#: seconds for which a password that was right is not hashed again, and how many of these are remembered
-_REMEMBERED, _MOST_REMEMBERED = 300.0, 200
-#: wrong passwords of one name from one address within these seconds, after which no more are tried
-_MOST_WRONG, _WITHIN, _MOST_NAMES = 5, 60.0, 10_000
-#: most bytes of credentials
-_LONGEST = 1024
 NAME = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
-#: who presents the token
-TOKEN_HOLDER = "token"
 
 
 class WebRole(IntEnum):
@@ -105,10 +95,6 @@ class WebUser:
         return hmac.compare_digest(_scrypt(password, self.salt), self.digest)
 
 
-#: what a name that does not exist is compared with, so that it takes as long as one that does
-_NOBODY = WebUser("", WebRole.VIEWER, b"\0" * 16, b"\0" * _LENGTH)
-
-
 class UserFile:
     """The users of a file, which is read again when it changes."""
 
@@ -146,90 +132,3 @@ class UserFile:
                     raise ConfigError("[web] users", f"{self._path}:{number}: {error}") from error
                 found[user.name] = user
         return found
-
-
-class Credentials:
-    """Checks what a request presents. Safe for threads."""
-
-    def __init__(self, users: UserFile | None, token: str, anonymous: WebRole | None) -> None:
-        self._users = users
-        self._token = hashlib.sha256(token.encode()).digest() if token else b""
-        self._anonymous = anonymous
-        self._key = secrets.token_bytes(32)
-        self._lock = threading.Lock()
-        #: when each header that was right was found so, and the user that it is of
-        self._right: OrderedDict[bytes, tuple[float, WebUser]] = OrderedDict()
-        #: the times of wrong passwords, by address and name
-        self._wrong: OrderedDict[tuple[str, str], list[float]] = OrderedDict()
-
-    @property
-    def asks(self) -> bool:
-        """Whether a browser is to ask for a password."""
-        return self._users is not None
-
-    def known(self, header: bytes | None) -> Visitor | None:
-        """The visitor of a header, as far as it takes no time to tell: a stranger, a token, a password seen lately."""
-        if header is None:
-            return Visitor("", self._anonymous) if self._anonymous is not None else None
-        scheme, _, rest = header.partition(b" ")
-        if scheme.lower() == b"bearer":
-            digest = hashlib.sha256(rest.strip()).digest()
-            is_right = bool(self._token) and hmac.compare_digest(digest, self._token)
-            return Visitor(TOKEN_HOLDER, WebRole.VIEWER) if is_right else None
-        return self._remembered(header)
-
-    def is_blocked(self, header: bytes, address: str) -> bool:
-        """Whether too many wrong passwords came for this name from there: then none is tried."""
-        name, _ = _basic(header) or ("", "")
-        with self._lock:
-            times = self._wrong.get((address, name), [])
-            return sum(time.monotonic() - at < _WITHIN for at in times) >= _MOST_WRONG
-
-    def check(self, header: bytes, address: str) -> Visitor | None:
-        """The visitor of a header with a password. Blocks for some 50 ms. Raises ``ConfigError``."""
-        if self._users is None or (given := _basic(header)) is None:
-            return None
-        name, password = given
-        user = self._users.read().get(name, _NOBODY)
-        if user.has(password) and user is not _NOBODY:
-            self._remember(header, user)
-            return Visitor(user.name, user.role)
-        self._note_wrong(address, name)
-        return None
-
-    def _remembered(self, header: bytes) -> Visitor | None:
-        with self._lock:
-            at, user = self._right.get(self._mark(header), (0.0, _NOBODY))
-        if user is _NOBODY or time.monotonic() - at > _REMEMBERED or self._users is None:
-            return None
-        # As the file is now: the password, the role or the user may be another.
-        return Visitor(user.name, user.role) if self._users.read().get(user.name) == user else None
-
-    def _remember(self, header: bytes, user: WebUser) -> None:
-        with self._lock:
-            self._right[self._mark(header)] = time.monotonic(), user
-            while len(self._right) > _MOST_REMEMBERED:
-                self._right.popitem(last=False)
-
-    def _note_wrong(self, address: str, name: str) -> None:
-        with self._lock:
-            times = self._wrong.pop((address, name), [])
-            self._wrong[address, name] = [*times[-_MOST_WRONG:], time.monotonic()]
-            while len(self._wrong) > _MOST_NAMES:
-                self._wrong.popitem(last=False)
-
-    def _mark(self, header: bytes) -> bytes:
-        """Not the password itself, and of no use to who reads the memory of this process later."""
-        return hmac.digest(self._key, header, "sha256")
-
-
-def _basic(header: bytes) -> tuple[str, str] | None:
-    """The name and the password of Basic authentication; ``None`` for anything else."""
-    scheme, _, rest = header.partition(b" ")
-    if scheme.lower() != b"basic" or len(rest) > _LONGEST:
-        return None
-    try:
-        name, colon, password = b64decode(rest.strip(), validate=True).decode("utf-8").partition(":")
-    except ValueError:
-        return None
-    return (name, password) if colon and NAME.fullmatch(name) and "\0" not in password else None

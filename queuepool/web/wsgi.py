@@ -55,7 +55,9 @@ async def _exchanged(dashboard: Asgi, scope: Scope, body: bytes) -> WholeAnswer:
 
     await dashboard(scope, receive, send)
     start, *parts = sent
-    headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in start["headers"]]
+    # Connection is for the server alone (PEP 3333).
+    fields = [(name, value) for name, value in start["headers"] if name != b"connection"]
+    headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]
     whole = b"".join(part.get("body", b"") for part in parts)
     return WholeAnswer(start["status"], headers, b"" if scope["method"] == "HEAD" else whole)
 

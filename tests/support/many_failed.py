@@ -14,10 +14,10 @@ from queuepool.stores.factory import is_redis, keys_of
 from queuepool.stores.records import PendingFailure
 
 
-def failed_in_thousands(queue: Queue, count: int, **same: Any) -> list[str]:
+def failed_in_thousands(queue: Queue, count: int, error: str | None = None, **same: Any) -> list[str]:
     """Records of ``count`` jobs ``do`` that failed in the queue ``default``; returns their ids."""
     jobs = [encode("do", {"number": number, **same}, Envelope(1.0)) for number in range(count)]
-    records = [_record(identity, raw.decode(), number) for number, (identity, raw) in enumerate(jobs)]
+    records = [_record(identity, raw.decode(), number, error) for number, (identity, raw) in enumerate(jobs)]
     for first in range(0, count, 1000):
         _write(queue, records[first : first + 1000], first)
     return [identity for identity, _ in jobs]
@@ -26,15 +26,16 @@ def failed_in_thousands(queue: Queue, count: int, **same: Any) -> list[str]:
 def failed_now(queue: Queue, error: str, job_id: str = "") -> str:
     """The id of a job ``do`` that has failed with this error just now, in the queue ``default``."""
     identity, raw = encode("do", {}, Envelope(1.0))
-    about = _record(job_id or identity, raw.decode(), 0)
-    queue.stores.failed.record(PendingFailure(identity, {**about, "exception": f"Traceback:\n{error}"}))
+    about = _record(job_id or identity, raw.decode(), 0, f"Traceback:\n{error}")
+    queue.stores.failed.record(PendingFailure(identity, about))
     return job_id or identity
 
 
-def _record(identity: str, payload: str, number: int) -> dict[str, Any]:
+def _record(identity: str, payload: str, number: int, error: str | None) -> dict[str, Any]:
     about = {"id": identity, "name": "do", "queue": "default", "connection": "default", "attempts": 1}
     kind = "KeyError: 'customer'" if number % 2 else f"ValueError: order {number} is wrong"
-    return {**about, "payload": payload, "exception": f"Traceback (most recent call last):\n{kind}"}
+    exception = f"Traceback (most recent call last):\n{kind}" if error is None else error
+    return {**about, "payload": payload, "exception": exception}
 
 
 def _write(queue: Queue, records: list[dict[str, Any]], first: int) -> None:

@@ -65,6 +65,7 @@ DOORS = {
         "jobs/cancelling.py",
         "jobs/following.py",
         "web/acts/pools.py",
+        "web/logins.py",
     ],
     # Where user code may have replaced it.
     "queuepool.unix.originals.sleep": [

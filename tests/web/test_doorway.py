@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from base64 import b64encode
-from pathlib import Path
 
 import pytest
 
 from queuepool.errors import ConfigError
 from queuepool.web.dashboard import dashboard, own_dashboard
-from queuepool.web.visitors import hashed
 from tests.support.dashboards import FROM_OUR_PAGE, Browser, config_of, mounted, opened
 from tests.support.drivers import site_on
 from tests.support.each import each
-
-PASSWORD = "correct horse"
+from tests.web.test_logins import users
 
 
 @pytest.fixture
@@ -30,19 +26,6 @@ def own(site):
     app = own_dashboard(config_of(site))
     yield Browser(app)
     app.close()
-
-
-def users(path: Path, **roles: str) -> Path:
-    file = path / "users"
-    file.write_text(
-        "# those who may log in\n" + "".join(f"{name}:{role}:{hashed(PASSWORD)}\n" for name, role in roles.items())
-    )
-    file.chmod(0o600)
-    return file
-
-
-def basic(name: str, password: str = PASSWORD) -> str:
-    return f"Basic {b64encode(f'{name}:{password}'.encode()).decode()}"
 
 
 @pytest.mark.bad_input("B174")
@@ -79,6 +62,14 @@ def test_a_request_names_one_host(own):
         ({"sec-fetch-site": "", "origin": "http://localhost:8421"}, 403),
         ({"sec-fetch-site": "", "origin": "null"}, 403),
         ({"sec-fetch-site": ""}, 403),
+        ({"sec-fetch-site": "", "origin": "http://["}, 403),
+        ({"sec-fetch-site": "", "origin": "http://localhost:8420\u00bd"}, 403),
+        ({"sec-fetch-site": "", "origin": "localhost:8420"}, 403),
+        ({"sec-fetch-site": "", "origin": "ftp://localhost:8420"}, 403),
+        # A proxy speaks TLS with the browser, and may say so.
+        ({"sec-fetch-site": "", "origin": "https://localhost:8420"}, 303),
+        ({"sec-fetch-site": "", "origin": "https://localhost:8420", "x-forwarded-proto": "https"}, 303),
+        ({"sec-fetch-site": "", "origin": "http://localhost:8420", "x-forwarded-proto": "https"}, 403),
     ],
 )
 def test_an_action_comes_from_a_page_of_ours(site, headers, status):
@@ -89,6 +80,26 @@ def test_an_action_comes_from_a_page_of_ours(site, headers, status):
 def test_on_this_host_a_stranger_only_sees(own):
     assert 200 == own.get("/").status
     assert 403 == own.post("/queues/default/default/pause").status
+
+
+@each(
+    "field",
+    ["forwarded", "x-forwarded-for", "x-forwarded-proto", "x-real-ip", "via"],
+)
+def test_who_comes_through_a_proxy_is_no_stranger_of_this_host(site, own, field):
+    assert 401 == own.get("/", **{field: "192.0.2.7"}).status
+    app = own_dashboard(config_of(site, anonymous="viewer"))
+    assert 200 == Browser(app).get("/", **{field: "192.0.2.7"}).status, "that is said in the configuration"
+    app.close()
+
+
+def test_a_dashboard_with_names_of_its_own_says_what_strangers_may_do(site):
+    with pytest.raises(ConfigError, match=r"by queues\.example\.com others come in: set users"):
+        own_dashboard(config_of(site, hosts=("queues.example.com",)))
+    for more, status in (({"token": "0123456789abcdef"}, 401), ({"anonymous": "viewer"}, 200)):
+        app = own_dashboard(config_of(site, hosts=("queues.example.com",), **more))
+        assert status == Browser(app).get("/", host="queues.example.com").status
+        app.close()
 
 
 @each(("anonymous", "status"), [("none", 401), ("operator", 303), ("admin", 303)])
@@ -110,48 +121,6 @@ def test_a_dashboard_that_others_can_reach_knows_its_users(site, listen):
 def test_a_dashboard_that_is_mounted_knows_its_visitors(site):
     with pytest.raises(ConfigError, match="say who may see the dashboard"):
         dashboard(config_of(site))
-
-
-@pytest.mark.bad_input("B177")
-def test_users_log_in_with_their_passwords(site):
-    app = own_dashboard(config_of(site, users=users(site.path, ann="operator", bob="viewer")))
-    browser = Browser(app)
-
-    refused = browser.get("/")
-    assert (401, 'Basic realm="queuepool", charset="UTF-8"') == (refused.status, refused.headers["www-authenticate"])
-    for name, status in (("ann", 303), ("bob", 403), ("eve", 401)):
-        assert status == browser.post("/queues/default/default/pause", authorization=basic(name)).status
-    for wrong in (basic("ann", "wrong"), "Basic !!", "Basic YW5u", "Basic " + "A" * 5000, "Digest x", "Bearer x"):
-        assert 401 == browser.get("/", authorization=wrong).status, wrong
-    assert 401 == browser.get("/?token=0123456789abcdef").status
-    app.close()
-
-
-@pytest.mark.bad_input("B177")
-def test_wrong_passwords_are_soon_not_tried_any_more_and_keep_nobody_else_out(site):
-    app = own_dashboard(config_of(site, users=users(site.path, ann="viewer", bob="viewer")))
-    browser = Browser(app)
-    assert 200 == browser.get("/", authorization=basic("bob")).status
-
-    tried = [browser.get("/", authorization=basic("ann", f"wrong {number}")).status for number in range(7)]
-    assert ([401] * 5, [429] * 2) == (tried[:5], tried[5:])
-    assert 429 == browser.get("/", authorization=basic("ann")).status
-    assert 200 == browser.get("/", authorization=basic("bob")).status
-    assert 200 == Browser(app, address="192.0.2.7").get("/", authorization=basic("ann")).status
-    app.close()
-
-
-def test_a_user_who_is_removed_or_has_a_new_password_is_not_remembered(site):
-    file = users(site.path, ann="admin", bob="viewer")
-    app = own_dashboard(config_of(site, users=file))
-    browser = Browser(app)
-    assert [200, 200] == [browser.get("/", authorization=basic(name)).status for name in ("ann", "bob")]
-
-    file.write_text(f"bob:viewer:{hashed('another one')}\n")
-    assert [401, 401] == [browser.get("/", authorization=basic(name)).status for name in ("ann", "bob")]
-    file.write_text("bob\n")
-    assert 503 == browser.get("/", authorization=basic("bob")).status
-    app.close()
 
 
 @each(
@@ -177,17 +146,6 @@ def test_users_that_everybody_can_read_are_refused(site):
         own_dashboard(config_of(site, users=site.path / "users"))
 
 
-def test_a_program_reads_with_its_token(site):
-    app = own_dashboard(config_of(site, token="0123456789abcdef", anonymous="none"))
-    browser = Browser(app, {"host": "localhost"})
-
-    assert 200 == browser.get("/api/v1/overview", authorization="Bearer 0123456789abcdef").status
-    for wrong in ("Bearer 0123456789abcdeg", "Bearer", "Basic 0123456789abcdef", ""):
-        assert 401 == browser.get("/api/v1/overview", authorization=wrong).status
-    assert 401 == browser.get("/api/v1/overview?token=0123456789abcdef").status
-    app.close()
-
-
 @pytest.mark.bad_input("B182")
 @each(
     ("body", "headers", "status"),
@@ -196,6 +154,8 @@ def test_a_program_reads_with_its_token(site):
         (b"", {"content-length": "70000"}, 413),
         (b"", {"content-length": "-1"}, 400),
         (b"", {"content-length": "+5"}, 400),
+        (b"id=1", {"content-length": "12"}, 400),
+        (b"id=1", {"content-length": "4", "transfer-encoding": "chunked"}, 400),
         (b"x=1", {"content-encoding": "gzip"}, 415),
         (b"x=1", {"content-type": "multipart/form-data; boundary=x"}, 415),
         (b"x=1", {"content-type": "text/plain"}, 415),
@@ -228,7 +188,9 @@ def test_a_body_in_many_parts_is_bounded_too(site):
         ("/static/../../etc/passwd", 404), ("/static/%2e%2e/page.css", 404), ("/static/..%5cpage.css", 404),
         ("/static/%00", 404), ("//", 404), ("/queues//default", 404), ("/queues/nope/default", 404),
         ("/queues/default/a%2Fb", 404), ("/jobs/" + "x" * 300, 404), ("/jobs/%0d%0aSet-Cookie:%20a=b", 404),
-        ("/jobs/..%2F..", 404), ("/?" + "a" * 5000, 414), ("/queues/default/default?limit=abc", 400),
+        ("/jobs/..%2F..", 404),
+        ("/queues%0a", 404), ("/queues/default/default%0a", 404), ("/?" + "a" * 5000, 414),
+        ("/queues/default/default?limit=abc", 400),
         ("/queues/default/default?limit=-1", 200), ("/queues/default/default?limit=1000000000", 200),
         ("/queues/default/default?state=nope", 400), ("/queues/default/default?after=forged", 400),
         ("/queues/default/default?where=nope", 400), ("/queues/default/default?name=" + "x" * 201, 400),
@@ -285,6 +247,12 @@ def test_after_an_action_only_pages_of_ours_follow(site):
         assert got.headers["location"].startswith(
             "/failed?connection=default&queue=%2F%2Fevil.example%0D%0Ax%3A+y&told="
         )
+
+
+@pytest.mark.bad_input("B176")
+@each("path", ["*", "http://evil.example/", "evil.example:443"])
+def test_a_request_is_for_a_path_of_ours(own, path):
+    assert 400 == own.get(path).status
 
 
 @pytest.mark.bad_input("B176")

@@ -68,6 +68,7 @@ def test_a_job_of_a_pool_whose_board_is_elsewhere_is_reached_through_the_store(a
         assert (job, False) == (row["id"], row["is_here"])
         stack = browser.post(f"/jobs/{job}/stack")
         assert "poolapp.py" in browser.get(stack.headers["location"]).text
+        assert [("stack", f"job {job}", None)] == journal(at)
         gate.touch()
 
 

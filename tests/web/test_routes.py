@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from io import BytesIO
 from typing import Any
 
 import pytest
 
+from queuepool.web import WsgiDashboard
+from queuepool.web.guard import Doorway
 from queuepool.web.routes import ACTS, API, EXPORTS, PAGES, ActRoute, ExportRoute, PageRoute
 from queuepool.web.visitors import ROLES, WebRole
-from tests.support.dashboards import Browser, config_of, opened
+from tests.support.dashboards import FROM_OUR_PAGE, Browser, config_of, mounted, opened
 from tests.support.drivers import site_on
 
 PARTS = {"{connection}": "default", "{queue}": "default", "{id}": "no-such-job", "{name}": "nightly"}
@@ -54,6 +57,44 @@ def test_each_page_and_action_is_for_its_role_and_those_above_it(site):
             assert is_refused or status in (200, 303, 400, 404, 409), (role, path, status)
 
 
+#: how a request reaches the pages, and below which path
+FACES = {"plain": "", "below a path": "/ops", "wsgi below a path": "/ops"}
+
+
+def test_wherever_it_is_mounted_each_role_may_do_the_same(site):
+    """What a role may do is asked of each face: the plain one is held to the table by the test before this one."""
+    roles = (*ROLES, "nobody")
+    with mounted(config_of(site), lambda scope: FACE_ROLES[dict(scope["headers"])[b"x-role"]]) as app:
+        for route in (*PAGES, *EXPORTS, *ACTS):
+            for start in ("", API) if not route.path.endswith("/cancel") else ("",):
+                for role in roles:
+                    statuses = {face: status_at(app, face, route, start, role) for face in FACES}
+                    assert 1 == len(set(statuses.values())), (route.path, role, statuses)
+                    assert (role == "nobody") <= (statuses["plain"] == 404), (route.path, statuses)
+
+
+FACE_ROLES: dict[bytes, str | None] = {**{role.encode(): role for role in ROLES}, b"nobody": None}
+
+
+def status_at(app: Doorway, face: str, route: PageRoute | ExportRoute | ActRoute, start: str, role: str) -> int:
+    """The status of this route by its own method."""
+    path, headers = path_of(route, start), {**FROM_OUR_PAGE, "x-role": role}
+    is_act = isinstance(route, ActRoute)
+    if face.startswith("wsgi"):
+        return status_of_wsgi(WsgiDashboard(app), path, FACES[face], "POST" if is_act else "GET", headers)
+    browser = Browser(app, headers, FACES[face])
+    return (browser.post(path) if is_act else browser.get(path)).status
+
+
+def status_of_wsgi(app: WsgiDashboard, path: str, below: str, method: str, headers: dict[str, str]) -> int:
+    raw, _, query = path.partition("?")
+    fields = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in headers.items()}
+    about = {"REQUEST_METHOD": method, "SCRIPT_NAME": below, "PATH_INFO": raw, "QUERY_STRING": query}
+    said: list[str] = []
+    app({**about, **fields, "wsgi.input": BytesIO()}, lambda status, headers: said.append(status))
+    return int(said[0][:3])
+
+
 def test_for_who_has_no_role_nothing_is_there(site):
     assert {404} == {status for _, _, status in answers(config_of(site), None)}
 
@@ -82,7 +123,10 @@ def test_every_answer_says_what_a_browser_may_do_with_it(site):
             assert "default-src 'none'" in headers["content-security-policy"], path
             assert "unsafe" not in headers["content-security-policy"]
             assert ("nosniff", "no-referrer") == (headers["x-content-type-options"], headers["referrer-policy"])
-            assert "public" not in headers["cache-control"], path
+            assert "no-store" == headers["cache-control"], path
+        first = browser.get("/journal")
+        again = browser.get("/journal", if_none_match=first.headers["etag"])
+        assert (304, "no-store", b"") == (again.status, again.headers["cache-control"], again.body)
 
 
 def test_the_pages_name_no_file_that_is_not_there_and_nothing_of_others(site):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
 import re
 import signal
 import socket
@@ -9,23 +11,29 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
 
 from queuepool.web.dashboard import own_dashboard
+from queuepool.web.guard import Asgi
 from queuepool.web.server import serve
 from tests.support import warm
 from tests.support.dashboards import config_of, opened
 from tests.support.drivers import site_on
+from tests.support.each import each
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 from tests.support.processes import halt
 from tests.support.redis_server import free_port
 
-#: how a form of a page of ours begins
+#: how a form of a page of ours begins, and what may be behind another request
 OURS = b"POST / HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\n"
+AGAIN = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+ALSO_CHUNKED = AGAIN[:-2] + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
 
 
 @pytest.fixture
@@ -37,9 +45,15 @@ def site(request: pytest.FixtureRequest):
 @contextmanager
 def served(site: Site, **web: str) -> Iterator[tuple[str, int]]:
     """The real server, in a thread of this process."""
+    with serving(own_dashboard(config_of(site, **web))) as address:
+        yield address
+
+
+@contextmanager
+def serving(app: Asgi) -> Iterator[tuple[str, int]]:
+    """The same for any application."""
     stop, is_ready, port = threading.Event(), threading.Event(), free_port()
     listen = f"127.0.0.1:{port}"
-    app = own_dashboard(config_of(site, listen=listen, **web))
     thread = threading.Thread(target=serve, args=(app, listen, stop.is_set, is_ready.set))
     thread.start()
     try:
@@ -71,12 +85,17 @@ def test_requests_that_are_none_are_refused_and_slow_ones_keep_nobody_waiting(si
             b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
             b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: 1\r\n" * 10_000 + b"\r\n",
             b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef",
+            OURS + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nid=1\r\n0\r\n\r\n" + AGAIN,
+            ALSO_CHUNKED + AGAIN,
+            OURS + b"Content-Length: 70000\r\nExpect: 100-continue\r\n\r\n",
+            OURS.replace(b"1.1", b"1.0") + b"Transfer-Encoding: chunked\r\n\r\n4\r\nid=1\r\n0\r\n\r\n" + AGAIN,
             OURS + b"Transfer-Encoding: xchunked\r\n\r\n",
             OURS + b"Transfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFFFF\r\n",
             b"GET / HTTP/1.1\r\n\r\n",
         ):  # fmt: skip
             got = answer(address, request)
-            assert re.match(rb"HTTP/1.1 (400|414|421|431|501)|$", got), (request[:40], got[:60])
+            assert re.match(rb"HTTP/1.1 (400|413|414|421|431|501)|$", got), (request[:40], got[:60])
+            assert got.count(b"HTTP/1.1 ") < 2, "what follows is not taken for another request"
         good = answer(address, b"GET /api/v1/overview HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         assert good.startswith(b"HTTP/1.1 200")
 
@@ -101,6 +120,74 @@ def test_a_request_that_does_not_come_in_time_is_given_up_though_a_byte_comes_no
 
         eventually(is_closed)
         assert time.monotonic() - began > 9.0
+
+
+@pytest.mark.bad_input("B183")
+def test_a_body_that_is_none_leaves_nothing_in_the_log_whether_an_answer_has_begun_or_not(site, caplog):
+    chunked = OURS.replace(b"POST", b"PUT") + b"Transfer-Encoding: chunked\r\n\r\n"
+    with served(site) as address:
+        assert answer(address, chunked + b"no length\r\n").startswith((b"HTTP/1.1 400", b"HTTP/1.1 405"))
+        with socket.create_connection(address, timeout=30) as client:
+            client.sendall(chunked)
+            assert client.recv(4096).startswith(b"HTTP/1.1 405"), "it comes before the body"
+            client.sendall(b"no length\r\n")
+            with suppress(ConnectionResetError):
+                assert not [part for part in iter(lambda: client.recv(4096), b"") if b"HTTP/1.1" in part]
+    assert [] == [line.getMessage() for line in caplog.records if line.exc_info or line.levelname == "ERROR"]
+
+
+class Slow:
+    """An application that answers requests for /slow when its gate is opened, and all others at once."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.held = 0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            for kind in ("startup", "shutdown"):
+                await receive()
+                await send({"type": f"lifespan.{kind}.complete"})
+            return
+        await receive()
+        if scope["path"] == "/slow":
+            self.held += 1
+            while not self.gate.is_set():
+                await asyncio.sleep(0.01)
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body", "body": b""})
+
+
+def request_of(path: str) -> bytes:
+    return f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nid".encode()
+
+
+@pytest.mark.bad_input("B183")
+def test_an_action_under_way_is_not_cut_off_for_new_connections(request):
+    app = Slow()
+    with serving(app) as address, ExitStack() as stack:
+
+        def connected() -> socket.socket:
+            return stack.enter_context(socket.create_connection(address, timeout=30))
+
+        def started(count: int) -> list[socket.socket]:
+            clients = [connected() for _ in range(count)]
+            before = app.held
+            for one in clients:
+                one.sendall(request_of("/slow"))
+            eventually(lambda: app.held == before + count)
+            return clients
+
+        slow = started(1)
+        for _ in range(100):  # each is kept open by its client, and idle
+            idle = connected()
+            idle.sendall(request_of("/fast"))
+            assert idle.recv(4096).startswith(b"HTTP/1.1 200")
+        slow += started(63)
+        with suppress(ConnectionResetError):  # there is no room for another one
+            assert connected().recv(4096) == b""
+        app.gate.set()
+        assert {True} == {one.recv(4096).startswith(b"HTTP/1.1 200") for one in slow}
 
 
 def command(site: Site, *words: str) -> list[str]:
@@ -170,6 +257,50 @@ def test_users_are_added_with_their_passwords(site):
     assert 2 == site.run(*add, "--add-user", "a:b", input="correct horse\n", check=False).returncode
     assert 2 == site.run("web", *site.where, "--add-user", "eve", input="correct horse\n", check=False).returncode
     assert 2 == site.run("web", *site.where, "--role", "admin", check=False).returncode
+
+
+@each("password", ["x" * 800, "two\twords of it", "a bell \a in it", "ü" * 400, "not UTF-8: \udcff"])
+def test_a_password_that_no_browser_can_send_is_refused(site, password):
+    users = site.path / "users"
+    add = ["web", *site.where, "--users", str(users), "--add-user", "ann"]
+    done = site.run(*add, input=f"{password}\n".encode("utf-8", "surrogateescape"), check=False)
+
+    assert (2, False) == (done.returncode, users.exists())
+    assert "no browser can send this password" in done.stderr
+
+
+def test_users_may_be_a_link_to_their_file(site):
+    real, link = site.path / "real", site.path / "users"
+    link.symlink_to(real)
+    add = ["web", *site.where, "--users", str(link), "--add-user"]
+    for name in ("ann", "bob"):
+        site.run(*add, name, input="correct horse\r\n")
+
+    assert (True, False) == (link.is_symlink(), real.is_symlink())
+    assert ["ann", "bob"] == [line.partition(":")[0] for line in real.read_text().splitlines()]
+    link.unlink()
+    link.mkdir()
+    assert 0 != site.run(*add, "ann", input="correct horse\n", check=False).returncode
+
+
+def test_two_who_add_users_at_once_add_both(site):
+    users = site.path / "users"
+    users.write_text("")
+    users.chmod(0o600)
+    add = ["web", *site.where, "--users", str(users), "--add-user", "ann"]
+    with users.open() as old:
+        fcntl.flock(old, fcntl.LOCK_EX)
+        second = threading.Thread(target=lambda: site.run(*add, input="correct horse\n"))
+        second.start()
+        eventually(lambda: re.search(rf"-> FLOCK .*:{users.stat().st_ino} ", Path("/proc/locks").read_text()))
+        # The first one puts its file in place, and ends.
+        (site.path / "draft").write_text("bob:viewer:a hash\n")
+        (site.path / "draft").chmod(0o640)
+        (site.path / "draft").rename(users)
+    second.join(30)
+
+    assert ["bob", "ann"] == [line.partition(":")[0] for line in users.read_text().splitlines()]
+    assert 0o640 == users.stat().st_mode & 0o777
 
 
 def test_while_the_store_is_away_pages_show_what_the_boards_know_and_nobody_waits(away, own_server):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -47,8 +48,25 @@ def cancel(desk: Desk, asked: Asked) -> Acted:
 def stack(desk: Desk, asked: Asked) -> Acted:
     """Where a running job is in its code; it goes on."""
     job_id, rows, problems = id_of(asked), list[dict[str, object]](), list[str]()
-    runtimes = [runtime for link in desk.links.values() for runtime in desk.boards.runtimes_of(link.settings)]
-    names = {runtime.path: runtime.name for runtime in runtimes}
+    for link in desk.links.values():
+        found, misses = _stacks(desk, link, job_id)
+        problems += misses
+        rows += found
+        if found:
+            problems += _noted(desk, link, asked, job_id)
+    if not rows and not problems and (place := _elsewhere(desk, job_id)):
+        acted = _told(place[0], asked, job_id, place[1], "stack", {"subject": job_id})
+        unnoted = _noted(desk, place[0], asked, job_id) if acted.is_good else []
+        return replace(acted, words="\n".join([acted.words, *unnoted]))
+    lines = [line for row in rows for line in stack_lines(row)][:_MOST_LINES]
+    words = "\n".join([*lines, *problems]) or f"job {job_id} runs in no pool that is known here"
+    return Acted(words, f"/jobs/{quote(job_id, safe='')}", bool(rows), {"stacks": rows})
+
+
+def _stacks(desk: Desk, link: StoreLink, job_id: str) -> tuple[list[dict[str, object]], list[str]]:
+    """Those of the workers of a connection's pools on this host that run it, and why there are none."""
+    names = {runtime.path: runtime.name for runtime in desk.boards.runtimes_of(link.settings)}
+    rows, problems = list[dict[str, object]](), list[str]()
     with boards_in(names) as boards:
         for board in boards:
             for one in asked_on(board, names.get(board.path.parent, ""), job_id):
@@ -56,11 +74,13 @@ def stack(desk: Desk, asked: Asked) -> Acted:
                     rows.append(stack_row(one, _ASKED_FOR))
                 except NoStack as error:
                     problems.append(str(error))
-    if not rows and not problems and (place := _elsewhere(desk, job_id)):
-        return _told(place[0], asked, job_id, place[1], "stack", {"subject": job_id})
-    lines = [line for row in rows for line in stack_lines(row)][:_MOST_LINES]
-    words = "\n".join([*lines, *problems]) or f"job {job_id} runs in no pool that is known here"
-    return Acted(words, f"/jobs/{quote(job_id, safe='')}", bool(rows), {"stacks": rows})
+    return rows, problems
+
+
+def _noted(desk: Desk, link: StoreLink, asked: Asked, job_id: str) -> list[str]:
+    """Who has looked into the job's code; returns why the journal does not tell."""
+    why = desk.note(link, asked.visitor, "stack", f"job {job_id}")
+    return [f"the journal has no line of this: {why}"] if why else []
 
 
 def _elsewhere(desk: Desk, job_id: str) -> tuple[StoreLink, tuple[str, str]] | None:
@@ -76,7 +96,7 @@ def _elsewhere(desk: Desk, job_id: str) -> tuple[StoreLink, tuple[str, str]] | N
 def _told(
     link: StoreLink, asked: Asked, job_id: str, place: tuple[str, str], verb: str, details: dict[str, Any]
 ) -> Acted:
-    """Have the pool there do it, which leaves a line in the journal by itself."""
+    """Have the pool there do it, which leaves a line in the journal by itself, if it changes anything."""
     replies = tell_pools(link, asked, lambda pool: (pool.host, pool.name) == place, verb, {"id": job_id, **details})
     words = "\n".join(map(str, replies))
     return Acted(words, f"/jobs/{quote(job_id, safe='')}", all(reply.is_done for reply in replies))

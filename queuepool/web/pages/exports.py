@@ -16,7 +16,7 @@ from queuepool.web.desk import Desk
 from queuepool.web.pages.failed import named_or_first, scope_for
 from queuepool.web.pages.queues import named, shelf_of
 from queuepool.web.scans import Scan
-from queuepool.web.shown import arguments
+from queuepool.web.shown import arguments, without_data
 
 Row = dict[str, Any]
 #: jobs of a file, and seconds in which they are found: then the last line says that there may be more
@@ -55,10 +55,10 @@ def _rows(look: Look, pages: Iterator[list[FoundJob]], row_of: Callable[[FoundJo
 
 
 def _row(job: FoundJob, asked: Asked) -> Row:
-    return job_row(job) | {"arguments": arguments(plain(job.arguments), asked, whole=True)}
+    return without_data(job_row(job), asked) | {"arguments": arguments(plain(job.arguments), asked, whole=True)}
 
 
 def _failed_row(job: FoundJob, asked: Asked) -> Row:
     assert isinstance(job.where, FailedJob)
     shown = arguments(plain(job.arguments), asked, whole=True)
-    return failed_row(job.where) | {"tags": list(job.tags), "arguments": shown}
+    return without_data(failed_row(job.where) | {"tags": list(job.tags)}, asked) | {"arguments": shown}

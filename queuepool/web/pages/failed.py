@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,11 +17,11 @@ from queuepool.search.filters import text_of, values_at
 from queuepool.search.found import FoundJob, plain
 from queuepool.search.look import Look
 from queuepool.stores.records import FailedJob, RecordKey
-from queuepool.web.asked import Asked, is_masked
+from queuepool.web.asked import Asked
 from queuepool.web.connections import StoreLink
 from queuepool.web.desk import Desk, Gathered
 from queuepool.web.scans import COUNTED, COUNTED_WITHIN, MOST_COUNTS, Scan
-from queuepool.web.shown import arguments, line_of
+from queuepool.web.shown import HIDDEN, arguments, kind_of, line_of, without_data
 
 Facts = dict[str, Any]
 #: by what all failed jobs are counted
@@ -66,7 +68,7 @@ def _failed(desk: Desk, asked: Asked, opened: Queue) -> Facts:
     return {
         "jobs": [_row(job, asked, columns) for job in rows],
         "columns": columns,
-        "facets": [_facet(one) for one in facets],
+        "facets": [_facet(one, asked) for one in facets],
         "total": scope.store.count() if scope.is_whole else None,
         "found": found,
         "is_whole": not scan.is_cut,
@@ -76,19 +78,30 @@ def _failed(desk: Desk, asked: Asked, opened: Queue) -> Facts:
     }
 
 
-def _facet(one: Facets) -> Facts:
-    most = one.found.most_common(MOST_COUNTS)
-    left = len(one.found) - len(most)
-    values = [{"value": value, "jobs": jobs, "find": _sure_part(value)} for value, jobs in most]
-    return {"by": one.by, "values": values, "left_out": left}
+def _facet(one: Facets, asked: Asked) -> Facts:
+    are_kinds = one.by == "error" and asked.data != "yes"
+    found = _kinds(one.found) if are_kinds else one.found
+    most = found.most_common(MOST_COUNTS)
+    find = [None if are_kinds else _sure_part(value) for value, _ in most]
+    values = [{"value": value, "jobs": jobs, "find": part} for (value, jobs), part in zip(most, find, strict=True)]
+    return {"by": one.by, "values": values, "left_out": len(found) - len(most)}
 
 
-def _sure_part(value: str) -> str:
+def _kinds(errors: Counter[str]) -> Counter[str]:
+    kinds = Counter[str]()
+    for error, jobs in errors.items():
+        kinds[kind_of(error)] += jobs
+    return kinds
+
+
+def _sure_part(value: str) -> str | None:
     """The longest part of an error that all of its kind have: numbers and ids are left out of what they are counted by.
 
-    A search for it finds all of them, and perhaps others.
+    A search for it finds all of them, and perhaps others. ``None`` if it would find anything: there is no error, or
+    nothing but numbers.
     """
-    return max(value.split("…"), key=len).strip()
+    found = max(value.split("…"), key=len).strip()
+    return found if re.search(r"\w", found) else None
 
 
 def _row(job: FoundJob, asked: Asked, columns: list[str]) -> Facts:
@@ -96,12 +109,12 @@ def _row(job: FoundJob, asked: Asked, columns: list[str]) -> Facts:
     shown = arguments(plain(job.arguments), asked)
     chosen = {path: _column(job, path, asked) for path in columns}
     about = {"name": job.where.name, "tags": list(job.tags), "line": line_of(shown), "columns": chosen}
-    return failed_row(job.where) | about
+    return without_data(failed_row(job.where) | about, asked)
 
 
 def _column(job: FoundJob, path: str, asked: Asked) -> str:
-    if asked.data != "yes" or is_masked(path, asked.mask):
-        return "•••"
+    if not asked.sees(path):
+        return HIDDEN
     texts = (text_of(value) for value in values_at(job.arguments, path))
     return ", ".join(text for text in texts if text is not None)[:200]
 

@@ -23,8 +23,7 @@ from queuepool.web.connections import StoreLink
 from queuepool.web.desk import Desk, Gathered
 from queuepool.web.guard import Refusal
 from queuepool.web.scans import Scan
-from queuepool.web.shown import arguments
-from queuepool.web.visitors import WebRole
+from queuepool.web.shown import arguments, without_data
 
 Facts = dict[str, Any]
 #: seconds for which queues are searched
@@ -59,7 +58,8 @@ def id_of(asked: Asked) -> str:
 
 
 def _look(desk: Desk, asked: Asked, link: StoreLink, opened: Queue, job_id: str) -> tuple[Facts | None, str]:
-    search = JobSearch(desk.choice, opened, desk.boards.runtimes_of(link.settings), within=_SEARCHED)
+    runtimes = desk.boards.runtimes_of(link.settings)
+    search = JobSearch(desk.choice, opened, runtimes, within=_SEARCHED, in_payloads=asked.sees_raw)
     state = _state(opened, job_id)
     facts = None if state and state.state == "done" else search.find(job_id)  # for its payload, too
     if state:
@@ -70,12 +70,12 @@ def _look(desk: Desk, asked: Asked, link: StoreLink, opened: Queue, job_id: str)
     if facts is None:
         return None, search.looked_at
     facts = search.with_attempts(facts)
-    facts["ended"] = _ended(facts["ended"], facts)
+    facts["ended"] = [without_data(one, asked) for one in _ended(facts["ended"], facts)]
     found = search.job or _reserved(opened, facts, job_id)
     plain_facts = {key: _plain(value) for key, value in {**NOWHERE, **facts}.items()}
     is_failed = found is not None and found.state == "failed"
     about = {"connection": link.name, "is_failed": is_failed, "is_over": is_over, "ended_is_cut": search.is_cut}
-    return {**plain_facts, **about, **_payload(found, asked)}, ""
+    return without_data({**plain_facts, **about, **_payload(found, asked)}, asked), ""
 
 
 def _ended(attempts: list[EndedAttempt], facts: Facts) -> list[Facts]:
@@ -106,13 +106,11 @@ def _payload(found: FoundJob | None, asked: Asked) -> Facts:
         return {"arguments": None, "raw": None, "trace": None, "tags": [], "pushed": None, "size": None}
     payload = found.payload
     trace = found.where.exception if isinstance(found.where, FailedJob) else None
-    # The raw bytes have what is masked elsewhere.
-    is_raw_shown = asked.data == "yes" and (asked.visitor.may(WebRole.ADMIN) or not asked.mask)
     return {
         "arguments": arguments(plain(found.arguments), asked, whole=True),
         "is_closed": found.is_closed,
-        "raw": _cut(found.raw.decode("utf-8", "backslashreplace")) if is_raw_shown else None,
-        "trace": _cut(trace) if trace else None,
+        "raw": _cut(found.raw.decode("utf-8", "backslashreplace")) if asked.sees_raw else None,
+        "trace": _cut(trace) if trace and asked.sees_raw else None,
         "tags": list(found.tags),
         "pushed": iso(found.pushed) if found.pushed else None,
         "options": json.loads(json.dumps(asdict(payload.options), default=str)) if payload else None,

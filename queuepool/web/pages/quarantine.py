@@ -12,7 +12,6 @@ from queuepool.web.asked import Asked
 from queuepool.web.connections import StoreLink
 from queuepool.web.desk import Desk, Gathered
 from queuepool.web.pages.failed import named_or_first
-from queuepool.web.visitors import WebRole
 
 Facts = dict[str, Any]
 #: bytes of a payload that are shown; and queues that are looked at
@@ -31,13 +30,11 @@ def quarantine(desk: Desk, asked: Asked) -> Facts:
 def _entries(desk: Desk, asked: Asked, link: StoreLink, opened: Queue) -> tuple[list[Facts], bool]:
     named = asked.text("queue")
     queues = [named] if named else known_queues(desk.choice, link.settings, opened.stores)[:_MOST_QUEUES]
-    # The bytes have what is masked elsewhere.
-    is_shown = asked.data == "yes" and (asked.visitor.may(WebRole.ADMIN) or not asked.mask)
     entries = (entry for queue in queues for entry in opened.stores.records.quarantined(queue))
     rows = [
         {
             **quarantine_row(entry),
-            "payload": glimpse(entry.payload, _SHOWN) if is_shown else None,
+            "payload": glimpse(entry.payload, _SHOWN) if asked.sees_raw else None,
             "hint": hint_of(entry),
         }
         for entry in islice(entries, asked.rows() + 1)

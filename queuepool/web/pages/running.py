@@ -11,6 +11,7 @@ from queuepool.web.asked import Asked
 from queuepool.web.desk import Desk
 from queuepool.web.pages.pools import known, place_of, places_here
 from queuepool.web.pages.queues import remarks
+from queuepool.web.shown import without_data
 
 Facts = dict[str, Any]
 #: most jobs that are shown: those that have used most of their time
@@ -24,7 +25,8 @@ def running(desk: Desk, asked: Asked) -> Facts:
     name, queue = asked.text("name"), asked.text("queue")
     meant = [row for row in rows if name in (row["name"] or "") and queue in ("", row["queue"])]
     meant.sort(key=lambda row: (-(row["share"] or 0.0), -row["running"]))
-    return {"jobs": meant[:_MOST], "count": len(meant), "left_out": max(len(meant) - _MOST, 0), **remarks(stores)}
+    shown = [without_data(row, asked) for row in meant[:_MOST]]
+    return {"jobs": shown, "count": len(meant), "left_out": max(len(meant) - _MOST, 0), **remarks(stores)}
 
 
 def _here(desk: Desk) -> Iterator[Facts]:

@@ -1,0 +1,125 @@
+"""Who sees what of a job's data: on every page, in its twin, in files, and by asking for it letter by letter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+from urllib.parse import parse_qsl
+
+import pytest
+
+from queuepool.web.visitors import ROLES
+from tests.support.dashboards import FROM_OUR_PAGE, Browser, config_of, mounted
+from tests.support.drivers import site_on
+from tests.support.many_failed import failed_in_thousands
+from tests.support.pools import Site
+
+WAITING = "/queues/default/default"
+pytestmark = pytest.mark.every_store("at")
+
+
+@pytest.fixture(params=["redis", "sqlite", "postgres", "mariadb"])
+def at(request: pytest.FixtureRequest):
+    with site_on(request.param, request) as found:
+        yield found
+
+
+class Seer(NamedTuple):
+    """A visitor of a dashboard with these settings."""
+
+    data: str
+    mask: tuple[str, ...]
+    role: str
+    browser: Browser
+
+    @property
+    def sees_values(self) -> bool:
+        return self.data == "yes"
+
+    @property
+    def sees_raw(self) -> bool:
+        return self.sees_values and (self.role == "admin" or not self.mask)
+
+    @property
+    def words(self) -> str:
+        return f"data={self.data} mask={self.mask} {self.role}"
+
+
+def seers(site: Site) -> Iterator[Seer]:
+    masked = ("password",)
+    for data, mask in (("yes", masked), ("yes", ()), ("keys", masked), ("no", ())):
+        config = config_of(site, data=data, mask=mask)
+        with mounted(config, lambda scope: dict(scope["headers"])[b"x-role"].decode()) as app:
+            for role in ROLES:
+                yield Seer(data, mask, role, Browser(app, {**FROM_OUR_PAGE, "x-role": role}))
+
+
+def filled(site: Site) -> list[str]:
+    """Data wherever a job can have it; returns the paths that show any of it."""
+    [failed] = failed_in_thousands(site.queue, 1, password="of-a-masked", user="of-an-argument")
+    site.queue.push_raw(b'{"uuid":"odd-1","job":7,"password":"of-a-raw-payload"}')
+    queue = site.queue.stores.queue
+    for lease in queue.reserve(["default"], queue.join(), 1).leases:  # else that has put it there
+        queue.quarantine(lease, "json")
+    assert list(site.queue.stores.records.quarantined("default"))
+    data = {"password": "of-a-masked", "user": "of-an-argument"}
+    waiting = site.queue.push("do", data, options={"tags": ["of-a-tag"]})
+    job = {
+        "name": "do", "id": "far", "queue": "default", "attempt": 1, "since": "2026-11-23T03:01:10Z", "running": 5.0,
+        "progress": 0.5, "note": "of-a-note",
+    }  # fmt: skip
+    processes = [{"role": "worker", "number": 3, "pid": 77, "state": "busy", "job": job}]
+    notice = {"host": "web2", "pool": "p", "state": "running", "workers": 1, "processes": processes, "id": "0" * 16}
+    site.queue.stores.control.publish("web2:p:1", notice)
+    return [
+        WAITING, f"{WAITING}/export", "/failed", "/failed?column=password&column=user", "/failed/export",
+        f"/jobs/{waiting}", f"/jobs/{failed}", "/jobs/far", "/running", "/quarantine",
+    ]  # fmt: skip
+
+
+#: what only who sees payloads as they are is shown, and what everybody is, unless no values are
+RAW = ("of-a-masked", "of-a-raw-payload", "Traceback (most recent")
+TEXTS = ("of-an-argument", "of-a-tag", "of-a-note", "order 0 is wrong")
+#: what asks for these letter by letter
+RAW_GUESSES = ("search=of-a-m", "where=password%3Dof-a-m*", "where=user.password.x%3D1")
+TEXT_GUESSES = ("where=user%3Dof-an*", "tag=of-a*", "error=order")
+
+
+def test_data_is_seen_by_whom_it_is_for_and_by_nobody_else(at):
+    paths = filled(at)
+    for seer in seers(at):
+        text = "".join(seer.browser.get(f"{start}{path}").text for path in paths for start in ("", "/api/v1"))
+        assert dict.fromkeys(RAW, seer.sees_raw) == {word: word in text for word in RAW}, seer.words
+        assert dict.fromkeys(TEXTS, seer.sees_values) == {word: word in text for word in TEXTS}, seer.words
+        assert "ValueError" in text, "its kind says nothing of the data"
+
+
+@pytest.mark.bad_input("B188")
+def test_what_is_hidden_cannot_be_found_out_by_asking_for_it(at):
+    filled(at)
+    for seer in seers(at):
+        rows = [(guess, seer.sees_raw) for guess in RAW_GUESSES] + [(guess, seer.sees_values) for guess in TEXT_GUESSES]
+        for guess, is_allowed in rows:
+            for status in asked_by(seer, guess):
+                assert is_allowed == (status != 403), (seer.words, guess, status)
+        counted = {"password": seer.sees_raw, "user": seer.sees_values, "tag": seer.sees_values, "name": True}
+        assert counted == {by: seer.browser.get(f"{WAITING}?by={by}").status == 200 for by in counted}, seer.words
+        # An id is found in a payload that is no job; a part of the payload is not.
+        assert "quarantined" in seer.browser.get("/jobs/odd-1").text
+        assert seer.sees_raw == ("quarantined" in seer.browser.get("/jobs/of-a-raw").text), seer.words
+
+
+def asked_by(seer: Seer, guess: str) -> Iterator[int]:
+    """The statuses of what takes a filter: lists, files, and for some roles the actions on all that fit."""
+    for path in (WAITING, "/api/v1/failed", "/failed/export"):
+        yield seer.browser.get(f"{path}?{guess}").status
+    if seer.role != "viewer" and guess in (RAW_GUESSES[0], TEXT_GUESSES[0]):
+        yield seer.browser.get(f"/failed/confirm?act=retry&{guess}").status
+        form = {**dict(parse_qsl(guess)), "count": 0, "before": 1, "to": "other"}
+        yield seer.browser.post(f"{WAITING}/move", form).status
+
+
+def test_fields_to_search_are_there_for_whom_they_find_anything(at):
+    for seer in seers(at):
+        page = seer.browser.get("/failed").text
+        assert (seer.sees_raw, seer.sees_values) == ('name="search"' in page, 'name="error"' in page), seer.words
