@@ -26,10 +26,12 @@ from queuepool.search.look import Look
 from queuepool.search.running import holder_of, pools_of
 from queuepool.settlement.endings import commands_of
 from queuepool.stores.contract import Shelf, ShelfJob
-from queuepool.unix.escape import first_of
+from queuepool.unix.escape import counted, first_of
 
 #: entries of a quarantine that are read, and names of queues that are listed
 _MOST, _MOST_NAMES = 1000, 10
+#: why something was not searched
+_NO_TIME = "there was no time"
 _SHELVES: Mapping[Shelf, str] = {"ready": "queued", "delayed": "delayed", "reserved": "reserved"}
 #: where a job runs, beyond what its state holds
 NOWHERE: Mapping[str, Any] = {"pool": "", "running": None, "time_left": None}
@@ -43,7 +45,10 @@ class JobSearch:
     def __init__(
         self, choice: Choice, queue: Queue, runtimes: Sequence[RuntimeDir], *, within: float = math.inf
     ) -> None:
-        """``runtimes``: of this connection's pools on this host; ``within``: seconds to search queues, and records."""
+        """``runtimes``: of this connection's pools on this host.
+
+        ``within``: seconds to search all queues, and as many for all quarantines, and for records.
+        """
         self._within = within
         self._choice = choice
         self._runtimes = runtimes
@@ -140,7 +145,10 @@ class JobSearch:
 
     def _waiting(self, job_id: str) -> Facts | None:
         look, until = Look(self._stores, Filter(id=job_id)), time.monotonic() + self._within
-        for queue in self._queues:
+        for number, queue in enumerate(self._queues):
+            if number and time.monotonic() >= until:
+                self._refused[counted(len(self._queues) - number, "further queue")] = _NO_TIME
+                return None
             try:
                 found = self._first(look.waiting(queue, tuple(_SHELVES)).pages(), queue, until)
             except StoreDown:
@@ -189,8 +197,11 @@ class JobSearch:
 
     def _quarantined(self, job_id: str) -> Facts | None:
         """A payload that has this id somewhere: it could not be read as a job."""
-        mark = job_id.encode("utf-8", "replace")
-        for queue in self._queues:
+        mark, until = job_id.encode("utf-8", "replace"), time.monotonic() + self._within
+        for number, queue in enumerate(self._queues):
+            if number and time.monotonic() >= until:
+                self._refused["the quarantine of " + counted(len(self._queues) - number, "further queue")] = _NO_TIME
+                return None
             for entry in islice(self._stores.records.quarantined(queue), _MOST):
                 if job_id == entry.id or mark in entry.payload:
                     self.job = FoundJob.quarantined(entry, commands_of(self._connection))

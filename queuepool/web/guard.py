@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, NamedTuple
@@ -93,15 +94,15 @@ class Doorway:
 
     async def _answer(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         try:
-            async with asyncio.timeout(DEADLINE):
-                inner = await self._admitted(scope, receive)
+            async with asyncio.timeout(DEADLINE) as deadline:
+                inner = await self._admitted(scope, receive, deadline.when() or math.inf)
                 await self._pages(inner, _nothing_more, answer.pass_on)
         except Refusal as refusal:
             await answer.refuse(refusal)
         except TimeoutError:
             await answer.refuse(Refusal(503, f"this took longer than {DEADLINE:.0f} s, and was given up"))
 
-    async def _admitted(self, scope: Scope, receive: Receive) -> Scope:
+    async def _admitted(self, scope: Scope, receive: Receive, until: float) -> Scope:
         """The scope for the pages. Raises ``Refusal``."""
         fields = Fields(scope["headers"])
         self._check_host(fields)
@@ -114,7 +115,7 @@ class Doorway:
         if scope["method"] not in READING:
             check_origin(fields)
             body = await _body(fields, receive)
-        inner["queuepool"] = Admitted(visitor, fields, body)
+        inner["queuepool"] = Admitted(visitor, fields, body, until)
         return inner
 
     def _check_host(self, fields: Fields) -> None:
@@ -182,6 +183,8 @@ class Admitted(NamedTuple):
     visitor: Visitor
     fields: Fields
     body: bytes
+    #: when the request is given up, by the event loop's clock
+    until: float = math.inf
 
 
 def is_one_of(host: str, names: frozenset[str]) -> bool:

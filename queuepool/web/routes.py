@@ -30,6 +30,7 @@ from queuepool.web.pages.queues import confirm_waiting, queue
 from queuepool.web.pages.queues import queues as all_queues
 from queuepool.web.pages.running import running
 from queuepool.web.pages.schedules import schedules
+from queuepool.web.pages.under_way import errand, submission
 from queuepool.web.visitors import WebRole
 
 API = "/api/v1"
@@ -43,6 +44,8 @@ class PageRoute(NamedTuple):
     name: str
     facts: Callable[[Desk, Asked], dict[str, Any]]
     role: WebRole = WebRole.VIEWER
+    #: whether it asks a store by itself, beside what everybody watches
+    asks: bool = True
 
 
 class ExportRoute(NamedTuple):
@@ -64,22 +67,23 @@ class ActRoute(NamedTuple):
 
 
 PAGES = (
-    PageRoute("/", "overview", overview),
-    PageRoute("/alerts", "alerts", alerts),
-    PageRoute("/queues", "queues", all_queues),
+    PageRoute("/", "overview", overview, asks=False),
+    PageRoute("/alerts", "alerts", alerts, asks=False),
+    PageRoute("/queues", "queues", all_queues, asks=False),
     PageRoute("/queues/{connection}/{queue}", "queue", queue),
     PageRoute("/queues/{connection}/{queue}/confirm", "confirm_waiting", confirm_waiting, WebRole.OPERATOR),
-    PageRoute("/running", "running", running),
+    PageRoute("/running", "running", running, asks=False),
     PageRoute("/failed", "failed", failed),
     PageRoute("/failed/confirm", "confirm", confirm, WebRole.OPERATOR),
     PageRoute("/jobs", "job", job),
     PageRoute("/jobs/{id}", "job", job),
     PageRoute("/history", "history", history),
-    PageRoute("/pools", "pools", pools),
+    PageRoute("/pools", "pools", pools, asks=False),
     PageRoute("/schedules", "schedules", schedules),
     PageRoute("/quarantine", "quarantine", quarantine),
     PageRoute("/journal", "journal", journal),
-    PageRoute("/errands/{id}", "errand", errands.errand, WebRole.OPERATOR),
+    PageRoute("/errands/{id}", "errand", errand, WebRole.OPERATOR, asks=False),
+    PageRoute("/submissions/{id}", "submission", submission, WebRole.OPERATOR, asks=False),
 )
 EXPORTS = (
     ExportRoute("/queues/{connection}/{queue}/export", "jobs", exports.waiting),

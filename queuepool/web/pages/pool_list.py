@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from collections import Counter
 from typing import Any
 
+from queuepool.operating.notices import PublishedPool
 from queuepool.web.asked import Asked
 from queuepool.web.desk import Desk
-from queuepool.web.pages.pools import Known, known, pool_rows
+from queuepool.web.pages.pools import Known, known, place_of, places_unread, pool_rows
 from queuepool.web.pages.queues import remarks
 
 Facts = dict[str, Any]
@@ -20,18 +20,29 @@ def pools(desk: Desk, asked: Asked) -> Facts:
     ``shared``: the connections on which several can be told at once.
     """
     stores = known(desk)
-    rows = pool_rows(desk, stores)
-    reached = [{**row, "reach": _reach(row, stores)} for row in rows]
+    reached = [{**row, "reach": _reach(desk, row, stores)} for row in pool_rows(desk, stores)]
     counts = Counter(row["reach"]["connection"] for row in reached if row["reach"])
     shared = [name for name, count in counts.items() if count > 1]
     return {"pools": reached, "shared": shared, **remarks(stores)}
 
 
-def _reach(row: Facts, stores: Known) -> Facts | None:
-    for connection, facts in stores:
-        for pool in facts.value.pools if facts.value else ():
-            is_it = row["kind"] == "elsewhere" and row.get("id") == pool.instance
-            is_here = row["kind"] == "here" and (pool.host, pool.name) == (socket.gethostname(), row["pool"])
-            if pool.instance and (is_it or is_here) and not pool.is_lost:
-                return {"connection": connection, "id": pool.instance}
-    return None
+def _reach(desk: Desk, row: Facts, stores: Known) -> Facts | None:
+    """The connection and the id. Pools of several containers may have one host's name, one name and one directory."""
+    if row["kind"] not in ("here", "elsewhere"):
+        return None
+    found = [
+        {"connection": connection, "id": pool.instance}
+        for connection, facts in stores
+        # One of this host is reached over its own store.
+        for pool in (facts.value.pools if facts.value and row.get("connection", connection) == connection else ())
+        if pool.instance and not pool.is_lost and _is_it(desk, row, pool)
+    ]
+    is_sure = row.get("id") or len(found) == 1
+    return found[0] if found and is_sure else None
+
+
+def _is_it(desk: Desk, row: Facts, pool: PublishedPool) -> bool:
+    """By its id; whose board is another user's, by its directory, as long as only one publishes from there."""
+    if (pool.host, pool.name) != (row["host"], row["pool"]):
+        return False
+    return pool.instance == row["id"] if row.get("id") else place_of(pool) in places_unread(desk)

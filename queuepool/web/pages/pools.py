@@ -52,6 +52,11 @@ def places_here(desk: Desk) -> set[tuple[str, str]]:
     return {(socket.gethostname(), str(one.runtime.path)) for one in desk.boards.readings() if one.runs}
 
 
+def places_unread(desk: Desk) -> set[tuple[str, str]]:
+    """Where the pools are whose boards cannot be read: another user's."""
+    return {(socket.gethostname(), str(one.runtime.path)) for one in desk.boards.readings() if one.reading is None}
+
+
 def place_of(pool: PublishedPool) -> tuple[str, str]:
     """Its host, and its directory there."""
     return pool.host, str(pool.facts.get("runtime_directory"))
@@ -72,6 +77,7 @@ def _local_row(one: LocalReading) -> Facts:
             "workers": None,
         }
     running = one.reading.running
+    place["id"] = running.instance if running else ""
     rates = one.reading.pace.rates
     per_minute = {
         "done_per_minute": round(rates[0] * 60, 1) if rates else None,
