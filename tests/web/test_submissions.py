@@ -139,20 +139,19 @@ def test_an_action_that_takes_longer_than_a_request_is_told_on_a_page_of_its_own
 
 
 def test_what_is_under_way_when_the_dashboard_ends_is_finished_and_then_the_stores_are_closed(site):
-    def open_files() -> int:
-        folder = "/proc/self/fd"
-        paths = [os.path.realpath(f"{folder}/{one}") for one in os.listdir(folder)]
+    def open_logs() -> int:
+        paths = [os.path.realpath(f"/proc/self/fd/{one}") for one in os.listdir("/proc/self/fd")]
         return sum(path == str(site.path / "queuepool.db") for path in paths)
 
     site.queue.stores.control.read(["default"])
-    before = open_files()
+    before = open_logs()
     with locked(site):
         with impatient(config_of(site)) as browser:
             page = browser.post(PAUSE).headers["location"]
             assert "This is still under way" in browser.get(page).text
         assert not [one for one in journal(site) if one[0] == "pause"]
     eventually(lambda: [("pause", "queue default", None)] == journal(site))
-    eventually(lambda: open_files() == before)
+    eventually(lambda: open_logs() == before)
 
 
 def test_a_page_that_renews_itself_is_not_sent_again_though_each_has_forms_of_its_own(site, browser):
