@@ -54,7 +54,7 @@ class ErrandPlan:
 
 
 @dataclass
-class Errand:
+class WebErrand:
     """One that was begun."""
 
     plan: ErrandPlan
@@ -101,12 +101,12 @@ class Errands:
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_MOST_AT_ONCE + _MOST_CHOSEN, "queuepool-errand")
-        self._kept: OrderedDict[str, Errand] = OrderedDict()
+        self._kept: OrderedDict[str, WebErrand] = OrderedDict()
         self._lock = threading.Lock()
 
-    def begin(self, plan: ErrandPlan, visitor: Visitor, pages: Iterable[Sequence[FoundJob]], act: Act) -> Errand:
+    def begin(self, plan: ErrandPlan, visitor: Visitor, pages: Iterable[Sequence[FoundJob]], act: Act) -> WebErrand:
         """Begin it, and wait a moment for its end. Raises ``Refusal`` if the same one, or too many, are under way."""
-        errand = Errand(plan, visitor)
+        errand = WebErrand(plan, visitor)
         with self._lock:
             running = [one.plan for one in self._running()]
             if any(one.is_like(plan) for one in running):
@@ -120,7 +120,7 @@ class Errands:
         errand.over.wait(_PATIENCE)
         return errand
 
-    def get(self, errand_id: str) -> Errand:
+    def get(self, errand_id: str) -> WebErrand:
         """The one with this id. Raises ``Refusal``."""
         with self._lock:
             if errand_id in self._kept:
@@ -143,7 +143,7 @@ class Errands:
         """After ``close``: wait for the batches under way."""
         self._threads.shutdown(wait=True)
 
-    def _running(self) -> list[Errand]:
+    def _running(self) -> list[WebErrand]:
         return [one for one in self._kept.values() if not one.over.is_set()]
 
     def _make_room(self) -> None:
@@ -152,7 +152,7 @@ class Errands:
         for one in over[: max(len(self._kept) - _MOST, 0)]:
             del self._kept[one]
 
-    def _run(self, errand: Errand, pages: Iterable[Sequence[FoundJob]], act: Act) -> None:
+    def _run(self, errand: WebErrand, pages: Iterable[Sequence[FoundJob]], act: Act) -> None:
         plan = errand.plan
 
         def note(verb: str, subject: str, count: int | None) -> None:
@@ -176,7 +176,7 @@ def _most(plan: ErrandPlan) -> int:
     return _MOST_CHOSEN if plan.is_chosen else _MOST_AT_ONCE
 
 
-def _until_stopped(errand: Errand, pages: Iterable[Sequence[FoundJob]]) -> Iterator[Sequence[FoundJob]]:
+def _until_stopped(errand: WebErrand, pages: Iterable[Sequence[FoundJob]]) -> Iterator[Sequence[FoundJob]]:
     for page in pages:
         if errand.is_stopped:
             return

@@ -15,7 +15,7 @@ from queuepool.search.look import Look
 from queuepool.web.acts.acted import Acted
 from queuepool.web.asked import FILTERS, Asked, number, unix_seconds
 from queuepool.web.desk import Desk
-from queuepool.web.errands import Errand, ErrandPlan
+from queuepool.web.errands import ErrandPlan, WebErrand
 from queuepool.web.guard import Refusal
 from queuepool.web.pages.failed import named_or_first, scope_for
 
@@ -45,7 +45,7 @@ def _acted(desk: Desk, asked: Asked, verb: str, done: str, act_of: Callable[[OfF
     note = partial(desk.note, link, asked.visitor)
     plan = ErrandPlan(verb, done, link.name, confirmed(asked, len(ids)), _back(asked), note, bool(ids))
 
-    def begin(opened: Queue) -> Errand:
+    def begin(opened: Queue) -> WebErrand:
         scope, look = scope_for(desk, asked, opened), Look(opened.stores, asked.filter(ids=False))
         act = act_of(OfFailedJobs(opened.stores, scope.locks, look.pace))
         pages = _by_ids(scope, look, ids) if ids else scope.pages(look, _before(asked))
@@ -90,7 +90,7 @@ def query_of(fields: Iterable[tuple[str, str]], kept: Sequence[str]) -> str:
     return f"?{urlencode(pairs)}" if pairs else ""
 
 
-def outcome_of(errand: Errand) -> Acted:
+def outcome_of(errand: WebErrand) -> Acted:
     """What came of it if it is over, else where to watch it."""
     is_over = errand.over.is_set()
     back = errand.plan.back if is_over else f"/errands/{errand.id}"

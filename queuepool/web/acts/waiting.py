@@ -16,7 +16,7 @@ from queuepool.web.acts.failed import confirmed, outcome_of, query_of
 from queuepool.web.acts.queues import path_of
 from queuepool.web.asked import FILTERS, Asked
 from queuepool.web.desk import Desk
-from queuepool.web.errands import Errand, ErrandPlan
+from queuepool.web.errands import ErrandPlan, WebErrand
 from queuepool.web.guard import Refusal
 from queuepool.web.pages.queues import named, waiting_shelf
 
@@ -46,7 +46,7 @@ def _acted(desk: Desk, asked: Asked, verb: str, done: str, act_of: Callable[[OfW
     back = path_of(link.name, queue) + query_of(asked.form, ("state", *FILTERS))
     plan = ErrandPlan(verb, done, link.name, most, back, partial(desk.note, link, asked.visitor))
 
-    def begin(opened: Queue) -> Errand:
+    def begin(opened: Queue) -> WebErrand:
         look = Look(opened.stores, asked.filter())
         found = look.waiting(queue, (shelf,))
         act = act_of(OfWaitingJobs(look, HeldLocks(link.settings), queue, found))
