@@ -24,7 +24,7 @@ from queuepool.web.pages.history import history
 from queuepool.web.pages.job import job
 from queuepool.web.pages.journal import journal
 from queuepool.web.pages.overview import overview
-from queuepool.web.pages.pool_list import pools
+from queuepool.web.pages.pools import pools
 from queuepool.web.pages.quarantine import quarantine
 from queuepool.web.pages.queues import confirm_waiting, queue
 from queuepool.web.pages.queues import queues as all_queues

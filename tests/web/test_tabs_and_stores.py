@@ -14,7 +14,7 @@ from queuepool.operating.choice import EveryPool
 from queuepool.stores.contract import Measured
 from queuepool.web.connections import RANGES, MeasuredQueue, StoreFacts, StoreLink
 from queuepool.web.desk import Desk
-from queuepool.web.pages.queues import queue_rows, remarks
+from queuepool.web.pages.queues import remarks, size_rows
 from queuepool.web.threads import Snapshot
 from tests.support.dashboards import config_of, config_on, opened
 from tests.support.drivers import site_on
@@ -134,9 +134,7 @@ def test_while_a_store_is_away_the_sizes_are_the_latest_that_anybody_has_measure
         facts = StoreFacts((MeasuredQueue("default", sizes, None, mark), MeasuredQueue("other", sizes, None, mark)))
 
         def ready(age: float, problem: str) -> dict[str, int]:
-            return {
-                row["queue"]: row["ready"] for row in queue_rows(desk, [("default", Snapshot(facts, age, problem))])
-            }
+            return {row["queue"]: row["ready"] for row in size_rows(desk, [("default", Snapshot(facts, age, problem))])}
 
         eventually(lambda: {"default": 0, "other": 999} == ready(1e6, "away"))
         assert {"default": 999, "other": 999} == ready(1e6, "") == ready(-5.0, "away")

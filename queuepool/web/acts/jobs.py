@@ -18,7 +18,7 @@ from queuepool.web.asked import Asked
 from queuepool.web.connections import StoreLink
 from queuepool.web.desk import Desk, by_of
 from queuepool.web.pages.job import id_of
-from queuepool.web.pages.pools import known
+from queuepool.web.pages.pool_rows import watched
 
 #: seconds for a job that can end by itself, by default and at most
 _GRACE, _MOST_GRACE = 5.0, 8.0
@@ -64,7 +64,7 @@ def stack(desk: Desk, asked: Asked) -> Acted:
 
 def _elsewhere(desk: Desk, job_id: str) -> tuple[StoreLink, tuple[str, str]] | None:
     """The host and the pool that run a job, by their last notices, and the store that leads there."""
-    for name, facts in known(desk):
+    for name, facts in watched(desk):
         for pool in facts.value.pools if facts.value else ():
             jobs = [job for process in (pool.overview.processes if pool.overview else ()) for job in process.jobs]
             if any(job.id == job_id for job in jobs):

@@ -17,7 +17,7 @@ from queuepool.web.connections import MeasuredQueue, StoreLink
 from queuepool.web.desk import Desk, Gathered
 from queuepool.web.guard import Refusal
 from queuepool.web.pages.concerned import NONE, concerned
-from queuepool.web.pages.pools import Known, known
+from queuepool.web.pages.pool_rows import Watched, watched
 from queuepool.web.scans import COUNTED, COUNTED_WITHIN, MOST_COUNTS, Scan
 from queuepool.web.shown import shown_job
 
@@ -30,11 +30,11 @@ _NO_JOBS: Facts = {"jobs": [], "counts": [], "looked_at": 0, "next": None}
 
 def queues(desk: Desk, asked: Asked) -> Facts:
     """The queues of all connections, those with the longest wait first."""
-    stores = known(desk)
-    return {"queues": queue_rows(desk, stores), **remarks(stores)}
+    stores = watched(desk)
+    return {"queues": size_rows(desk, stores), **remarks(stores)}
 
 
-def remarks(stores: Known) -> Facts:
+def remarks(stores: Watched) -> Facts:
     """What is unknown, left out or odd in the stores; and how old what is known may be."""
     several = len(stores) > 1
     problems = [f"connection {name}: {facts.problem}" for name, facts in stores if facts.problem]
@@ -48,7 +48,7 @@ def remarks(stores: Known) -> Facts:
     return {"problems": problems, "remarks": notes, "measured_ago": max(old, default=None)}
 
 
-def queue_rows(desk: Desk, stores: Known) -> list[Facts]:
+def size_rows(desk: Desk, stores: Watched) -> list[Facts]:
     """One row for each queue, the longest wait first; while a store is away, with what pools of this host know."""
     paces, rows = _paces(desk), list[Facts]()
     for name, facts in stores:
@@ -131,8 +131,8 @@ def queue(desk: Desk, asked: Asked) -> Facts:
     found: Facts = _NO_JOBS
     if not asked.is_renewal:
         found = gathered.one(link, lambda opened: _jobs(asked, opened, name, shelf), _NO_JOBS)
-    stores = known(desk)
-    rows = queue_rows(desk, stores)
+    stores = watched(desk)
+    rows = size_rows(desk, stores)
     row = next((one for one in rows if (one["connection"], one["queue"]) == (link.name, name)), None)
     facts = {"connection": link.name, "queue": name, "state": shelf, "sizes": row, **found, **gathered.facts()}
     if found is not _NO_JOBS:
