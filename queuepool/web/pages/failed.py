@@ -35,11 +35,10 @@ _MOST_COLUMNS = 6
 def failed(desk: Desk, asked: Asked) -> Facts:
     """The failed jobs of one connection that fit, the latest first, and what they have in common."""
     link = named_or_first(desk, asked)
-    gathered = Gathered()
-    [*found] = gathered.each([link], lambda _, opened: _failed(desk, asked, opened))
-    names = list(desk.links)
+    gathered, names = Gathered(), list(desk.links)
     nothing: Facts = {"jobs": [], "facets": [], "total": None, "next": None, "looked_at": 0}
-    return {"connection": link.name, "connections": names, **(found[0] if found else nothing), **gathered.facts()}
+    facts = gathered.one(link, lambda opened: _failed(desk, asked, opened), nothing)
+    return {"connection": link.name, "connections": names, **facts, **gathered.facts()}
 
 
 def named_or_first(desk: Desk, asked: Asked) -> StoreLink:
@@ -152,8 +151,7 @@ def confirm(desk: Desk, asked: Asked) -> Facts:
     if act not in ("retry", "forget"):
         raise Refusal(400, "act is one of retry, forget")
     gathered = Gathered()
-    [*found] = gathered.each([link], lambda _, opened: _concerned(desk, asked, opened, ids))
-    facts = found[0] if found else NONE
+    facts = gathered.one(link, lambda opened: _concerned(desk, asked, opened, ids), NONE)
     return {"act": act, "connection": link.name, "ids": ids, **facts, **gathered.facts()}
 
 

@@ -18,10 +18,9 @@ def journal(desk: Desk, asked: Asked) -> Facts:
     link, text, gathered = named_or_first(desk, asked), asked.text("text").lower(), Gathered()
     most = asked.rows()
     count = KEPT_LINES if text else most + 1
-    [*found] = gathered.each([link], lambda _, opened: opened.stores.journal.last(count))
+    lines = gathered.one(link, lambda opened: opened.stores.journal.last(count), [])
     rows = [
         {"at": iso(line.at), "by": line.by, "verb": line.verb, "subject": line.subject, "count": line.count}
-        for lines in found
         for line in reversed(lines)
     ]
     meant = [row for row in rows if text in f"{row['by']} {row['verb']} {row['subject']}".lower()]

@@ -152,8 +152,7 @@ def confirm_waiting(desk: Desk, asked: Asked) -> Facts:
         look = Look(opened.stores, asked.filter())
         return concerned(look, look.waiting(name, (shelf,)).pages(), opened.stores.queue.now())
 
-    [*found] = gathered.each([link], lambda _, opened: count(opened))
-    facts = found[0] if found else NONE
+    facts = gathered.one(link, count, NONE)
     return {"act": act, "connection": link.name, "queue": name, "state": shelf, **facts, **gathered.facts()}
 
 
