@@ -100,17 +100,16 @@
     for (const box of event.target.closest("table").querySelectorAll("tbody input[type=checkbox]")) box.checked = event.target.checked;
   }
 
-  // A form is sent once. The server sees to that, too.
+  // A form is sent once, and the server sees to that, too. An answer takes 20 s at most, or somebody has broken it off.
   function send(event) {
     if (event.target.method !== "post") return;
     if (isSent) event.preventDefault();
+    else setTimeout(goOn, 30000);
     isSent = true;
     clearTimeout(timer);
   }
 
-  // Back from the page after it.
-  function show(event) {
-    if (!event.persisted) return;
+  function goOn() {
     isSent = false;
     plan();
   }
@@ -120,6 +119,6 @@
   document.addEventListener("keydown", press);
   document.addEventListener("change", choose);
   document.addEventListener("submit", send);
-  window.addEventListener("pageshow", show);
+  window.addEventListener("pageshow", (event) => event.persisted && goOn()); // back from the page after it
   plan();
 })();
