@@ -46,6 +46,8 @@ class PageRoute(NamedTuple):
     role: WebRole = WebRole.VIEWER
     #: whether it asks a store by itself, beside what everybody watches
     asks: bool = True
+    #: and whether a renewal of it does not
+    renews: bool = False
 
 
 class ExportRoute(NamedTuple):
@@ -70,7 +72,7 @@ PAGES = (
     PageRoute("/", "overview", overview, asks=False),
     PageRoute("/alerts", "alerts", alerts, asks=False),
     PageRoute("/queues", "queues", all_queues, asks=False),
-    PageRoute("/queues/{connection}/{queue}", "queue", queue),
+    PageRoute("/queues/{connection}/{queue}", "queue", queue, renews=True),
     PageRoute("/queues/{connection}/{queue}/confirm", "confirm_waiting", confirm_waiting, WebRole.OPERATOR),
     PageRoute("/running", "running", running, asks=False),
     PageRoute("/failed", "failed", failed),

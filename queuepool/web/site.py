@@ -89,7 +89,7 @@ class Site:
 
     async def _page(self, request: Request, asked: Asked, route: PageRoute) -> Response:
         threads = self._desk.threads
-        submit = threads.list if route.asks and not asked.is_renewal else threads.page
+        submit = threads.list if route.asks and not (route.renews and asked.is_renewal) else threads.page
         return await submit(partial(self._built, request, asked, route))
 
     def _built(self, request: Request, asked: Asked, route: PageRoute) -> Response:
@@ -199,7 +199,8 @@ def _goes_on(one: Submission, asked: Asked) -> Response:
     """Where to see what comes of an action that takes longer than a request may."""
     page = f"/submissions/{one.id}"
     if asked.is_json:
-        return _json({"words": "still under way", "is_done": False, "state": "running", "outcome": page}, 202)
+        twin = f"{asked.base}{API}{page}"
+        return _json({"words": "still under way", "is_done": False, "state": "running", "outcome": twin}, 202)
     return Response(status_code=303, headers={"location": asked.base + page})
 
 

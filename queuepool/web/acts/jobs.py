@@ -77,5 +77,7 @@ def _told(
 ) -> Acted:
     """Have the pool there do it. Where a line in the journal is due, that pool leaves it."""
     replies = tell_pools(link, asked, lambda pool: (pool.host, pool.name) == place, verb, {"id": job_id, **details})
-    words = "\n".join(map(str, replies))
-    return Acted(words, f"/jobs/{quote(job_id, safe='')}", all(reply.is_done for reply in replies))
+    # Several pools may have one name: only those count that have the job, if one has.
+    meant = [reply for reply in replies if not reply.is_elsewhere] or replies
+    words = "\n".join(map(str, meant))
+    return Acted(words, f"/jobs/{quote(job_id, safe='')}", all(reply.is_done for reply in meant))

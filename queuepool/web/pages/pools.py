@@ -45,4 +45,6 @@ def _is_it(desk: Desk, row: Facts, pool: PublishedPool) -> bool:
     """By its id; whose board is another user's, by its directory, as long as only one publishes from there."""
     if (pool.host, pool.name) != (row["host"], row["pool"]):
         return False
-    return pool.instance == row["id"] if row.get("id") else place_of(pool) in places_unread(desk)
+    if row.get("id"):
+        return pool.instance == row["id"]
+    return row["kind"] == "here" and place_of(pool) in places_unread(desk)
