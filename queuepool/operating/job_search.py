@@ -67,11 +67,12 @@ class JobSearch:
         """What is known of it. Raises ``StoreDown`` if the jobs' store is away; the rest is searched without any other.
 
         It is looked for in the order of its life, so that a job that moves on meanwhile is still met. Where it may run
-        is searched twice, which takes no time.
+        is searched twice, which takes no time; so is where it may have failed, if somebody waits.
         """
         self._queues = known_queues(self._choice, self._connection, self._stores)
+        early = [("failed jobs", self._failed)] if self._within < math.inf else []
         looks: list[tuple[str, Callable[[str], Facts | None]]] = [
-            ("pools", self._running), ("queues", self._waiting), ("pools", self._running),
+            *early, ("pools", self._running), ("queues", self._waiting), ("pools", self._running),
             ("failed jobs", self._failed), ("quarantine", self._quarantined),
         ]  # fmt: skip
         for what, look in looks:
