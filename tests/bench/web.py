@@ -144,8 +144,8 @@ def memory(dashboard: Dashboard) -> None:
 def tabs(rig: Rig, dashboard: Dashboard) -> None:
     """Commands that reach the store while so many are open."""
     one, each = _POLLED[2:3], _POLLED
-    cases = (("no tab", ()), ("a queue's page", one), ("the same 20 times", 20 * one), ("five pages", each))
-    for name, paths in (*cases, ("the same 20 times", 20 * each)):
+    twenty = (("the same in 20 tabs", 20 * one), ("five pages", each), ("the same in 20 tabs", 4 * each))
+    for name, paths in (("no tab", ()), ("a queue's page", one), *twenty):
         before, stop = _commands(rig), threading.Event()
         people = [threading.Thread(target=_sit, args=(dashboard, path, stop)) for path in paths]
         for one in people:
