@@ -46,5 +46,5 @@ def _is_it(desk: Desk, row: Facts, pool: PublishedPool) -> bool:
     if (pool.host, pool.name) != (row["host"], row["pool"]):
         return False
     if row.get("id"):
-        return pool.instance == row["id"]
+        return pool.instance == str(row["id"])
     return row["kind"] == "here" and place_of(pool) in places_unread(desk)
