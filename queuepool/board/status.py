@@ -29,6 +29,8 @@ class LocalPool:
     overview: PoolOverview
     directory: str
     about: About | None
+    #: its id among all pools, which its notices have too
+    instance: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return self.overview.to_json() | {"directory": self.directory} | (self.about.facts() if self.about else {})
@@ -43,7 +45,7 @@ def board_of(runtime: RuntimeDir) -> Board:
 
 def local_pool(name: str, runtime: RuntimeDir, board: Board) -> LocalPool:
     """The pool as its board and its directory show it: works while the store is away or the master is stopped."""
-    return LocalPool(overview(name, board), str(runtime.path), runtime.about())
+    return LocalPool(overview(name, board), str(runtime.path), runtime.about(), board.name.instance)
 
 
 def overview(name: str, board: Board) -> PoolOverview:

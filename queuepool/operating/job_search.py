@@ -28,12 +28,14 @@ from queuepool.search.running import holder_of, pools_of
 from queuepool.settlement.endings import commands_of
 from queuepool.stores.contract import Shelf, ShelfJob
 from queuepool.stores.records import Quarantined
-from queuepool.unix.escape import first_of
+from queuepool.unix.escape import counted, first_of
 
 #: entries of a quarantine that are read, and names of queues that are listed
 _MOST, _MOST_NAMES = 1000, 10
 #: bytes of a payload in quarantine that is read for its id
 _MOST_READ = 64 * 1024
+#: why something was not searched
+_NO_TIME = "there was no time"
 _SHELVES: Mapping[Shelf, str] = {"ready": "queued", "delayed": "delayed", "reserved": "reserved"}
 #: where a job runs, beyond what its state holds
 NOWHERE: Mapping[str, Any] = {"pool": "", "running": None, "time_left": None}
@@ -53,8 +55,9 @@ class JobSearch:
         within: float = math.inf,
         in_payloads: bool = True,
     ) -> None:
-        """``runtimes``: of this connection's pools on this host; ``within``: seconds to search queues, and records.
+        """``runtimes``: of this connection's pools on this host.
 
+        ``within``: seconds to search all queues, and as many for all quarantines, and for records.
         ``in_payloads``: whether an id may be found anywhere in a payload in quarantine: who may not see these could
         find out letter by letter what is in them.
         """
@@ -77,11 +80,12 @@ class JobSearch:
         """What is known of it. Raises ``StoreDown`` if the jobs' store is away; the rest is searched without any other.
 
         It is looked for in the order of its life, so that a job that moves on meanwhile is still met. Where it may run
-        is searched twice, which takes no time.
+        is searched twice, which takes no time; so is where it may have failed, if somebody waits.
         """
         self._queues = known_queues(self._choice, self._connection, self._stores)
+        early = [("failed jobs", self._failed)] if self._within < math.inf else []
         looks: list[tuple[str, Callable[[str], Facts | None]]] = [
-            ("pools", self._running), ("queues", self._waiting), ("pools", self._running),
+            *early, ("pools", self._running), ("queues", self._waiting), ("pools", self._running),
             ("failed jobs", self._failed), ("quarantine", self._quarantined),
         ]  # fmt: skip
         for what, look in looks:
@@ -155,7 +159,10 @@ class JobSearch:
 
     def _waiting(self, job_id: str) -> Facts | None:
         look, until = Look(self._stores, Filter(id=job_id)), time.monotonic() + self._within
-        for queue in self._queues:
+        for number, queue in enumerate(self._queues):
+            if number and time.monotonic() >= until:
+                self._refused[counted(len(self._queues) - number, "further queue")] = _NO_TIME
+                return None
             try:
                 found = self._first(look.waiting(queue, tuple(_SHELVES)).pages(), queue, until)
             except StoreDown:
@@ -204,7 +211,11 @@ class JobSearch:
 
     def _quarantined(self, job_id: str) -> Facts | None:
         """A payload that has this id somewhere: it could not be read as a job."""
-        for queue in self._queues:
+        until = time.monotonic() + self._within
+        for number, queue in enumerate(self._queues):
+            if number and time.monotonic() >= until:
+                self._refused["the quarantine of " + counted(len(self._queues) - number, "further queue")] = _NO_TIME
+                return None
             for entry in islice(self._stores.records.quarantined(queue), _MOST):
                 if self._is_of(job_id, entry):
                     self.job = FoundJob.quarantined(entry, commands_of(self._connection))

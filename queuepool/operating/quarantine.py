@@ -46,15 +46,15 @@ def drop_entry(opened: Queue, locks: HeldLocks, entry: Quarantined) -> Returned:
     return Returned(int(opened.stores.records.drop_quarantined(entry.queue, entry.id, unlocks, state)))
 
 
-def quarantine_row(entry: Quarantined) -> dict[str, Any]:
-    """A row of a list."""
+def quarantine_row(entry: Quarantined, shown: int | None = _GLIMPSE) -> dict[str, Any]:
+    """A row of a list, with so many bytes of the payload; ``None``: without any."""
     return {
         "id": entry.id,
         "queue": entry.queue,
         "reason": entry.reason,
         "at": iso(entry.at),
         "bytes": len(entry.payload),
-        "payload": glimpse(entry.payload, _GLIMPSE),
+        "payload": None if shown is None else glimpse(entry.payload, shown),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +28,10 @@ FILTERS = ("id", "name", "where", "tag", "error", "since", "until", "search")
 #: what jobs are counted by that is none of their arguments; and what may repeat some of these
 _PLAIN_FACETS, _TEXTS = ("name", "queue", "state"), ("error", "tag")
 FORM, JSON = "application/x-www-form-urlencoded", "application/json"
+#: the parameters that are about one showing of a page, and no part of what it shows
+_PASSING = ("told", "again", "part")
+#: the field that makes a form act once: see ``Asked.sent``
+ONCE = "once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +129,22 @@ class Asked:
         """The key of the place from which a list goes on; empty at its beginning."""
         return self.one("after", str, "")
 
+    @property
+    def is_renewal(self) -> bool:
+        """Whether only what a page renews by itself is wanted: every open tab asks for that again and again."""
+        return self.text("part") == "live"
+
+    @property
+    def sent(self) -> str:
+        """What tells this form from all others: who has sent what where, with the form's own key; empty without one."""
+        if not self.text(ONCE):
+            return ""
+        about = [self.visitor.name, self.path, sorted(self.query), sorted(self.form)]
+        return hashlib.sha256(json.dumps(about).encode()).hexdigest()
+
     def with_query(self, **changes: str | None) -> str:
         """The query with some parameters set, or left out, as text behind the path."""
-        kept = [(name, value) for name, value in self.query if name not in changes and value]
+        kept = [(name, value) for name, value in self.query if name not in {*changes, *_PASSING} and value]
         kept += [(name, value) for name, value in changes.items() if value]
         return f"?{urlencode(kept)}" if kept else ""
 

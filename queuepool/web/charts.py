@@ -9,17 +9,15 @@ Facts = dict[str, Any]
 #: the drawing's size, in its own units, and the room for its labels
 WIDTH, HEIGHT = 720.0, 120.0
 #: what is stacked, from the ground up, by what a bucket calls it
-_STACKED = ("done", "released", "failed", "lost")
-
+_STACKED = ("done", "released", "failed")
 #: the events that are marked: a worker that is replaced after so many jobs explains nothing
 _MARKED = ("restart", "store_lost", "crash", "killed", "timeout", "memory")
 
 
 def throughput(buckets: Sequence[Mapping[str, Any]]) -> Facts:
     """How many attempts ended, by how they ended: a bar for each bucket. (``lost`` ones are among the others.)"""
-    kinds = _STACKED[:3]
-    most = max((sum(one[kind] for kind in kinds) for one in buckets), default=0)
-    bars = [bar for at, one in enumerate(buckets) for bar in _stack(at, len(buckets), one, kinds, most)]
+    most = max((sum(one[kind] for kind in _STACKED) for one in buckets), default=0)
+    bars = [bar for at, one in enumerate(buckets) for bar in _stack(at, len(buckets), one, most)]
     return {"kind": "bars", "title": "Attempts that ended", "bars": bars, "top": most, **_frame(buckets)}
 
 
@@ -36,9 +34,9 @@ def line(buckets: Sequence[Mapping[str, Any]], title: str, values: Sequence[floa
     return {"kind": "line", "title": title, "strokes": strokes, "top": most, "unit": unit, **_frame(buckets)}
 
 
-def _stack(at: int, count: int, bucket: Mapping[str, Any], kinds: Sequence[str], most: int) -> list[Facts]:
+def _stack(at: int, count: int, bucket: Mapping[str, Any], most: int) -> list[Facts]:
     found, below, left, right = list[Facts](), 0, _x(at, count), _x(at + 1, count)
-    for kind in kinds:
+    for kind in _STACKED:
         if value := bucket[kind]:
             top, bottom = _y(below + value, most), _y(below, most)
             place = {"x": f"{left:.1f}", "y": f"{top:.1f}", "width": f"{max(right - left - 0.6, 0.6):.1f}"}

@@ -1,14 +1,19 @@
-"""The stores of a configuration, as pages read them: each is opened once, and one that is away keeps nobody waiting."""
+"""The stores of a configuration: each is opened once for pages and once for actions, and asked as often as for one.
+
+One that is away keeps nobody waiting.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDenied, StoreDown, StoreError, StoreFull
@@ -19,15 +24,15 @@ from queuepool.operating.notices import LeftPool, PublishedPool, latest_of, left
 from queuepool.operating.past_report import read_past
 from queuepool.operating.queues import QueueMark, age, all_queues, marks_of, untaken
 from queuepool.stores.contract import NOTICE_KEPT, Measured
-from queuepool.web.threads import Fresh, Snapshot, WebThreads
+from queuepool.web.threads import Fresh, Snapshot
 
 T = TypeVar("T")
 #: seconds between two reads of a store for the pages that everybody watches
 _LASTS = 2.0
-#: seconds for which a page waits for them: as long as nothing is known, and later
-FIRST_PATIENCE, PATIENCE = 1.0, 0.04
-#: seconds after which a store that was away is tried again
-_TRIED_AGAIN = 1.0
+#: seconds for which a page waits for them: as long as nothing is known, and later; and for what it counts by itself
+FIRST_PATIENCE, PATIENCE, COUNTING_PATIENCE = 1.0, 0.04, 3.0
+#: threads that read histories and counts of one store, and counts of it that are remembered
+_READERS, _MOST_COUNTS = 2, 50
 #: seconds between two reads of the history, which is kept by minutes
 _PAST_LASTS = 10.0
 #: the ranges of the history, in seconds
@@ -62,34 +67,48 @@ class StoreFacts:
 class StoreLink:
     """One connection of the configuration. Safe for threads. Raises ``ConfigError`` if a driver is missing."""
 
-    def __init__(self, choice: Choice, settings: ConnectionSettings, threads: WebThreads) -> None:
+    def __init__(self, choice: Choice, settings: ConnectionSettings) -> None:
         self.settings = settings
         self.choice = choice
-        self._queue = Queue(settings)  # nothing is sent yet
-        self._away = ("", 0.0)
-        self._facts = Fresh(threads, self._read, _LASTS, (StoreError,))
+        self._queue, self._by_hand = Queue(settings), Queue(settings, by_hand=True)  # nothing is sent yet
+        # Why nothing can be asked there, as the reader of the facts has seen last. Nobody else decides that: a page
+        # whose own search takes too long must not shut out all others, and many of them must not wait for one store.
+        self._away = ""
+        # For each store its own: one that hangs delays no other. What everybody watches waits for nothing else.
+        self._watcher = ThreadPoolExecutor(1, f"queuepool-watch-{settings.name}")
+        self._readers = ThreadPoolExecutor(_READERS, f"queuepool-read-{settings.name}")
+        self._facts = Fresh(self._watcher, self._read, _LASTS, (StoreError,))
         self._pasts = {
-            name: Fresh(threads, partial(self._read_past, seconds), _PAST_LASTS, (StoreError,))
+            name: Fresh(self._readers, partial(self._read_past, seconds), _PAST_LASTS, (StoreError,))
             for name, seconds in RANGES.items()
         }
+        self._counts: OrderedDict[Hashable, Fresh[Any]] = OrderedDict()
+        self._lock = threading.Lock()
 
     @property
     def name(self) -> str:
         return self.settings.name
 
     def ask(self, read: Callable[[Queue], T]) -> T:
-        """What ``read`` finds there. Raises ``StoreError``, at once if the store was away a moment ago."""
-        why, until = self._away
-        if time.monotonic() < until:
-            raise StoreDown(why)
+        """For a page: what ``read`` finds there. Raises ``StoreError``, at once while the store is away."""
+        if self._away:
+            self._facts.get(PATIENCE)  # looks again, if it is time to
+            if why := self._away:
+                raise StoreDown(why)
         try:
             return read(self._queue)
-        except (StoreDenied, StoreFull):  # it answers
+        except StoreError as error:
+            if _is_away(error):  # or this alone took too long
+                self._facts.doubt()
+                self._facts.get(0.0)
             raise
-        except StoreDown as error:
-            if not error.store:  # else one of the stores beside the jobs
-                self._away = str(error), time.monotonic() + _TRIED_AGAIN
-            raise
+
+    def do(self, act: Callable[[Queue], T]) -> T:
+        """For an action: carry it out as a command does. Raises ``StoreError``.
+
+        It tries even if the store was away a moment ago, and waits longer.
+        """
+        return act(self._by_hand)
 
     def patience(self, *, is_lost: bool) -> float:
         """Seconds to wait for the facts. ``is_lost``: a pool of this host knows that the store is away."""
@@ -103,15 +122,37 @@ class StoreLink:
         """The history of one of ``RANGES``."""
         return self._pasts[name].get(patience)
 
+    def counted(self, key: Hashable, count: Callable[[Queue], T]) -> Snapshot[T]:
+        """What ``count`` finds, once for all who ask for this ``key`` within a moment."""
+        with self._lock:
+            if key not in self._counts:
+                self._counts[key] = Fresh(self._readers, lambda: self.ask(count), _LASTS, (StoreError,))
+            found: Fresh[T] = self._counts[key]
+            self._counts.move_to_end(key)
+            if len(self._counts) > _MOST_COUNTS:
+                self._counts.popitem(last=False)
+        return found.get(COUNTING_PATIENCE)
+
     def expire(self) -> None:
         """Something was changed: what is shown next must show it."""
         self._facts.expire()
+        with self._lock:
+            self._counts.clear()
 
     def close(self) -> None:
+        for readers in (self._watcher, self._readers):
+            readers.shutdown(wait=False, cancel_futures=True)
         self._queue.close()
+        self._by_hand.close()
 
     def _read(self) -> StoreFacts:
-        return self.ask(self._read_all)
+        try:
+            found = self._read_all(self._queue)
+        except StoreError as error:
+            self._away = str(error) if _is_away(error) else ""
+            raise
+        self._away = ""
+        return found
 
     def _read_past(self, seconds: float) -> tuple[HistorySpan, Past]:
         return self.ask(lambda queue: read_past(queue.stores, seconds))
@@ -158,3 +199,8 @@ class StoreLink:
         with suppress(StoreError):
             left = left_of(queue.stores.control.left(), now, pools)
         return tuple(pools), tuple(left)
+
+
+def _is_away(error: StoreError) -> bool:
+    """Whether the jobs' own store has not answered."""
+    return isinstance(error, StoreDown) and not isinstance(error, StoreDenied | StoreFull) and not error.store

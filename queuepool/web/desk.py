@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import secrets
 import socket
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -23,21 +21,12 @@ from queuepool.web.connections import StoreLink
 from queuepool.web.errands import Errands
 from queuepool.web.guard import Refusal
 from queuepool.web.remembered import ListPlaces
+from queuepool.web.submissions import Submissions
 from queuepool.web.threads import WebThreads
 from queuepool.web.visitors import Visitor
 
 T = TypeVar("T")
-#: outcomes of actions that are remembered for the pages after them
-_MOST_OUTCOMES = 200
 _log = logging.getLogger("queuepool")
-
-
-@dataclass(frozen=True, slots=True)
-class ActOutcome:
-    """What came of an action, in words; ``is_good``: whether it was done."""
-
-    words: str
-    is_good: bool = True
 
 
 class Desk:
@@ -49,12 +38,11 @@ class Desk:
         self.choice = EveryPool(config)
         self.threads = WebThreads()
         self.boards = LocalPools(config.pools)
-        self.links = {one.name: StoreLink(self.choice, one, self.threads) for one in self.choice.connections()}
+        self.links = {one.name: StoreLink(self.choice, one) for one in self.choice.connections()}
         self.errands = Errands()
         self.agreements = Agreements()
         self.places = ListPlaces()
-        self._outcomes: OrderedDict[str, ActOutcome] = OrderedDict()
-        self._lock = threading.Lock()
+        self.submissions = Submissions(self.threads.acts)
 
     def link(self, name: str) -> StoreLink:
         """The connection of this name; the only one for an empty name. Raises ``Refusal``."""
@@ -74,28 +62,25 @@ class Desk:
         of_count = "" if count is None else f" count={count}"
         _log.info("dashboard: %s %s%s by=%s", verb, escaped(subject), of_count, by)
         try:
-            return link.ask(lambda queue: journaled(queue.stores, by, verb, subject, count))
+            return link.do(lambda queue: journaled(queue.stores, by, verb, subject, count))
         except StoreError as error:
             return str(error)
 
-    def keep(self, outcome: ActOutcome) -> str:
-        """Remember it for the next page; returns its key."""
-        key = secrets.token_hex(8)
-        with self._lock:
-            self._outcomes[key] = outcome
-            while len(self._outcomes) > _MOST_OUTCOMES:
-                self._outcomes.popitem(last=False)
-        return key
-
-    def outcome(self, key: str) -> ActOutcome | None:
-        """What came of the action with this key, if that is remembered."""
-        with self._lock:
-            return self._outcomes.get(key)
-
     def close(self) -> None:
-        """Close the stores."""
+        """Begin nothing more, and close the stores, after the actions and batches under way. Does not wait for them."""
         self.errands.close()
         self.threads.close()
+        if self.errands.are_under_way() or self.submissions.are_under_way():
+            threading.Thread(target=self._close_after_them, name="queuepool-close").start()
+        else:
+            self._close_stores()
+
+    def _close_after_them(self) -> None:
+        self.threads.join_acts()
+        self.errands.join()
+        self._close_stores()
+
+    def _close_stores(self) -> None:
         for link in self.links.values():
             link.close()
 
@@ -107,7 +92,7 @@ def by_of(visitor: Visitor) -> str:
 
 @dataclass
 class Gathered:
-    """Reads several connections; one that is away is reported, and hides no other."""
+    """Reads connections; one that is away is reported, and hides no other."""
 
     #: what could not be read, and why
     problems: list[str] = field(default_factory=list)
@@ -122,6 +107,10 @@ class Gathered:
                 self.is_any = True
             except StoreError as error:
                 self.problems.append(f"connection {link.name}: {error}")
+
+    def one(self, link: StoreLink, read: Callable[[Queue], T], otherwise: T) -> T:
+        """What ``read`` finds on this one."""
+        return next(self.each([link], lambda _, opened: read(opened)), otherwise)
 
     def facts(self) -> dict[str, Any]:
         """Ready for a page, with its status."""

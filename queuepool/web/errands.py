@@ -14,13 +14,15 @@ from typing import Any
 
 from queuepool.errors import StoreError
 from queuepool.operating.carrying_out import carry_out_all, remarks_on, told
-from queuepool.search.bulk import Act, Bulk
+from queuepool.search.bulk import BATCH, Act, Bulk
 from queuepool.search.found import FoundJob
+from queuepool.unix.escape import counted
+from queuepool.web.acts.acted import noted
 from queuepool.web.guard import Refusal
 from queuepool.web.visitors import Visitor
 
-#: errands that are under way at once, and those that are remembered
-_MOST_AT_ONCE, _MOST = 4, 100
+#: errands with all that fits that are under way at once; those with chosen jobs; and those that are remembered
+_MOST_AT_ONCE, _MOST_CHOSEN, _MOST = 4, 8, 100
 #: seconds for which who began one waits to see its end
 _PATIENCE = 1.5
 _log = logging.getLogger("queuepool")
@@ -37,6 +39,18 @@ class ErrandPlan:
     back: str
     #: adds a line to the journal; returns why there is none
     note: Callable[[str, str, int | None], str]
+    #: whether the jobs were chosen one by one: they are few, and nobody does all the same meanwhile
+    is_chosen: bool = False
+
+    @property
+    def place(self) -> str:
+        return f" on connection {self.connection}"
+
+    def is_like(self, other: ErrandPlan) -> bool:
+        """Whether both do the same with all that fits the same filters."""
+        are_for_all = not (self.is_chosen or other.is_chosen)
+        same = (self.verb, self.connection, self.back) == (other.verb, other.connection, other.back)
+        return are_for_all and same
 
 
 @dataclass
@@ -68,12 +82,11 @@ class WebErrand:
     @property
     def words(self) -> str:
         """How far it is, or what came of it."""
-        so_far = told(self.bulk.done, self.plan.done, f" on connection {self.plan.connection}")
+        so_far = told(self.bulk.done, self.plan.done, self.plan.place)
         if not self.over.is_set():
             return f"{so_far} so far"
         end = f"not finished: {self.problem}; " if self.problem else "stopped; " if self.is_stopped else ""
-        unnoted = [f"the journal has no line of this: {self.unnoted}"] if self.unnoted else []
-        return "; ".join([f"{end}{so_far}", *remarks_on(self.bulk.done), *unnoted])
+        return noted("; ".join([f"{end}{so_far}", *remarks_on(self.bulk.done)]), self.unnoted)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -87,48 +100,68 @@ class Errands:
     """Those of one dashboard. Safe for threads."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(_MOST_AT_ONCE, "queuepool-errand")
-        self._known: OrderedDict[str, WebErrand] = OrderedDict()
+        self._threads = ThreadPoolExecutor(_MOST_AT_ONCE + _MOST_CHOSEN, "queuepool-errand")
+        self._kept: OrderedDict[str, WebErrand] = OrderedDict()
         self._lock = threading.Lock()
 
     def begin(self, plan: ErrandPlan, visitor: Visitor, pages: Iterable[Sequence[FoundJob]], act: Act) -> WebErrand:
         """Begin it, and wait a moment for its end. Raises ``Refusal`` if the same one, or too many, are under way."""
         errand = WebErrand(plan, visitor)
         with self._lock:
-            running = [one for one in self._known.values() if not one.over.is_set()]
-            if any((one.plan.verb, one.plan.connection) == (plan.verb, plan.connection) for one in running):
+            running = [one.plan for one in self._running()]
+            if any(one.is_like(plan) for one in running):
                 raise Refusal(409, f"the same is under way on connection {plan.connection}: wait for its end")
-            if len(running) >= _MOST_AT_ONCE:
-                raise Refusal(409, f"{len(running)} such actions are under way: wait for the end of one")
-            self._known[errand.id] = errand
-            while len(self._known) > _MOST:
-                self._known.popitem(last=False)
-        self._threads.submit(self._run, errand, pages, act)
+            alike, most = (one for one in running if one.is_chosen == plan.is_chosen), _most(plan)
+            if sum(1 for _ in alike) >= most:
+                raise Refusal(409, f"{most} such actions are under way: wait for the end of one")
+            self._threads.submit(self._run, errand, pages, act)
+            self._kept[errand.id] = errand
+            self._make_room()
         errand.over.wait(_PATIENCE)
         return errand
 
-    def known(self, errand_id: str) -> WebErrand:
-        """Raises ``Refusal``."""
+    def get(self, errand_id: str) -> WebErrand:
+        """The one with this id. Raises ``Refusal``."""
         with self._lock:
-            if errand_id in self._known:
-                return self._known[errand_id]
+            if errand_id in self._kept:
+                return self._kept[errand_id]
         raise Refusal(404, "there is no such action, or it was long ago")
+
+    def are_under_way(self) -> bool:
+        """Whether any is."""
+        with self._lock:
+            return bool(self._running())
 
     def close(self) -> None:
         """Stop all of them after the batches under way; does not wait."""
         with self._lock:
-            for one in self._known.values():
+            for one in self._kept.values():
                 one.stop()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.shutdown(wait=False)
+
+    def join(self) -> None:
+        """After ``close``: wait for the batches under way."""
+        self._threads.shutdown(wait=True)
+
+    def _running(self) -> list[WebErrand]:
+        return [one for one in self._kept.values() if not one.over.is_set()]
+
+    def _make_room(self) -> None:
+        """Forget the oldest that are over: one that runs has to be found by who wants to stop it."""
+        over = [one.id for one in self._kept.values() if one.over.is_set()]
+        for one in over[: max(len(self._kept) - _MOST, 0)]:
+            del self._kept[one]
 
     def _run(self, errand: WebErrand, pages: Iterable[Sequence[FoundJob]], act: Act) -> None:
-        plan, place = errand.plan, f" on connection {errand.plan.connection}"
+        plan = errand.plan
 
         def note(verb: str, subject: str, count: int | None) -> None:
             errand.unnoted = plan.note(verb, subject, count)
 
         try:
-            carry_out_all(errand.bulk, [(_until_stopped(errand, pages), act)], plan.verb, place, note)
+            if plan.total > BATCH:  # else a kill leaves no more without its line than it does of a command
+                note(plan.verb, f"begun, at most {counted(plan.total, 'job')}{plan.place}", None)
+            carry_out_all(errand.bulk, [(_until_stopped(errand, pages), act)], plan.verb, plan.place, note)
         except StoreError as error:
             errand.problem = f"{error}, and perhaps some of the batch under way were {plan.done}"
         except Exception:
@@ -137,6 +170,10 @@ class Errands:
             raise
         finally:
             errand.over.set()
+
+
+def _most(plan: ErrandPlan) -> int:
+    return _MOST_CHOSEN if plan.is_chosen else _MOST_AT_ONCE
 
 
 def _until_stopped(errand: WebErrand, pages: Iterable[Sequence[FoundJob]]) -> Iterator[Sequence[FoundJob]]:

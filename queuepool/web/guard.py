@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
@@ -18,13 +19,13 @@ from queuepool.web.logins import Credentials
 from queuepool.web.threads import WebThreads
 from queuepool.web.visitors import Visitor
 
-Scope = MutableMapping[str, Any]
+AsgiScope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
+Asgi = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
 #: what an application says of a visitor: see ``Visitor.of``
-Access = Callable[[Scope], Visitor | tuple[str, str] | str | None]
+Access = Callable[[AsgiScope], Visitor | tuple[str, str] | str | None]
 #: most bytes of a request's body, and seconds for all of a request: a page reads stores for as long as a person waits
 MAX_BODY, DEADLINE = 64 * 1024, 20.0
 #: most characters of a path and of a query, and most header fields
@@ -91,7 +92,7 @@ class Doorway:
         """
         self._close()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._pages(scope, receive, send)
         elif scope["type"] == "http":
@@ -99,17 +100,17 @@ class Doorway:
         else:
             await send({"type": "websocket.close", "code": 1000})
 
-    async def _answer(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+    async def _answer(self, scope: AsgiScope, receive: Receive, answer: _Answer) -> None:
         try:
-            async with asyncio.timeout(DEADLINE):
-                inner = await self._admitted(scope, receive)
+            async with asyncio.timeout(DEADLINE) as deadline:
+                inner = await self._admitted(scope, receive, deadline.when() or math.inf)
                 await self._pages(inner, _nothing_more, answer.pass_on)
         except Refusal as refusal:
             await answer.refuse(refusal)
         except TimeoutError:
             await answer.refuse(Refusal(503, f"this took longer than {DEADLINE:.0f} s, and was given up"))
 
-    async def _admitted(self, scope: Scope, receive: Receive) -> Scope:
+    async def _admitted(self, scope: AsgiScope, receive: Receive, until: float) -> AsgiScope:
         """The scope for the pages. Raises ``Refusal``."""
         fields = Fields(scope["headers"])
         self._check_host(fields)
@@ -123,7 +124,7 @@ class Doorway:
         if scope["method"] not in READING:
             check_origin(fields, scope.get("scheme", "http"))
             body = await _body(fields, receive)
-        inner["queuepool"] = Admitted(visitor, fields, body)
+        inner["queuepool"] = Admitted(visitor, fields, body, until)
         return inner
 
     def _check_host(self, fields: Fields) -> None:
@@ -133,7 +134,7 @@ class Doorway:
         if self._doors.hosts is not None and not is_one_of(names[0].decode("latin-1").lower(), self._doors.hosts):
             raise Refusal(421, "this is not a name of the dashboard: add it to `hosts` in [web]")
 
-    async def _visitor(self, scope: Scope, fields: Fields) -> Visitor:
+    async def _visitor(self, scope: AsgiScope, fields: Fields) -> Visitor:
         if self._doors.access:
             found = await self._threads.page(lambda: Visitor.of(self._doors.access(scope)))  # type: ignore[misc]
             if found is None:
@@ -142,7 +143,7 @@ class Doorway:
         assert self._doors.credentials
         return await self._identified(self._doors.credentials, scope, fields)
 
-    async def _identified(self, credentials: Credentials, scope: Scope, fields: Fields) -> Visitor:
+    async def _identified(self, credentials: Credentials, scope: AsgiScope, fields: Fields) -> Visitor:
         headers = fields.all(b"authorization")
         if len(headers) > 1:
             raise Refusal(400, "a request has one Authorization")
@@ -209,6 +210,8 @@ class Admitted(NamedTuple):
     visitor: Visitor
     fields: Fields
     body: bytes
+    #: when the request is given up, by the event loop's clock
+    until: float = math.inf
 
 
 def is_one_of(host: str, names: frozenset[str]) -> bool:
@@ -245,7 +248,7 @@ def _is_own(origin: str, fields: Fields, scheme: str) -> bool:
     return found.scheme in schemes and found.netloc.lower() == fields.text(b"host").lower()
 
 
-def _check_framing(scope: Scope, fields: Fields) -> None:
+def _check_framing(scope: AsgiScope, fields: Fields) -> None:
     """Raise ``Refusal`` where a proxy may see another end of the body than the server does, and so another request."""
     if fields.all(b"transfer-encoding") and (fields.all(b"content-length") or scope.get("http_version") == "1.0"):
         raise Refusal(
@@ -253,7 +256,7 @@ def _check_framing(scope: Scope, fields: Fields) -> None:
         )
 
 
-def _check_size(scope: Scope) -> None:
+def _check_size(scope: AsgiScope) -> None:
     """Raise ``Refusal``: a server's own limits are for what it has to wait for."""
     if re.search("[\0-\x1f\x7f]", scope["path"]):
         raise Refusal(404, "there is no such page")
@@ -263,7 +266,7 @@ def _check_size(scope: Scope) -> None:
         raise Refusal(431, f"there are more than {_MAX_FIELDS} header fields")
 
 
-def _placed(scope: Scope, prefix: str) -> dict[str, Any]:
+def _placed(scope: AsgiScope, prefix: str) -> dict[str, Any]:
     """The path and the root path, whether a proxy strips the prefix or not. Raises ``Refusal`` for an odd root."""
     root, path = scope.get("root_path", ""), scope["path"]
     if prefix and not root:

@@ -25,12 +25,13 @@ from queuepool.web.pages.history import history
 from queuepool.web.pages.job import job
 from queuepool.web.pages.journal import journal
 from queuepool.web.pages.overview import overview
-from queuepool.web.pages.pool_list import pools
+from queuepool.web.pages.pools import pools
 from queuepool.web.pages.quarantine import quarantine
 from queuepool.web.pages.queues import queue
 from queuepool.web.pages.queues import queues as all_queues
 from queuepool.web.pages.running import running
 from queuepool.web.pages.schedules import schedules
+from queuepool.web.pages.under_way import errand, submission
 from queuepool.web.visitors import WebRole
 
 API = "/api/v1"
@@ -45,6 +46,10 @@ class PageRoute(NamedTuple):
     facts: Callable[[Desk, Asked], dict[str, Any]]
     role: WebRole = WebRole.VIEWER
     method: str = "GET"
+    #: whether it asks a store by itself, beside what everybody watches
+    asks: bool = True
+    #: and whether a renewal of it does not
+    renews: bool = False
 
 
 class ExportRoute(NamedTuple):
@@ -66,23 +71,24 @@ class ActRoute(NamedTuple):
 
 
 PAGES = (
-    PageRoute("/", "overview", overview),
-    PageRoute("/alerts", "alerts", alerts),
-    PageRoute("/queues", "queues", all_queues),
-    PageRoute("/queues/{connection}/{queue}", "queue", queue),
+    PageRoute("/", "overview", overview, asks=False),
+    PageRoute("/alerts", "alerts", alerts, asks=False),
+    PageRoute("/queues", "queues", all_queues, asks=False),
+    PageRoute("/queues/{connection}/{queue}", "queue", queue, renews=True),
     PageRoute("/queues/{connection}/{queue}/confirm", "confirm_waiting", confirm_waiting, WebRole.OPERATOR),
-    PageRoute("/running", "running", running),
+    PageRoute("/running", "running", running, asks=False),
     PageRoute("/failed", "failed", failed),
     PageRoute("/failed/confirm", "confirm", confirm, WebRole.OPERATOR),
     PageRoute("/failed/chosen", "confirm", chosen, WebRole.OPERATOR, "POST"),
     PageRoute("/jobs", "job", job),
     PageRoute("/jobs/{id}", "job", job),
     PageRoute("/history", "history", history),
-    PageRoute("/pools", "pools", pools),
+    PageRoute("/pools", "pools", pools, asks=False),
     PageRoute("/schedules", "schedules", schedules),
     PageRoute("/quarantine", "quarantine", quarantine),
     PageRoute("/journal", "journal", journal),
-    PageRoute("/errands/{id}", "errand", errands.errand, WebRole.OPERATOR),
+    PageRoute("/errands/{id}", "errand", errand, WebRole.OPERATOR, asks=False),
+    PageRoute("/submissions/{id}", "submission", submission, WebRole.OPERATOR, asks=False),
 )
 EXPORTS = (
     ExportRoute("/queues/{connection}/{queue}/export", "jobs", exports.waiting),

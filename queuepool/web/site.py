@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,25 +23,31 @@ from queuepool.errors import QueuepoolError, StoreError
 from queuepool.unix.escape import escaped
 from queuepool.web.acts.acted import Acted
 from queuepool.web.asked import Asked, asked_of
-from queuepool.web.desk import ActOutcome, Desk
-from queuepool.web.guard import Refusal
+from queuepool.web.desk import Desk
+from queuepool.web.guard import DEADLINE, Refusal
 from queuepool.web.render import environment
 from queuepool.web.routes import ACTS, API, EXPORTS, NAVIGATION, PAGES, ActRoute, ExportRoute, PageRoute
 from queuepool.web.static_files import static_files
+from queuepool.web.submissions import Submission
 from queuepool.web.visitors import Visitor, WebRole
 
 #: the version of the JSON forms
 _FORM = 1
 _FOREVER = "public, max-age=31536000, immutable"
+#: seconds before the end of a request's time at which an action that goes on gets a page of its own
+_MARGIN = 2.0
 _log = logging.getLogger("queuepool")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Site:
-    """The pages of one dashboard."""
+    """The pages of one dashboard; ``patience``: seconds for which an action is waited for."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, patience: float = DEADLINE) -> None:
         self._desk = desk
+        self._patience = patience
+        #: in the place of a form's own key until a page is sent: nobody knows it
+        self._key_mark = secrets.token_hex(16)
         self._static = {one.address: one for one in static_files().values()}
         self._templates = environment()
         self.app = Starlette(
@@ -70,16 +78,9 @@ class Site:
                 if not visitor.may(route.role):
                     raise Refusal(403, f"this is for {_named(route.role)} only, and you are a {_named(visitor.role)}")
                 return await answer(request, asked, route)
-            except Refusal as refusal:
+            except Exception as error:  # noqa: BLE001 - one page must not cost the others
+                refusal = _refusal_of(error, request.scope["path"])
                 return await self._refused(request, refusal.status, refusal.words, is_json)
-            except StoreError as error:
-                return await self._refused(request, 503, str(error), is_json)
-            except QueuepoolError as error:
-                return await self._refused(request, 409, str(error), is_json)
-            except Exception:  # noqa: BLE001 - one page must not cost the others
-                key = secrets.token_hex(4)
-                _log.exception("%s cannot be served, error %s", escaped(request.scope["path"]), key)
-                return await self._refused(request, 500, f"an error of ours: the log has it as {key}", is_json)
 
         return endpoint
 
@@ -88,7 +89,9 @@ class Site:
         return asked_of(request.scope, base=base, is_json=is_json, data=web.data, mask=web.mask)
 
     async def _page(self, request: Request, asked: Asked, route: PageRoute) -> Response:
-        return await self._desk.threads.page(partial(self._built, request, asked, route))
+        threads = self._desk.threads
+        submit = threads.list if route.asks and not (route.renews and asked.is_renewal) else threads.page
+        return await submit(partial(self._built, request, asked, route))
 
     def _built(self, request: Request, asked: Asked, route: PageRoute) -> Response:
         facts = route.facts(self._desk, asked)
@@ -98,30 +101,50 @@ class Site:
         return self._html(request, asked, route.name, facts, status)
 
     async def _export(self, request: Request, asked: Asked, route: ExportRoute) -> Response:
-        rows = await self._desk.threads.page(partial(route.rows, self._desk, asked))
+        rows = await self._desk.threads.list(partial(route.rows, self._desk, asked))
         lines = "".join(f"{json.dumps(row, ensure_ascii=False, default=str)}\n" for row in rows)
         headers = {"content-disposition": f'attachment; filename="{route.name}.jsonl"'}
         return Response(lines.encode("utf-8", "replace"), 200, headers, "application/x-ndjson")
 
     async def _act(self, request: Request, asked: Asked, route: ActRoute) -> Response:
-        acted = await self._desk.threads.act(partial(route.act, self._desk, asked))
+        one, is_again = self._desk.submissions.take(asked.sent, partial(self._carried_out, route, asked))
+        left = request.scope["queuepool"].until - asyncio.get_running_loop().time() - _MARGIN
+        await one.wait(max(min(left, self._patience), 0.0))
+        came = one.came
+        if came is None:
+            return _goes_on(one, asked)
+        if isinstance(came, Refusal):
+            raise came
         if asked.is_json:
-            return _json({"words": acted.words, "is_done": acted.is_good, **acted.facts}, 200 if acted.is_good else 409)
-        return Response(status_code=303, headers={"location": asked.base + self._after(acted)})
+            return _json({"words": came.words, "is_done": came.is_good, **came.facts}, 200 if came.is_good else 409)
+        told = f"told={one.id}{'&again=yes' if is_again else ''}"
+        after = f"{came.back}{'&' if '?' in came.back else '?'}{told}"
+        return Response(status_code=303, headers={"location": asked.base + after})
 
-    def _after(self, acted: Acted) -> str:
-        key = self._desk.keep(ActOutcome(acted.words, acted.is_good))
-        return f"{acted.back}{'&' if '?' in acted.back else '?'}told={key}"
+    def _carried_out(self, route: ActRoute, asked: Asked) -> Acted | Refusal:
+        try:
+            return route.act(self._desk, asked)
+        except Exception as error:  # noqa: BLE001 - it is told to who has asked for it, perhaps later
+            return _refusal_of(error, asked.path)
+
+    def _told(self, asked: Asked) -> Acted | None:
+        """What came of the action after which this page is shown."""
+        found = self._desk.submissions.get(asked.text("told"))
+        outcome = found.outcome if found else None
+        if outcome and asked.text("again"):
+            return replace(outcome, words=f"sent twice, done once: {outcome.words}")
+        return outcome
 
     def _html(self, request: Request, asked: Asked, name: str, facts: dict[str, Any], status: int) -> Response:
-        told = self._desk.outcome(asked.text("told"))
-        context = {**self._frame(asked.base, asked.visitor), "asked": asked, "told": told, "page": name, **facts}
-        body = self._templates.get_template(f"{name}.html").render(context).encode("utf-8", "replace")
-        etag = f'"{hashlib.sha256(body).hexdigest()[:24]}"'
-        # No browser keeps it, as it may hold payloads; the script has its tag and its last content by itself.
+        context = {**self._frame(asked.base, asked.visitor), "asked": asked, "told": self._told(asked), "page": name}
+        text = self._templates.get_template(f"{name}.html").render({**context, **facts})
+        etag = f'"{hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:24]}"'
+        # No browser keeps it, as it may hold payloads, and forms that were sent already; the script has its tag and its
+        # last content by itself.
         headers = {"etag": etag}
-        if status == 200 and request.headers.get("if-none-match") == etag:
+        if status == 200 and asked.is_renewal and request.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=headers)
+        body = text.replace(self._key_mark, secrets.token_hex(16)).encode("utf-8", "replace")
         return Response(body, status, headers, "text/html; charset=utf-8")
 
     def _frame(self, base: str, visitor: Visitor) -> dict[str, Any]:
@@ -129,7 +152,7 @@ class Site:
         may = {role.name.lower(): visitor.may(role) for role in WebRole}
         return {
             "base": base, "visitor": visitor, "may": may, "navigation": NAVIGATION, "refresh": self._desk.web.refresh,
-            "several": len(self._desk.links) > 1,
+            "several": len(self._desk.links) > 1, "form_key": self._key_mark,
         }  # fmt: skip
 
     async def _refused(self, request: Request, status: int, words: str, is_json: bool) -> Response:
@@ -161,6 +184,26 @@ class Site:
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
         yield
         self._desk.close()
+
+
+def _refusal_of(error: Exception, path: str) -> Refusal:
+    """How a visitor is told of it."""
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, QueuepoolError):
+        return Refusal(503 if isinstance(error, StoreError) else 409, str(error))
+    key = secrets.token_hex(4)
+    _log.error("%s cannot be served, error %s", escaped(path), key, exc_info=error)
+    return Refusal(500, f"an error of ours: the log has it as {key}")
+
+
+def _goes_on(one: Submission, asked: Asked) -> Response:
+    """Where to see what comes of an action that takes longer than a request may."""
+    page = f"/submissions/{one.id}"
+    if asked.is_json:
+        twin = f"{asked.base}{API}{page}"
+        return _json({"words": "still under way", "is_done": False, "state": "running", "outcome": twin}, 202)
+    return Response(status_code=303, headers={"location": asked.base + page})
 
 
 def _named(role: WebRole) -> str:

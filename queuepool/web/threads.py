@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
-#: pages that are built at once, stores that are read, and actions that are carried out
-_PAGES, _READERS, _ACTS = 8, 8, 8
+#: at once: pages that are built of what is known, pages that ask a store, and actions
+_PAGES, _LISTS, _ACTS = 8, 8, 8
 #: a value is renewed after so many times the time that this takes, so that it costs its store a twentieth at most; and
-#: seconds after which it is renewed all the same
-_SPARING, _LONGEST_REST = 20.0, 60.0
+#: seconds after which it is renewed all the same; and after which what could not be read is tried again
+_SPARING, _LONGEST_REST, _TRIED_AGAIN = 20.0, 60.0, 1.0
 #: seconds after which a value that nobody has asked for is as good as none, and a read that has not ended hangs
 _LATE = 2.0
 
@@ -25,7 +25,7 @@ class WebThreads:
 
     def __init__(self) -> None:
         self.pages = ThreadPoolExecutor(_PAGES, "queuepool-page")
-        self.readers = ThreadPoolExecutor(_READERS, "queuepool-reader")
+        self.lists = ThreadPoolExecutor(_LISTS, "queuepool-list")
         self.acts = ThreadPoolExecutor(_ACTS, "queuepool-act")
         self.looks = ThreadPoolExecutor(1, "queuepool-look")
         self.checks = ThreadPoolExecutor(1, "queuepool-check")
@@ -34,9 +34,9 @@ class WebThreads:
         """What ``build`` returns or raises."""
         return await asyncio.wrap_future(self.pages.submit(build))
 
-    async def act(self, do: Callable[[], T]) -> T:
-        """As ``page``, for what may take as long as a job that is being ended."""
-        return await asyncio.wrap_future(self.acts.submit(do))
+    async def list(self, build: Callable[[], T]) -> T:
+        """As ``page``, for what asks a store, which may keep it waiting."""
+        return await asyncio.wrap_future(self.lists.submit(build))
 
     async def look(self, find: Callable[[], T]) -> T:
         """As ``page``, for who is known: this waits for no page and no password."""
@@ -46,9 +46,13 @@ class WebThreads:
         """As ``page``, for passwords, one at a time: each takes the processor's time."""
         return await asyncio.wrap_future(self.checks.submit(verify))
 
+    def join_acts(self) -> None:
+        """After ``close``: wait for the actions under way."""
+        self.acts.shutdown(wait=True)
+
     def close(self) -> None:
         """Begin nothing more; does not wait."""
-        for pool in (self.pages, self.readers, self.acts, self.looks, self.checks):
+        for pool in (self.pages, self.lists, self.acts, self.looks, self.checks):
             pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -62,22 +66,22 @@ class Snapshot(Generic[T]):
 
 
 class Fresh(Generic[T]):
-    """A value that is read at most every ``lasts`` seconds, however many ask for it, and by one thread at a time.
+    """A value that is read at most every ``lasts`` seconds, however many ask for it, by one of ``readers`` at a time.
 
     ``read`` may raise one of ``errors``: then the last value stays, with the problem.
     """
 
     def __init__(
-        self, threads: WebThreads, read: Callable[[], T], lasts: float, errors: tuple[type[Exception], ...]
+        self, readers: ThreadPoolExecutor, read: Callable[[], T], lasts: float, errors: tuple[type[Exception], ...]
     ) -> None:
-        self._threads = threads
+        self._readers = readers
         self._read = read
         self._lasts = lasts
         self._errors = errors
         self._lock = threading.Lock()
         self._reading: Future[None] | None = None
         self._asked_at = 0.0
-        self._due = 0.0
+        self._due = self._ended = 0.0
         self._is_outdated = False
         self._value: T | None = None
         self._read_at = 0.0
@@ -95,7 +99,7 @@ class Fresh(Generic[T]):
         with self._lock:
             if self._reading is None and time.monotonic() >= self._due:
                 self._asked_at = time.monotonic()
-                self._reading = self._threads.readers.submit(self._renew)
+                self._reading = self._readers.submit(self._renew)
             reading = self._reading
         if reading and wait([reading], patience).done:
             reading.result()  # raises what is none of the errors
@@ -108,6 +112,11 @@ class Fresh(Generic[T]):
         """Have it read again when it is asked for next: something was changed."""
         with self._lock:
             self._due, self._is_outdated = 0.0, True
+
+    def doubt(self) -> None:
+        """Have it read again as soon as it may be, however long that takes."""
+        with self._lock:
+            self._due = min(self._due, self._ended + self._lasts)
 
     def _hangs(self) -> bool:
         return self._reading is not None and time.monotonic() > self._asked_at + _LATE
@@ -123,10 +132,12 @@ class Fresh(Generic[T]):
         finally:
             ended = time.monotonic()
             with self._lock:
+                self._ended = ended
                 if found is not None:
                     self._value, self._read_at = found, ended
                 self._problem = problem
-                # One that cannot be read costs its store nothing, and may be back at any time.
-                rest = 0.0 if problem else min(_SPARING * (ended - began), _LONGEST_REST)
-                self._due = 0.0 if self._is_outdated else ended + max(self._lasts, rest)
+                # A store that cannot be read is not burdened by that, and may be back at any time.
+                rest = max(self._lasts, min(_SPARING * (ended - began), _LONGEST_REST))
+                rest = min(self._lasts, _TRIED_AGAIN) if problem else rest
+                self._due = 0.0 if self._is_outdated else ended + rest
                 self._reading = None

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from queuepool.web.guard import MAX_BODY, READING, Asgi, Message, Scope
+from queuepool.web.guard import MAX_BODY, READING, Asgi, AsgiScope, Message
 
 #: of WSGI's ``start_response``: the status and the header fields
 StartResponse = Callable[[str, list[tuple[str, str]]], object]
@@ -39,12 +39,12 @@ class WsgiDashboard:
         return [answer.body]
 
 
-def exchanged(dashboard: Asgi, scope: Scope, body: bytes) -> WholeAnswer:
+def exchanged(dashboard: Asgi, scope: AsgiScope, body: bytes) -> WholeAnswer:
     """Ask the dashboard, and wait for all of its answer. Not for a thread with a running event loop."""
     return asyncio.run(_exchanged(dashboard, scope, body))
 
 
-async def _exchanged(dashboard: Asgi, scope: Scope, body: bytes) -> WholeAnswer:
+async def _exchanged(dashboard: Asgi, scope: AsgiScope, body: bytes) -> WholeAnswer:
     sent = list[Message]()
 
     async def receive() -> Message:

@@ -14,7 +14,9 @@ from queuepool.config.loader import Config
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.config.web import WebSettings
 from queuepool.web.dashboard import dashboard
-from queuepool.web.guard import Doorway
+from queuepool.web.desk import Desk
+from queuepool.web.guard import Doors, Doorway
+from queuepool.web.site import Site as Pages
 from tests.support.pools import Site
 
 #: what a browser sends with a form of the page itself
@@ -119,6 +121,17 @@ def opened(config: Config, role: str | None = "admin") -> Iterator[Browser]:
     """A browser at a dashboard whose visitor has this role."""
     with mounted(config, lambda scope: role and ("eve", role)) as app:
         yield Browser(app)
+
+
+@contextmanager
+def impatient(config: Config) -> Iterator[Browser]:
+    """A browser at a dashboard that waits for no action."""
+    desk = Desk(config)
+    pages = Pages(desk, patience=0.0).app
+    try:
+        yield Browser(Doorway(pages, Doors(None, "", None, lambda scope: ("eve", "admin")), desk.threads, desk.close))
+    finally:
+        desk.close()
 
 
 @contextmanager

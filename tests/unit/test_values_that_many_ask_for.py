@@ -19,7 +19,7 @@ def threads() -> Iterator[WebThreads]:
 
 
 def value_of(threads: WebThreads, read: Callable[[], int]) -> Fresh[int]:
-    return Fresh(threads, read, 0.05, (ValueError,))
+    return Fresh(threads.lists, read, 0.05, (ValueError,))
 
 
 def test_one_that_nobody_has_asked_for_in_a_while_is_waited_for_again(threads):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -179,8 +181,9 @@ class Held:
         self.errands = Errands()
         self.notes: list[tuple[str, str, int | None]] = []
 
-    def plan(self, connection: str = "default") -> ErrandPlan:
-        return ErrandPlan("retry", "put back", connection, 2, "/failed", lambda *line: self.notes.append(line) or "")
+    def plan(self, connection: str = "default", back: str = "/failed", **about: Any) -> ErrandPlan:
+        plan = ErrandPlan("retry", "put back", connection, 2, back, lambda *line: self.notes.append(line) or "")
+        return replace(plan, **about)
 
 
 @pytest.mark.bad_input("B186")
@@ -195,9 +198,30 @@ def test_the_same_is_not_done_twice_at_once_and_can_be_stopped():
     with pytest.raises(Refusal, match="4 such actions are under way"):
         held.errands.begin(held.plan("c9"), eve, [], lambda jobs: [])
     for one in (first, *others):
-        held.errands.known(one.id).stop()
+        held.errands.get(one.id).stop()
     eventually(lambda: [one.state for one in (first, *others)] == ["stopped"] * 4)
     assert [] == held.notes
+
+
+def test_what_others_do_meanwhile_with_other_jobs_is_no_hindrance():
+    held, eve = Held(), Visitor("eve", WebRole.ADMIN)
+    running = [held.errands.begin(held.plan(back=f"/failed?queue={queue}"), eve, endless(), idle) for queue in "abcd"]
+
+    assert "done" == held.errands.begin(held.plan(back="/failed?queue=a", is_chosen=True), eve, [], idle).state
+    for _ in range(120):
+        held.errands.begin(held.plan(is_chosen=True), eve, [], idle)
+    assert {"running"} == {held.errands.get(one.id).state for one in running}, "which can be stopped still"
+    held.errands.close()
+    eventually(lambda: not held.errands.are_under_way())
+
+
+def test_what_may_be_cut_off_has_its_line_as_soon_as_it_begins():
+    held, eve = Held(), Visitor("eve", WebRole.ADMIN)
+    held.errands.begin(held.plan(total=500), eve, [], idle)
+    assert [] == held.notes
+    errand = held.errands.begin(held.plan(total=501), eve, endless(), idle)
+    assert [("retry", "begun, at most 501 jobs on connection default", None)] == held.notes
+    errand.stop()
 
 
 @pytest.mark.bad_input("B186")
@@ -212,6 +236,10 @@ def test_a_store_that_goes_away_in_the_middle_ends_it_and_it_says_how_far_it_cam
     eventually(errand.over.is_set)
     assert "failed" == errand.state
     assert errand.words.startswith("not finished: connection refused, and perhaps some of the batch under way")
+
+
+def idle(jobs):
+    return []
 
 
 def endless():

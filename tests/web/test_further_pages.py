@@ -27,6 +27,14 @@ def at(request: pytest.FixtureRequest):
 def test_a_pool_is_told_what_to_do_and_its_answer_is_shown(at):
     with at.pool("--workers", "1"), opened(config_of(at)) as browser:
         reach = eventually(lambda: reach_of(browser))
+        # What else has its names: one in another container, or the one before the last restart.
+        [notice] = at.queue.stores.control.pools(60.0)
+        for number in range(3):
+            at.queue.stores.control.publish(f"a:{number}", {**notice, "id": f"{number}" * 12})
+        assert reach == reach_of(browser)
+        for wrong in ({"host": "web9", "pool": "default"}, {"host": notice["host"], "pool": "shop"}):
+            assert 404 == browser.post(f"/pools/{reach['connection']}/{reach['id']}/stop", wrong).status
+        assert f'name="pool" value="{notice["pool"]}"' in browser.get("/pools").text
         path = f"/pools/{reach['connection']}/{reach['id']}"
 
         assert "2 workers" in told(browser, f"{path}/scale", {"order": "+1"})

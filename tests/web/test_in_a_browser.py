@@ -76,11 +76,28 @@ def test_a_page_renews_itself_and_the_keyboard_goes_everywhere(site, address):
         assert [] == browser.complaints()
 
 
+def test_a_queue_renews_its_sizes_alone_and_a_form_is_sent_once(site, address):
+    with window() as browser:
+        browser.go(f"{address}/queues/default/default")
+        rows = "return document.querySelectorAll('tbody tr').length"
+        before = browser.run(rows)
+        for _ in range(5):
+            site.push()
+        eventually(lambda: browser.run("return document.querySelector('dl.totals dd').textContent") == "16")
+        assert (before, True) == (browser.run(rows), before > 0)
+        browser.run("const form = document.querySelector('form.act'); form.requestSubmit(); form.requestSubmit()")
+        eventually(lambda: browser.run("return document.querySelector('.told') !== null"))
+        words = browser.run("return document.querySelector('.told').textContent")
+        assert "queue default is paused on all hosts" in words
+        assert "sent twice" not in words
+        assert [] == browser.complaints()
+
+
 def test_everything_works_without_javascript(site, address):
     with window(has_script=False) as browser:
         browser.go(f"{address}/queues/default/default")
         browser.click("form.act button")
-        assert {"default"} == site.queue.stores.control.read(["default"]).paused
+        eventually(lambda: {"default"} == site.queue.stores.control.read(["default"]).paused)
         browser.go(f"{address}/failed?error=KeyError")
         browser.click("a.button[href*='act=forget']")
         browser.click("form.confirm button")

@@ -314,6 +314,7 @@ def test_while_the_store_is_away_pages_show_what_the_boards_know_and_nobody_wait
             # Each would wait for 2 s if it asked the server itself.
             assert time.monotonic() - began < 30.0
             assert {"running"} == {one["pools"][0]["state"] for one in facts}
+            assert all(one["measured_ago"] is not None for one in facts)
             assert {503} == {browser.get(path).status for path in ("/failed", "/queues/default/default", "/jobs/x")}
         finally:
             own_server.process.send_signal(signal.SIGCONT)
@@ -325,7 +326,7 @@ def test_twenty_tabs_ask_the_store_as_often_as_one(away, own_server):
         browser.facts("/overview")
         before = own_server.say("INFO", "stats")["total_commands_processed"]
         for _ in range(20):
-            for path in ("/overview", "/queues", "/running"):
+            for path in ("/overview", "/queues", "/running", "/pools", "/queues/default/default?part=live"):
                 browser.facts(path)
         asked = own_server.say("INFO", "stats")["total_commands_processed"] - before
 

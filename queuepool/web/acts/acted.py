@@ -1,4 +1,4 @@
-"""What an action answers with."""
+"""What an action answers with, in words that are true."""
 
 from __future__ import annotations
 
@@ -18,3 +18,8 @@ class Acted:
     is_good: bool = True
     #: more for programs
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def noted(words: str, why: str) -> str:
+    """These words about what was done; ``why``: why the journal has no line of it, empty if it has."""
+    return f"{words}; the journal has no line of this: {why}" if why else words

@@ -24,13 +24,14 @@ def begun(
 ) -> Acted:
     """The outcome if it is over soon, else where to watch it. ``done``: as in "put back"."""
     note = partial(desk.note, link, asked.visitor)
-    plan = ErrandPlan(agreement.act, done, link.name, agreement.agreed.count, agreement.back, note)
+    is_chosen = bool(agreement.ids or agreement.wanted.id)
+    plan = ErrandPlan(agreement.act, done, link.name, agreement.agreed.count, agreement.back, note, is_chosen)
 
     def begin(opened: Queue) -> WebErrand:
         pages, act = errand_of(opened)
         return desk.errands.begin(plan, asked.visitor, pages, act)
 
-    errand = agreement.begun(lambda: link.ask(begin))
+    errand = agreement.begun(lambda: link.do(begin))
     link.expire()
     is_over = errand.over.is_set()
     back = agreement.back if is_over else f"/errands/{errand.id}"
@@ -47,6 +48,6 @@ def target_of(desk: Desk, asked: Asked, link: StoreLink) -> str:
         return ""
     if there := connection_instead(desk.choice, link.settings, target):
         raise Refusal(400, f"to: queue {target} is on connection {there.name}, and these jobs are on {link.name}")
-    if asked.text("unserved") != "yes" and not link.ask(lambda opened: is_served(desk.choice, opened, target)):
+    if asked.text("unserved") != "yes" and not link.do(lambda opened: is_served(desk.choice, opened, target)):
         raise Refusal(409, f"to: no pool serves queue {target}: say that the jobs may wait there all the same")
     return target

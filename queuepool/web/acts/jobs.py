@@ -13,13 +13,13 @@ from queuepool.jobs.cancelling import CancelOutcome, CancelWish
 from queuepool.operating.cancelling import cancel_on, words_of
 from queuepool.steward.stacks import asked_on, stack_lines, stack_row
 from queuepool.stores.journal import cancelled_job
-from queuepool.web.acts.acted import Acted
+from queuepool.web.acts.acted import Acted, noted
 from queuepool.web.acts.pools import tell_pools
 from queuepool.web.asked import Asked
 from queuepool.web.connections import StoreLink
 from queuepool.web.desk import Desk, by_of
 from queuepool.web.pages.job import id_of
-from queuepool.web.pages.pools import known
+from queuepool.web.pages.pool_rows import watched
 
 #: seconds for a job that can end by itself, by default and at most
 _GRACE, _MOST_GRACE = 5.0, 8.0
@@ -33,13 +33,12 @@ def cancel(desk: Desk, asked: Asked) -> Acted:
     requeue, grace = asked.text("requeue") == "yes", min(asked.one("grace", seconds, _GRACE), _MOST_GRACE)
     wish = CancelWish(job_id, by_of(asked.visitor), requeue, grace)
     folders = [runtime.path for runtime in desk.boards.runtimes_of(link.settings)]
-    found = link.ask(lambda opened: cancel_on(desk.choice, opened, folders, wish))
+    found = link.do(lambda opened: cancel_on(desk.choice, opened, folders, wish))
     if found.outcome is CancelOutcome.ELSEWHERE:
         return _told(link, asked, job_id, (found.host, found.pool), "cancel", {"grace": grace, "requeue": requeue})
     words = words_of(found)
     if found:
-        why = desk.note(link, asked.visitor, "cancel", cancelled_job(job_id, requeue=requeue), 1)
-        words += f"; the journal has no line of this: {why}" if why else ""
+        words = noted(words, desk.note(link, asked.visitor, "cancel", cancelled_job(job_id, requeue=requeue), 1))
         words += f"; {found.no_hook}" if found.no_hook else ""
     link.expire()
     return Acted(words, f"/jobs/{quote(job_id, safe='')}", bool(found), {"outcome": found.outcome.value})
@@ -85,7 +84,7 @@ def _noted(desk: Desk, link: StoreLink, asked: Asked, job_id: str) -> list[str]:
 
 def _elsewhere(desk: Desk, job_id: str) -> tuple[StoreLink, tuple[str, str]] | None:
     """The host and the pool that run a job, by their last notices, and the store that leads there."""
-    for name, facts in known(desk):
+    for name, facts in watched(desk):
         for pool in facts.value.pools if facts.value else ():
             jobs = [job for process in (pool.overview.processes if pool.overview else ()) for job in process.jobs]
             if any(job.id == job_id for job in jobs):
@@ -96,7 +95,9 @@ def _elsewhere(desk: Desk, job_id: str) -> tuple[StoreLink, tuple[str, str]] | N
 def _told(
     link: StoreLink, asked: Asked, job_id: str, place: tuple[str, str], verb: str, details: dict[str, Any]
 ) -> Acted:
-    """Have the pool there do it, which leaves a line in the journal by itself, if it changes anything."""
+    """Have the pool there do it. Where a line in the journal is due, that pool leaves it."""
     replies = tell_pools(link, asked, lambda pool: (pool.host, pool.name) == place, verb, {"id": job_id, **details})
-    words = "\n".join(map(str, replies))
-    return Acted(words, f"/jobs/{quote(job_id, safe='')}", all(reply.is_done for reply in replies))
+    # Several pools may have one name: only those count that have the job, if one has.
+    meant = [reply for reply in replies if not reply.is_elsewhere] or replies
+    words = "\n".join(map(str, meant))
+    return Acted(words, f"/jobs/{quote(job_id, safe='')}", all(reply.is_done for reply in meant))

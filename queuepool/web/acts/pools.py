@@ -17,7 +17,7 @@ from queuepool.web.acts.acted import Acted
 from queuepool.web.asked import Asked
 from queuepool.web.connections import StoreLink
 from queuepool.web.desk import Desk, by_of
-from queuepool.web.guard import DEADLINE, Refusal
+from queuepool.web.guard import Refusal
 
 #: seconds between two looks for the answer
 _POLL = 0.1
@@ -61,7 +61,13 @@ def stop(desk: Desk, asked: Asked) -> Acted:
 
 def _told(desk: Desk, asked: Asked, verb: str, details: Mapping[str, Any] | None = None) -> Acted:
     link, instance = desk.link(asked.parts["connection"]), asked.parts["id"]
-    replies = tell_pools(link, asked, lambda pool: instance in (pool.instance, ALL), verb, details or {})
+    shown = asked.text("host"), asked.text("pool")
+
+    def is_meant(pool: PublishedPool) -> bool:
+        """Whether it is that of the id, and still the one that the page has named."""
+        return instance == ALL or (instance == pool.instance and shown in (("", ""), (pool.host, pool.name)))
+
+    replies = tell_pools(link, asked, is_meant, verb, details or {})
     is_done = all(reply.is_done for reply in replies)
     return Acted("; ".join(map(str, replies)), "/pools", is_done)
 
@@ -75,15 +81,15 @@ def tell_pools(
     def tell(opened: Queue) -> None:
         post = Post(opened.stores, by_of(asked.visitor), means, replies.append)
         if not post.meant:
-            raise Refusal(404, "this pool publishes nothing any more")
+            raise Refusal(404, "this pool publishes nothing any more: look which ones there are")
         begun = time.monotonic()
         post.send(verb, {**details, "room": MAX_WORDS})
         _await(post, begun + TAKEN_WITHIN)
         post.withdraw()
-        _await(post, begun + min(ANSWERED_WITHIN, DEADLINE - 2.0))
+        _await(post, begun + ANSWERED_WITHIN)
         post.give_up()
 
-    link.ask(tell)
+    link.do(tell)
     link.expire()
     return replies or [Reply("", "nothing was done")]
 

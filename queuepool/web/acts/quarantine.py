@@ -8,7 +8,7 @@ from queuepool.jobs.client import Queue
 from queuepool.operating.quarantine import drop_entry, entry_of, put_back
 from queuepool.settlement.held_locks import HeldLocks
 from queuepool.stores.records import Quarantined, Returned
-from queuepool.web.acts.acted import Acted
+from queuepool.web.acts.acted import Acted, noted
 from queuepool.web.asked import Asked
 from queuepool.web.desk import Desk
 from queuepool.web.pages.queues import named
@@ -35,11 +35,11 @@ def _one(desk: Desk, asked: Asked, verb: str, done: str, act: _Act) -> Acted:
         entry = entry_of(opened, queue, entry_id)
         return act(opened, HeldLocks(link.settings), entry) if entry else Returned.GONE
 
-    result, back = link.ask(do), f"/quarantine{query(connection=link.name)}"
+    result, back = link.do(do), f"/quarantine{query(connection=link.name)}"
     link.expire()
     if result is Returned.HELD:
         return Acted(f"payload {entry_id} stays: another job holds its unique lock", back, is_good=False)
     if result is Returned.GONE:
         return Acted(f"payload {entry_id} is not in the quarantine of queue {queue} any more", back, is_good=False)
     why = desk.note(link, asked.visitor, f"quarantine {verb}", f"payload {entry_id} of queue {queue}", 1)
-    return Acted(f"payload {entry_id} {done}{f'; the journal has no line of this: {why}' if why else ''}", back)
+    return Acted(noted(f"payload {entry_id} {done}", why), back)

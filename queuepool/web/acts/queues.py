@@ -9,7 +9,7 @@ from queuepool.board.pauses import pause_words
 from queuepool.board.status import iso
 from queuepool.jobs.client import Queue
 from queuepool.operating.pausing import pause_queue
-from queuepool.web.acts.acted import Acted
+from queuepool.web.acts.acted import Acted, noted
 from queuepool.web.asked import Asked
 from queuepool.web.desk import Desk, by_of
 from queuepool.web.pages.queues import named
@@ -38,9 +38,9 @@ def resume(desk: Desk, asked: Asked) -> Acted:
 
 def _done(desk: Desk, asked: Asked, verb: str, act: Callable[[Queue, str], tuple[str, bool]]) -> Acted:
     link, queue = named(desk, asked)
-    words, is_done = link.ask(lambda opened: act(opened, queue))
-    if is_done and (why := desk.note(link, asked.visitor, verb, f"queue {queue}")):
-        words += f"; the journal has no line of this: {why}"
+    words, is_done = link.do(lambda opened: act(opened, queue))
+    if is_done:
+        words = noted(words, desk.note(link, asked.visitor, verb, f"queue {queue}"))
     link.expire()
     return Acted(words, path_of(link.name, queue), facts={"changed": is_done})
 

@@ -12,8 +12,8 @@ from queuepool.top.layout import duration
 from queuepool.web.asked import Asked
 from queuepool.web.desk import Desk
 from queuepool.web.pages.overview import alert_rows
-from queuepool.web.pages.pools import known
-from queuepool.web.pages.queues import queue_rows, remarks
+from queuepool.web.pages.pool_rows import watched
+from queuepool.web.pages.queues import remarks, size_rows
 
 Facts = dict[str, Any]
 
@@ -51,7 +51,7 @@ ADVICE: Mapping[str, Advice] = MappingProxyType({
 
 def alerts(desk: Desk, asked: Asked) -> Facts:
     """Those that any pool has raised, the oldest first, and the limits of the configuration."""
-    stores = known(desk)
+    stores = watched(desk)
     places = _queue_pages(desk, stores)
     rows = [row | _advised(row, places) for row in alert_rows(desk, stores)]
     return {"alerts": rows, "limits": list(_limits(desk)), **remarks(stores)}
@@ -60,7 +60,7 @@ def alerts(desk: Desk, asked: Asked) -> Facts:
 def _queue_pages(desk: Desk, stores: Any) -> dict[str, str]:
     """The page of each queue, by its name; that of all queues for a name that several connections have."""
     pages: dict[str, str] = {}
-    for row in queue_rows(desk, stores):
+    for row in size_rows(desk, stores):
         own = f"/queues/{quote(row['connection'], safe='')}/{quote(row['queue'], safe='')}"
         pages[row["queue"]] = "/queues" if row["queue"] in pages else own
     return pages

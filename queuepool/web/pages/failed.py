@@ -33,11 +33,10 @@ _MOST_COLUMNS = 6
 def failed(desk: Desk, asked: Asked) -> Facts:
     """The failed jobs of one connection that fit, the latest first, and what they have in common."""
     link = named_or_first(desk, asked)
-    gathered = Gathered()
-    [*found] = gathered.each([link], lambda _, opened: _failed(desk, asked, opened))
-    names = list(desk.links)
+    gathered, names = Gathered(), list(desk.links)
     nothing: Facts = {"jobs": [], "facets": [], "total": None, "next": None, "looked_at": 0}
-    return {"connection": link.name, "connections": names, **(found[0] if found else nothing), **gathered.facts()}
+    facts = gathered.one(link, lambda opened: _failed(desk, asked, opened), nothing)
+    return {"connection": link.name, "connections": names, **facts, **gathered.facts()}
 
 
 def named_or_first(desk: Desk, asked: Asked) -> StoreLink:

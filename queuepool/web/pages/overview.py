@@ -8,8 +8,8 @@ from queuepool.web.asked import Asked
 from queuepool.web.connections import PATIENCE, RANGES, StoreLink
 from queuepool.web.desk import Desk
 from queuepool.web.pages.history import past
-from queuepool.web.pages.pools import Known, known, overviews, pool_rows
-from queuepool.web.pages.queues import queue_rows, remarks
+from queuepool.web.pages.pool_rows import Watched, overviews, pool_rows, watched
+from queuepool.web.pages.queues import remarks, size_rows
 
 Facts = dict[str, Any]
 #: queues that the first page shows
@@ -18,8 +18,8 @@ _MOST_QUEUES = 15
 
 def overview(desk: Desk, asked: Asked) -> Facts:
     """Alerts that are raised, the state in a sentence, pools and queues."""
-    stores = known(desk)
-    pools, queues, alerts = pool_rows(desk, stores), queue_rows(desk, stores), alert_rows(desk, stores)
+    stores = watched(desk)
+    pools, queues, alerts = pool_rows(desk, stores), size_rows(desk, stores), alert_rows(desk, stores)
     return {
         "alerts": alerts,
         "sentence": _sentence(pools, queues, alerts),
@@ -37,7 +37,7 @@ def _last_hour(link: StoreLink, is_away: bool) -> Facts:
     return {"connection": link.name, "charts": found["charts"]}
 
 
-def alert_rows(desk: Desk, stores: Known) -> list[Facts]:
+def alert_rows(desk: Desk, stores: Watched) -> list[Facts]:
     """The alerts that any pool has raised, each once, the oldest first."""
     found: dict[tuple[str, str], Facts] = {}
     for pool, one in overviews(desk, stores):
@@ -49,7 +49,7 @@ def alert_rows(desk: Desk, stores: Known) -> list[Facts]:
     return sorted(found.values(), key=lambda row: str(row["since"]))
 
 
-def _totals(pools: list[Facts], queues: list[Facts], stores: Known) -> Facts:
+def _totals(pools: list[Facts], queues: list[Facts], stores: Watched) -> Facts:
     running = [pool for pool in pools if pool["kind"] in ("here", "elsewhere") and pool.get("workers") is not None]
     failed = [facts.value.failed for _, facts in stores if facts.value and facts.value.failed is not None]
     return {

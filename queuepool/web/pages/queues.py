@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from typing import Any
 
@@ -11,26 +12,28 @@ from queuepool.search.facets import Facets
 from queuepool.search.found import FoundJob
 from queuepool.search.look import SHELVES, Look, QueueLook
 from queuepool.stores.contract import Shelf
-from queuepool.web.asked import Asked
+from queuepool.web.asked import FILTERS, Asked
 from queuepool.web.connections import MeasuredQueue, StoreLink
 from queuepool.web.desk import Desk, Gathered
 from queuepool.web.guard import Refusal
-from queuepool.web.pages.pools import Known, known
+from queuepool.web.pages.pool_rows import Watched, watched
 from queuepool.web.scans import COUNTED, COUNTED_WITHIN, MOST_COUNTS, Scan
 from queuepool.web.shown import shown_job
 
 Facts = dict[str, Any]
 #: ready jobs a second from which a queue counts as growing or shrinking
 _MOVES = 0.05
+#: of a queue whose jobs are not read
+_NO_JOBS: Facts = {"jobs": [], "counts": [], "looked_at": 0, "next": None}
 
 
 def queues(desk: Desk, asked: Asked) -> Facts:
     """The queues of all connections, those with the longest wait first."""
-    stores = known(desk)
-    return {"queues": queue_rows(desk, stores), **remarks(stores)}
+    stores = watched(desk)
+    return {"queues": size_rows(desk, stores), **remarks(stores)}
 
 
-def remarks(stores: Known) -> Facts:
+def remarks(stores: Watched) -> Facts:
     """What is unknown, left out or odd in the stores; and how old what is known may be."""
     several = len(stores) > 1
     problems = [f"connection {name}: {facts.problem}" for name, facts in stores if facts.problem]
@@ -40,18 +43,19 @@ def remarks(stores: Known) -> Facts:
         if facts.value
         for words in facts.value.remarks
     ]
-    old = [round(facts.age) for _, facts in stores if facts.value and facts.age > 30.0]
+    old = [round(facts.age) for _, facts in stores if facts.value and (facts.age > 30.0 or facts.problem)]
     return {"problems": problems, "remarks": notes, "measured_ago": max(old, default=None)}
 
 
-def queue_rows(desk: Desk, stores: Known) -> list[Facts]:
-    """One row for each queue, the longest wait first; while a store is away, those that pools of this host measured."""
+def size_rows(desk: Desk, stores: Watched) -> list[Facts]:
+    """One row for each queue, the longest wait first; while a store is away, with what pools of this host know."""
     paces, rows = _paces(desk), list[Facts]()
     for name, facts in stores:
-        if facts.value:
-            rows += [_row(name, one, paces.get((name, one.name), {})) for one in facts.value.queues]
-        else:
-            rows += _from_boards(desk, name)
+        measured = facts.value.queues if facts.value else ()
+        found = {one.name: _row(name, one, paces.get((name, one.name), {})) for one in measured}
+        if facts.problem or not facts.value:
+            found |= _from_boards(desk, name, found, time.time() - facts.age if facts.value else 0.0)
+        rows += found.values()
     return sorted(rows, key=lambda row: (-(row["oldest"] or 0.0), -row["ready"], row["connection"], row["queue"]))
 
 
@@ -93,35 +97,47 @@ def _paces(desk: Desk) -> dict[tuple[str, str], Facts]:
     return found
 
 
-def _from_boards(desk: Desk, connection: str) -> list[Facts]:
-    """What the pools of this host have measured last, while nothing else is known."""
+#: what pools do not measure, or only beside their stores
+_UNKNOWN: Facts = {
+    "growth_per_minute": None, "empty_in": None, "ended_per_minute": None, "served": True, "paused_since": None,
+    "paused_by": None,
+}  # fmt: skip
+
+
+def _from_boards(desk: Desk, connection: str, known_rows: dict[str, Facts], since: float) -> dict[str, Facts]:
+    """What the pools of this host have measured after ``since``, in Unix seconds, by queue."""
     rows: dict[str, Facts] = {}
     for local in desk.boards.readings():
         if local.settings.connection.name != connection or local.reading is None:
             continue
         for queue, facts in local.reading.counts.queues.items():
-            if facts.measured_at:
+            if facts.measured_at > since:
                 rows[queue] = {
+                    **_UNKNOWN, **known_rows.get(queue, {}),
                     "connection": connection, "queue": queue, "ready": facts.ready, "is_at_least": facts.is_at_least,
                     "delayed": facts.delayed, "reserved": facts.reserved, "quarantined": facts.quarantined,
-                    "oldest": round(facts.oldest, 1), "overdue": round(facts.overdue, 1), "growth_per_minute": None,
-                    "empty_in": None, "ended_per_minute": None, "served": True, "paused": facts.paused,
-                    "paused_since": None, "paused_by": None,
+                    "oldest": round(facts.oldest, 1), "overdue": round(facts.overdue, 1), "paused": facts.paused,
                 }  # fmt: skip
-    return list(rows.values())
+    return rows
 
 
 def queue(desk: Desk, asked: Asked) -> Facts:
-    """One queue: its sizes, and its jobs on one shelf that fit the filter, a page of them."""
-    link, name = named(desk, asked)
-    shelf = shelf_of(asked)
-    gathered = Gathered()
-    [*found] = gathered.each([link], lambda _, opened: _jobs(desk, asked, opened, (link.name, name, shelf)))
-    rows = queue_rows(desk, known(desk))
+    """One queue: its sizes, and its jobs on one shelf that fit the filter, a page of them.
+
+    Of a renewal the sizes alone, of what everybody watches.
+    """
+    (link, name), shelf, gathered = named(desk, asked), shelf_of(asked), Gathered()
+    found: Facts = _NO_JOBS
+    if not asked.is_renewal:
+        found = gathered.one(link, lambda opened: _jobs(desk, asked, opened, (link.name, name, shelf)), _NO_JOBS)
+    stores = watched(desk)
+    rows = size_rows(desk, stores)
     row = next((one for one in rows if (one["connection"], one["queue"]) == (link.name, name)), None)
-    facts = {"connection": link.name, "queue": name, "state": shelf, "sizes": row, **gathered.facts()}
-    facts |= found[0] if found else {"jobs": [], "counts": [], "looked_at": 0, "next": None}
-    return facts | ({"status": 404} if row is None and found and not facts["jobs"] else {})
+    facts = {"connection": link.name, "queue": name, "state": shelf, "sizes": row, **found, **gathered.facts()}
+    if found is not _NO_JOBS:
+        facts |= _counts(link, asked, name, shelf)
+        facts |= {"status": 404} if row is None and not facts["jobs"] else {}
+    return facts
 
 
 def waiting_shelf(asked: Asked) -> Shelf:
@@ -152,16 +168,27 @@ def shelf_of(asked: Asked) -> Shelf:
 def _jobs(desk: Desk, asked: Asked, opened: Queue, of: tuple[str, str, Shelf]) -> Facts:
     (_, queue, shelf), look = of, Look(opened.stores, asked.filter())
     rows, following = _rows(look, _opened(look, queue, shelf, desk.places.found(asked.cursor(), *of)), asked.rows())
-    by, count = asked.countable("by") or "name", Look(opened.stores, asked.filter())
-    facets, scan = Facets(by), Scan(count, COUNTED, COUNTED_WITHIN)
-    for page in scan.pages(count.waiting(queue, (shelf,)).pages()):
+    shown = [shown_job(job, asked) for job in rows]
+    after = desk.places.keep(following, *of) if following else None
+    return {"jobs": shown, "looked_at": look.seen, "unreadable": look.closed, "next": after}
+
+
+def _counts(link: StoreLink, asked: Asked, queue: str, shelf: Shelf) -> Facts:
+    """How many there are of each kind, of the first ones: read once for all who look at the same."""
+    by = asked.countable("by") or "name"
+    filters = tuple((name, tuple(asked.all(name))) for name in FILTERS)
+    found = link.counted((queue, shelf, by, filters), lambda opened: _counted(asked, opened, queue, shelf, by)).value
+    return found or {"by": by, "counts": [], "counted": 0, "is_whole": True}
+
+
+def _counted(asked: Asked, opened: Queue, queue: str, shelf: Shelf, by: str) -> Facts:
+    look = Look(opened.stores, asked.filter())
+    facets, scan = Facets(by), Scan(look, COUNTED, COUNTED_WITHIN)
+    for page in scan.pages(look.waiting(queue, (shelf,)).pages()):
         for job in page:
             facets.add(job)
     counts = [{"value": value, "jobs": jobs} for value, jobs in facets.found.most_common(MOST_COUNTS)]
-    shown = [shown_job(job, asked) for job in rows]
-    after = desk.places.keep(following, *of) if following else None
-    about = {"by": by, "counts": counts, "counted": count.seen, "is_whole": not scan.is_cut}
-    return {"jobs": shown, "looked_at": look.seen, "unreadable": look.closed, "next": after, **about}
+    return {"by": by, "counts": counts, "counted": look.seen, "is_whole": not scan.is_cut}
 
 
 def _rows(look: Look, walk: QueueLook, most: int) -> tuple[list[FoundJob], str | None]:

@@ -9,7 +9,7 @@ from typing import Any
 from queuepool.board.overview import JobRow, ProcessRow
 from queuepool.web.asked import Asked
 from queuepool.web.desk import Desk
-from queuepool.web.pages.pools import known, place_of, places_here
+from queuepool.web.pages.pool_rows import place_of, places_here, watched
 from queuepool.web.pages.queues import remarks
 from queuepool.web.shown import without_data
 
@@ -20,7 +20,7 @@ _MOST = 500
 
 def running(desk: Desk, asked: Asked) -> Facts:
     """The jobs that run, those nearest to their limit first."""
-    stores = known(desk)
+    stores = watched(desk)
     rows = [*_here(desk), *_elsewhere(desk, stores)]
     name, queue = asked.text("name"), asked.text("queue")
     meant = [row for row in rows if name in (row["name"] or "") and queue in ("", row["queue"])]

@@ -6,6 +6,7 @@
   const state = document.getElementById("live-state");
   let timer = 0;
   let etag = "";
+  let isSent = false;
 
   // Times in the reader's zone; the title keeps UTC.
   function localize(root) {
@@ -53,8 +54,11 @@
   async function poll() {
     try {
       const headers = etag ? { "If-None-Match": etag } : {};
-      const answer = await fetch(location.href, { headers, cache: "no-store", redirect: "error" });
-      if (answer.status === 200) {
+      // Of what the page shows only that which is renewed: lists would be read again for every tab.
+      const address = new URL(location.href);
+      address.searchParams.set("part", "live");
+      const answer = await fetch(address, { headers, cache: "no-store", redirect: "error" });
+      if (answer.status === 200 && !isSent) {
         etag = answer.headers.get("ETag") || "";
         renew(await answer.text());
       }
@@ -65,10 +69,11 @@
     plan();
   }
 
-  // One request at a time, and none while nobody looks.
+  // One request at a time, and none while nobody looks, or while a form is on its way: a second click must not meet
+  // a new one.
   function plan() {
     clearTimeout(timer);
-    if (seconds > 0 && !document.hidden && document.querySelector("[data-live]")) timer = setTimeout(poll, seconds * 1000);
+    if (!isSent && seconds > 0 && !document.hidden && document.querySelector("[data-live]")) timer = setTimeout(poll, seconds * 1000);
   }
 
   // "/" goes to the search, "g" and a letter to a page.
@@ -95,9 +100,25 @@
     for (const box of event.target.closest("table").querySelectorAll("tbody input[type=checkbox]")) box.checked = event.target.checked;
   }
 
+  // A form is sent once, and the server sees to that, too. An answer takes 20 s at most, or somebody has broken it off.
+  function send(event) {
+    if (event.target.method !== "post") return;
+    if (isSent) event.preventDefault();
+    else setTimeout(goOn, 30000);
+    isSent = true;
+    clearTimeout(timer);
+  }
+
+  function goOn() {
+    isSent = false;
+    plan();
+  }
+
   localize(document);
   document.addEventListener("visibilitychange", plan);
   document.addEventListener("keydown", press);
   document.addEventListener("change", choose);
+  document.addEventListener("submit", send);
+  window.addEventListener("pageshow", (event) => event.persisted && goOn()); // back from the page after it
   plan();
 })();

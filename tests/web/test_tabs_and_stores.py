@@ -1,0 +1,142 @@
+"""Open pages cost a store what one costs, and a store that hangs keeps nobody waiting who does not ask for it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from queuepool.errors import StoreDown
+from queuepool.operating.choice import EveryPool
+from queuepool.stores.contract import Measured
+from queuepool.web.connections import RANGES, MeasuredQueue, StoreFacts, StoreLink
+from queuepool.web.desk import Desk
+from queuepool.web.pages.queues import remarks, size_rows
+from queuepool.web.threads import Snapshot
+from tests.support.dashboards import config_of, config_on, opened
+from tests.support.drivers import site_on
+from tests.support.eventually import eventually
+from tests.support.processes import halt
+from tests.web.test_acts import journal, told
+
+PAGE = "/queues/default/default"
+
+
+@pytest.fixture
+def site(request: pytest.FixtureRequest):
+    with site_on("sqlite", request) as found:
+        yield found
+
+
+def asked(server) -> int:
+    return int(server.say("INFO", "stats")["total_commands_processed"])
+
+
+def test_a_queue_page_that_renews_itself_reads_no_job_and_counts_are_read_once_for_all(away, own_server):
+    away.queue.bulk([("do", {"number": number}) for number in range(4000)])
+    with opened(config_of(away)) as browser:
+        costs = []
+        for _ in range(5):
+            before = asked(own_server)
+            facts = browser.facts(PAGE)
+            costs.append(asked(own_server) - before)
+        assert [{"value": "do", "jobs": facts["counted"]}] == facts["counts"]
+        assert min(costs[1:]) < costs[0] / 2, costs
+        before = own_server.say("INFO", "commandstats").get("cmdstat_lrange", {"calls": 0})["calls"]
+        live = [browser.facts(f"{PAGE}?part=live") for _ in range(20)]
+        assert ([], 4000) == (live[-1]["jobs"], live[-1]["sizes"]["ready"])
+        # Of the sizes: the next job of each queue, once in two seconds.
+        after = own_server.say("INFO", "commandstats")["cmdstat_lrange"]["calls"]
+        assert after - before < 10
+        page = browser.get(f"{PAGE}?part=live").text
+        assert ("<dl", False) == ("<dl" if "<dl" in page else "", "<table" in page)
+
+
+def test_who_looks_at_what_is_known_waits_for_nobody_who_asks_a_store_that_hangs(away, own_server):
+    with opened(config_of(away)) as browser, ThreadPoolExecutor(12) as people:
+        assert not browser.facts("/overview")["problems"]
+        halt(own_server.process.pid)
+        try:
+            waiting = [people.submit(browser.get, path) for path in ("/failed", PAGE, "/journal") for _ in range(4)]
+            assert {200, 404} == {browser.get(path).status for path in ("/", "/pools", "/no-such")}
+            assert not [one for one in waiting if one.done()], "each waits for two seconds at least"
+            assert {503} == {one.result().status for one in waiting}
+            eventually(lambda: browser.facts("/overview")["problems"])
+            assert 503 == browser.get("/failed").status
+        finally:
+            own_server.process.send_signal(signal.SIGCONT)
+        # An action asks at once, whatever was known a moment ago, and leaves its line.
+        assert "queue default is paused on all hosts" == told(browser, f"{PAGE}/pause")
+    assert [("pause", "queue default", None)] == journal(away)
+
+
+def test_a_store_that_hangs_delays_no_other(away, own_server, site):
+    connections = [*(replace(away.connection, name=name) for name in "ab"), replace(site.connection, name="c")]
+    desk = Desk(config_on(connections, site))
+    first, second, third = desk.links.values()
+    halt(own_server.process.pid)
+    try:
+        for link in (first, second):
+            for name in RANGES:
+                link.past(name, 0.0)
+            link.facts(0.0)
+        assert third.facts(10.0).value
+        assert [(None, "")] * 2 == [(facts.value, facts.problem) for facts in (first.facts(0.0), second.facts(0.0))]
+    finally:
+        own_server.process.send_signal(signal.SIGCONT)
+        desk.close()
+
+
+def test_a_page_that_asks_too_much_does_not_make_its_store_count_as_away(site):
+    config = config_of(site)
+    link = StoreLink(EveryPool(config), config.pools[0].connection)
+
+    def slow(_: object) -> None:
+        raise StoreDown("no answer within 2 s")
+
+    for _ in range(3):
+        with pytest.raises(StoreDown):
+            link.ask(slow)
+    assert 0 == link.ask(lambda queue: queue.size("default"))
+    eventually(lambda: link.facts(1.0).value)
+    link.close()
+
+
+def test_an_action_waits_for_its_store_as_long_as_a_command_does(away, own_server):
+    config = config_of(away)
+    link = StoreLink(EveryPool(config), config.pools[0].connection)
+    link.do(lambda queue: queue.size("default"))
+    link.ask(lambda queue: queue.size("default"))
+    found = list[int]()
+    halt(own_server.process.pid)
+    try:
+        acting = threading.Thread(target=lambda: found.append(link.do(lambda queue: queue.size("default"))))
+        acting.start()
+        with pytest.raises(StoreDown):
+            link.ask(lambda queue: queue.size("default"))
+        assert acting.is_alive()
+    finally:
+        own_server.process.send_signal(signal.SIGCONT)
+    acting.join(20)
+    assert [0] == found
+    link.close()
+
+
+def test_while_a_store_is_away_the_sizes_are_the_latest_that_anybody_has_measured(site):
+    with site.pool("--workers", "1"):
+        desk = Desk(config_of(site))
+        eventually(lambda: desk.boards.readings()[0].reading and desk.boards.readings()[0].reading.counts.queues)
+        mark = desk.links["default"].facts(10.0).value.queues[0].mark
+        sizes = Measured(999, 0, 0, 0, oldest=None, now=0.0)
+        facts = StoreFacts((MeasuredQueue("default", sizes, None, mark), MeasuredQueue("other", sizes, None, mark)))
+
+        def ready(age: float, problem: str) -> dict[str, int]:
+            return {row["queue"]: row["ready"] for row in size_rows(desk, [("default", Snapshot(facts, age, problem))])}
+
+        eventually(lambda: {"default": 0, "other": 999} == ready(1e6, "away"))
+        assert {"default": 999, "other": 999} == ready(1e6, "") == ready(-5.0, "away")
+        assert 1000 == remarks([("default", Snapshot(facts, 1000.0, "away"))])["measured_ago"]
+        desk.close()
