@@ -24,6 +24,7 @@ from queuepool.web.desk import ActOutcome, Desk
 from queuepool.web.guard import Refusal
 from queuepool.web.render import environment
 from queuepool.web.routes import ACTS, API, EXPORTS, NAVIGATION, PAGES, ActRoute, ExportRoute, PageRoute
+from queuepool.web.shown import for_page
 from queuepool.web.static_files import static_files
 from queuepool.web.visitors import Visitor, WebRole
 
@@ -94,7 +95,7 @@ class Site:
         status = facts.pop("status", 200)
         if asked.is_json:
             return _json(facts, status)
-        return self._html(request, asked, route.name, facts, status)
+        return self._html(request, asked, route.name, for_page(facts), status)
 
     async def _export(self, request: Request, asked: Asked, route: ExportRoute) -> Response:
         rows = await self._desk.threads.page(partial(route.rows, self._desk, asked))
