@@ -22,6 +22,7 @@ from queuepool.web.acts.acted import Acted
 from queuepool.web.asked import Asked, asked_of
 from queuepool.web.desk import ActOutcome, Desk
 from queuepool.web.guard import Refusal
+from queuepool.web.openapi import described
 from queuepool.web.render import environment
 from queuepool.web.routes import ACTS, API, EXPORTS, NAVIGATION, PAGES, ActRoute, ExportRoute, PageRoute
 from queuepool.web.shown import for_page
@@ -51,6 +52,7 @@ class Site:
 
     def _routes(self) -> list[Route]:
         routes = [Route("/static/{file}", self._file, methods=["GET"])]
+        routes.append(Route(f"{API}/openapi.json", self._description, methods=["GET"]))
         for is_json, start in ((True, API), (False, "")):
             for page in PAGES:
                 # Its twin of the first page is /api/v1/overview.
@@ -155,6 +157,10 @@ class Site:
         if found is None:
             raise HTTPException(404)
         return Response(found.content, headers={"cache-control": _FOREVER}, media_type=found.type)
+
+    async def _description(self, request: Request) -> Response:
+        body = json.dumps(described(request.scope["root_path"]), ensure_ascii=False)
+        return Response(body, media_type="application/json")
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:

@@ -24,7 +24,7 @@ return violations.flatMap(({ id, impact, nodes }) => nodes.map(({ html }) => [im
 @pytest.fixture(scope="module")
 def inspector(browser: Window) -> Window:
     if not AXE.exists():
-        pytest.skip("needs axe-core, which scripts/setup tests takes from npm if there is one")
+        pytest.skip("needs axe-core, which scripts/setup tests browser takes from npm, if there is one")
     browser.before_each_page(AXE.read_text())
     return browser
 
