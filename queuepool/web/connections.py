@@ -24,8 +24,8 @@ from queuepool.web.threads import Fresh, Snapshot, WebThreads
 T = TypeVar("T")
 #: seconds between two reads of a store for the pages that everybody watches
 _LASTS = 2.0
-#: seconds for which a page waits for them: as long as nothing is known, and later
-FIRST_PATIENCE, PATIENCE = 1.0, 0.04
+#: seconds for which a page waits for them: while nothing is known, or nobody has asked for so long; and otherwise
+FIRST_PATIENCE, _LONG_AGO, PATIENCE = 1.0, 10.0, 0.04
 #: seconds after which a store that was away is tried again
 _TRIED_AGAIN = 1.0
 #: seconds between two reads of the history, which is kept by minutes
@@ -93,7 +93,7 @@ class StoreLink:
 
     def patience(self, *, is_lost: bool) -> float:
         """Seconds to wait for the facts. ``is_lost``: a pool of this host knows that the store is away."""
-        return PATIENCE if is_lost or self._facts.is_known else FIRST_PATIENCE
+        return PATIENCE if is_lost or self._facts.is_known(_LONG_AGO) else FIRST_PATIENCE
 
     def facts(self, patience: float) -> Snapshot[StoreFacts]:
         """What everybody watches. With a patience of 0 they are only asked for, so that others can be meanwhile."""

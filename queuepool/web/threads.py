@@ -16,6 +16,8 @@ _PAGES, _READERS, _ACTS, _CHECKS = 8, 8, 8, 2
 #: a value is renewed after so many times the time that this takes, so that it costs its store a twentieth at most; and
 #: seconds after which it is renewed all the same
 _SPARING, _LONGEST_REST = 20.0, 60.0
+#: seconds after which a reading that is under way is said to be late
+_LATE = 2.0
 
 
 class WebThreads:
@@ -70,27 +72,30 @@ class Fresh(Generic[T]):
         self._lock = threading.Lock()
         self._reading: Future[None] | None = None
         self._due = 0.0
+        self._began = 0.0
         self._is_outdated = False
         self._value: T | None = None
         self._read_at = 0.0
         self._problem = ""
 
-    @property
-    def is_known(self) -> bool:
-        """Whether it was ever read, or is known not to be readable."""
-        return self._value is not None or bool(self._problem)
+    def is_known(self, within: float) -> bool:
+        """Whether it was read within these seconds, or is known not to be readable."""
+        was_read = self._value is not None and time.monotonic() - self._read_at < within
+        return was_read or bool(self._problem)
 
     def get(self, patience: float) -> Snapshot[T]:
         """The value; if it is old, waits up to ``patience`` seconds for a new one. Blocks no longer than that."""
         with self._lock:
             if self._reading is None and time.monotonic() >= self._due:
                 self._reading = self._threads.readers.submit(self._renew)
+                self._began = time.monotonic()
             reading = self._reading
         if reading and wait([reading], patience).done:
             reading.result()  # raises what is none of the errors
         with self._lock:
-            age = time.monotonic() - self._read_at if self._value is not None else 0.0
-            late = f"no answer for {age:.0f} s" if reading and not reading.done() and age > self._lasts + 2.0 else ""
+            now = time.monotonic()
+            age, waited = now - self._read_at if self._value is not None else 0.0, now - self._began
+            late = f"no answer for {waited:.0f} s" if reading and not reading.done() and waited > _LATE else ""
             return Snapshot(self._value, age, self._problem or late)
 
     def expire(self) -> None:
