@@ -10,12 +10,17 @@ from typing import Any
 from queuepool.board.shown_pools import RunningJob
 from queuepool.operating.job_rows import job_row
 from queuepool.search.found import FoundJob
+from queuepool.unix.escape import escaped
 from queuepool.web.asked import Asked, is_masked
 
 #: values and characters of a text that a list shows of one job, and that its own page shows
 _IN_LISTS, _ON_ITS_PAGE = (60, 200), (5_000, 20_000)
 #: characters of the arguments in a line
 _LINE = 240
+#: characters of any other text on a page: names, hosts and errors may come from anybody
+_ON_A_PAGE = 500
+#: what is bounded by itself
+_BOUNDED = ("arguments", "result", "options", "raw", "trace", "error", "payload", "next")
 #: above this, JavaScript's numbers leave whole ones out
 _MOST_EXACT = 2**53
 HIDDEN = "•••"
@@ -58,6 +63,18 @@ def line_of(value: Any) -> str:
     """The arguments in one line."""
     text = "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= _LINE else f"{text[:_LINE]}…"
+
+
+def for_page(value: Any) -> Any:
+    """Facts with texts as a page can show them: none takes all of it, and none is invisible."""
+    if isinstance(value, Mapping):
+        return {name: one if name in _BOUNDED else for_page(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [for_page(one) for one in value]
+    if not isinstance(value, str) or not value:
+        return value
+    seen = value if any(char.isprintable() and char != " " for char in value[:_ON_A_PAGE]) else escaped(value)
+    return seen if len(seen) <= _ON_A_PAGE else f"{seen[:_ON_A_PAGE]}…"
 
 
 class _Copy:

@@ -25,8 +25,10 @@ from queuepool.web.acts.acted import Acted
 from queuepool.web.asked import Asked, asked_of
 from queuepool.web.desk import Desk
 from queuepool.web.guard import DEADLINE, Refusal
+from queuepool.web.openapi import described
 from queuepool.web.render import environment
 from queuepool.web.routes import ACTS, API, EXPORTS, NAVIGATION, PAGES, ActRoute, ExportRoute, PageRoute
+from queuepool.web.shown import for_page
 from queuepool.web.static_files import static_files
 from queuepool.web.submissions import Submission
 from queuepool.web.visitors import Visitor, WebRole
@@ -59,6 +61,7 @@ class Site:
 
     def _routes(self) -> list[Route]:
         routes = [Route("/static/{file}", self._file, methods=["GET"])]
+        routes.append(Route(f"{API}/openapi.json", self._description, methods=["GET"]))
         for is_json, start in ((True, API), (False, "")):
             for page in PAGES:
                 # Its twin of the first page is /api/v1/overview.
@@ -98,7 +101,7 @@ class Site:
         status = facts.pop("status", 200)
         if asked.is_json:
             return _json(facts, status)
-        return self._html(request, asked, route.name, facts, status)
+        return self._html(request, asked, route.name, for_page(facts), status)
 
     async def _export(self, request: Request, asked: Asked, route: ExportRoute) -> Response:
         rows = await self._desk.threads.list(partial(route.rows, self._desk, asked))
@@ -179,6 +182,10 @@ class Site:
         if found is None:
             raise HTTPException(404)
         return Response(found.content, headers={"cache-control": _FOREVER}, media_type=found.type)
+
+    async def _description(self, request: Request) -> Response:
+        body = json.dumps(described(request.scope["root_path"]), ensure_ascii=False)
+        return Response(body, media_type="application/json")
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:

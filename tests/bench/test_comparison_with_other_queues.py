@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.peers import chart, report
+from tests.bench.peers import chart, front, report
 from tests.bench.peers.aims import reached
 from tests.bench.peers.asides import Asides, Load
 from tests.bench.peers.jobs import RECORD
@@ -152,3 +152,8 @@ def test_at_half_load_a_push_that_is_late_does_not_move_the_next_ones_time():
 def until_past(moment: float) -> None:
     while time.monotonic() < moment:
         pass
+
+
+def test_the_front_page_of_the_documentation_has_the_bars_of_the_report():
+    assert front.front() == (front.DOCS / "front.svg").read_text(), "run scripts/docs"
+    assert 'class="ours"' in front.front()

@@ -25,6 +25,17 @@ _FLAGS = (
     "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
 )  # fmt: skip
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+#: keys, as WebDriver names them
+TAB, ENTER = "\ue004", "\ue007"
+#: notes what the policy of a page refuses, from its first byte on
+_LISTENER = """
+window.refused = [];
+document.addEventListener("securitypolicyviolation", ({ effectiveDirective, blockedURI }) => {
+    window.refused.push(`${effectiveDirective} ${blockedURI}`);
+});
+"""
+#: most presses of the key Tab from one end of a page to the other
+_MOST_TABS = 400
 
 
 @dataclass
@@ -52,6 +63,29 @@ class Window:
     def run(self, script: str) -> Any:
         """What the body of a function returns."""
         return self._ask("POST", "/execute/sync", {"script": script, "args": []})
+
+    def run_to_its_end(self, script: str) -> Any:
+        """What the promise that the body of a function returns comes to."""
+        body = f"const done = arguments[0]; (async () => {{ {script} }})().then(done, (error) => done(String(error)));"
+        return self._ask("POST", "/execute/async", {"script": body, "args": []})
+
+    def before_each_page(self, script: str) -> None:
+        """Run it in each page that is opened from now on, before its own scripts."""
+        self.tell("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+
+    def refused(self) -> list[str]:
+        """What the page's policy has refused."""
+        found: list[str] = self.run("return window.refused")
+        return found
+
+    def tab_to(self, css: str) -> None:
+        """Press Tab until this has the focus, from where it is now."""
+        is_there = f"return Boolean(document.activeElement) && document.activeElement.matches({json.dumps(css)})"
+        for _ in range(_MOST_TABS):
+            self.press(TAB)
+            if self.run(is_there):
+                return
+        raise AssertionError(f"Tab does not come to {css}")
 
     def press(self, keys: str) -> None:
         """On the keyboard, wherever the focus is."""
@@ -93,8 +127,12 @@ def window(*, has_script: bool = True) -> Iterator[Window]:
             options = {"binary": browser, "args": [*_FLAGS, f"--user-data-dir={folder}"], "prefs": settings}
             wanted = {"browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
             session = _asked("POST", f"{root}/session", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
-            yield Window(f"{root}/session/{session}")
-            _asked("DELETE", f"{root}/session/{session}", {})
+            found = Window(f"{root}/session/{session}")
+            try:
+                found.before_each_page(_LISTENER)
+                yield found
+            finally:  # else what is left of the browser still writes into its folder
+                _asked("DELETE", f"{root}/session/{session}", {})
         finally:
             process.terminate()
             process.wait(30)

@@ -48,7 +48,7 @@ def told(browser: Browser, path: str, form: dict[str, object] | None = None) -> 
     after = browser.post(path, form)
     assert after.status == 303, after.text
     found = re.search(
-        r'role="status".*?<(?:p|pre)>(.*?)</(?:p|pre)>', browser.get(after.headers["location"]).text, re.DOTALL
+        r'role="status".*?<(?:p|pre)[^>]*>(.*?)</(?:p|pre)>', browser.get(after.headers["location"]).text, re.DOTALL
     )
     assert found
     return found[1]

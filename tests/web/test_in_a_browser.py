@@ -1,74 +1,139 @@
-"""The pages in a real Chromium: at every width, light and dark, by keyboard, and without JavaScript."""
+"""The pages in a real Chromium: nothing that others wrote runs or breaks them; by keyboard; without JavaScript."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from tests.support.chromium import window
-from tests.support.drivers import site_on
+from queuepool.web.routes import ACTS
+from tests.support import hostile_shop
+from tests.support.chromium import ENTER, TAB, Window, window
+from tests.support.drivers import site_at
 from tests.support.eventually import eventually
 from tests.support.many_failed import failed_in_thousands
-from tests.web.test_pages import HOSTILE
-from tests.web.test_server import served
+from tests.support.pools import Site
+from tests.support.serving import serving
 
-pytestmark = pytest.mark.thorough("it starts a browser")
 PAGES = (
-    "/", "/alerts", "/queues", "/queues/default/default", "/running", "/failed", "/failed/confirm?act=retry", "/pools",
-    "/schedules",
-    "/quarantine", "/history", "/journal", "/jobs/nope", "/no-such-page",
+    "/", "/alerts", "/queues", "/queues/default/default", "/queues/default/default?state=delayed",
+    "/queues/default/default/confirm?act=move", "/running", "/failed?column=big", "/failed/confirm?act=retry",
+    "/pools", "/schedules", "/quarantine", "/history", "/journal", "/jobs/failure-0", "/jobs/failed-3", "/jobs/job-1",
+    "/jobs/runs-0", "/jobs/nope", "/no-such-page",
 )  # fmt: skip
+WIDTHS = (360, 1920)
+#: what Tab must come to: what is visible and can be used
+_CONTROLS = """
+return [...document.querySelectorAll("a[href], button, input:not([type=hidden]), summary")]
+    .filter((one) => one.checkVisibility({ visibilityProperty: true }) && one.tabIndex >= 0)
+"""
+#: a script shows the times of the reader's zone
+IS_AS_SENT = "return document.querySelector('time').textContent.endsWith(' UTC')"
 
 
-@pytest.fixture
-def site(request: pytest.FixtureRequest):
-    with site_on("sqlite", request) as found:
-        for text in HOSTILE:
-            found.queue.push("do", {"text": text})
-        failed_in_thousands(found.queue, 40, customer=HOSTILE[0])  # what one page of a search has, however slow it is
-        found.queue.push_raw(b'{"uuid":"<svg onload=alert(1)>","job":7}')
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("shop")
+
+
+@pytest.fixture(scope="module")
+def shop(place: Path) -> Iterator[str]:
+    """The address of a dashboard of a shop where every text means ill."""
+    site = site_at(f"sqlite:///{place}/queue.db", place)
+    hostile_shop.fill(site)
+    with serving(hostile_shop.config(site, anonymous="admin")) as (host, port):
+        yield f"http://{host}:{port}"
+    site.queue.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Window]:
+    with window() as found:
         yield found
 
 
-@pytest.fixture
-def address(site):
-    with served(site, anonymous="admin") as (host, port):
-        yield f"http://{host}:{port}"
+def assert_unharmed(browser: Window, page: str) -> None:
+    """Nothing of others has run, been loaded or been refused, and all of the page can be seen without scrolling."""
+    assert [] == browser.refused(), page
+    assert browser.run("return window.hacked === undefined"), page
+    assert 0 == browser.run("return document.querySelectorAll('svg[onload], img, script:not([src])').length"), page
+    assert browser.run("return document.querySelector('h1').textContent.trim() !== ''"), page
+    assert browser.run("return document.documentElement.scrollWidth - window.innerWidth") <= 0, page
+    assert [] == [line for line in browser.complaints() if "404" not in line], page
 
 
-def test_every_page_fits_and_breaks_no_rule(address):
-    with window() as browser:
-        for scheme, width in (("light", 360), ("dark", 1280), ("light", 1920)):
-            browser.size(width)
-            browser.prefer(scheme)
-            for page in PAGES:
-                browser.go(address + page)
-                wide = browser.run("return document.documentElement.scrollWidth - window.innerWidth")
-                assert wide <= 0, (page, width, wide)
-                assert [] == [line for line in browser.complaints() if "404" not in line], (page, width)
-                assert browser.run("return document.querySelector('h1').textContent.trim() !== ''"), page
-                assert 0 == browser.run("return document.querySelectorAll('svg[onload], script:not([src])').length"), (
-                    page
-                )
+@pytest.mark.bad_input("B179")
+def test_what_others_wrote_runs_on_no_page_and_breaks_none(browser, shop):
+    browser.size(360)
+    for page in ("/", "/queues/default/default", "/failed?column=big", "/jobs/job-1"):
+        browser.go(shop + page)
+        assert_unharmed(browser, page)
 
 
-def test_failed_jobs_are_chosen_confirmed_and_put_back(site, address):
-    with window() as browser:
-        browser.go(f"{address}/failed?error=KeyError")
-        browser.click("[data-all]")
-        assert 20 == browser.run("return document.querySelectorAll('tbody input:checked').length")
-        browser.click("button[value=retry]")
-        assert "Put back 20 failed jobs?" in browser.run("return document.body.textContent")
-        browser.click("form.confirm button")
-        assert "20 jobs put back" in browser.run("return document.querySelector('.told').textContent")
-        assert 20 == site.queue.stores.failed.count()
-        assert [] == browser.complaints()
+@pytest.mark.thorough("every page")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_page_fits_and_breaks_no_rule(browser, shop, scheme, width):
+    browser.size(width)
+    browser.prefer(scheme)
+    for page in PAGES:
+        browser.go(shop + page)
+        assert_unharmed(browser, f"{page}, {width} px, {scheme}")
 
 
-def test_a_page_renews_itself_and_the_keyboard_goes_everywhere(site, address):
-    with window() as browser:
+@pytest.mark.thorough("every page")
+def test_the_keyboard_comes_to_every_control_and_shows_where_it_is(browser, shop):
+    browser.size(1280)
+    for page in PAGES:
+        browser.go(shop + page)
+        browser.run("""
+            window.met = new Set();
+            window.unseen = [];
+            document.addEventListener("focusin", ({ target }) => {
+                const { outlineStyle, outlineWidth } = getComputedStyle(target);
+                window.met.add(target);
+                if (outlineStyle === "none" || outlineWidth === "0px") window.unseen.push(target.outerHTML);
+            });
+        """)
+        browser.press(TAB * (browser.run(f"{_CONTROLS}.length") + 40))
+        assert [] == browser.run(f"{_CONTROLS}.filter((one) => !window.met.has(one)).map((one) => one.outerHTML)"), page
+        assert [] == browser.run("return window.unseen"), page
+
+
+@pytest.mark.thorough("another browser")
+def test_every_page_has_the_same_without_javascript(browser, shop):
+    # Which of two queues comes first, and how far counts come, is a matter of time.
+    shown = "return [...document.querySelectorAll('h2, nav a, thead th, button, label')].map((one) => one.innerText)"
+    with window(has_script=False) as without:
+        for page in PAGES:
+            found = []
+            for one in (browser, without):
+                one.size(1280)
+                one.go(shop + page)
+                found.append(one.run(shown))
+            assert found[0] == found[1], page
+        without.go(f"{shop}/journal")
+        assert without.run(IS_AS_SENT), "a script has run"
+
+
+@pytest.mark.thorough("it starts a pool")
+def test_a_page_renews_itself_but_not_what_somebody_is_at(browser, tmp_path):
+    with at_work(tmp_path) as (site, address):
+        browser.complaints()  # of the pages before
         browser.go(f"{address}/queues")
         site.push(queue="of-a-sudden")
         eventually(lambda: "of-a-sudden" in browser.run("return document.body.textContent"))
+        browser.go(f"{address}/pools")
+        browser.tab_to("summary")
+        browser.press(ENTER)
+        browser.run("window.since = performance.now()")
+        asked = "performance.getEntriesByType('resource').filter((one) => one.initiatorType === 'fetch')"
+        eventually(lambda: browser.run(f"return {asked}.filter((one) => one.startTime > window.since).length") >= 2)
+        assert browser.run("return document.querySelector('details').open"), "about to stop a pool"
+        browser.go(f"{address}/queues")
         browser.press("gf")
         eventually(lambda: browser.run("return location.pathname") == "/failed")
         browser.press("/")
@@ -76,14 +141,37 @@ def test_a_page_renews_itself_and_the_keyboard_goes_everywhere(site, address):
         assert [] == browser.complaints()
 
 
-def test_a_queue_renews_its_sizes_alone_and_a_form_is_sent_once(site, address):
-    with window() as browser:
-        browser.go(f"{address}/queues/default/default")
+@pytest.mark.thorough("another shop")
+def test_all_jobs_of_a_page_are_chosen_at_once(browser, tmp_path):
+    site = site_at(f"sqlite:///{tmp_path}/queue.db", tmp_path)
+    failed_in_thousands(site.queue, 40)
+    browser.complaints()  # of the pages before
+    with serving(hostile_shop.config(site, anonymous="admin")) as (host, port):
+        browser.go(f"http://{host}:{port}/failed?error=KeyError")
+        browser.click("[data-all]")
+        assert 20 == browser.run("return document.querySelectorAll('tbody input:checked').length")
+        browser.click("button[value=retry]")
+        eventually(lambda: "Put back 20 failed jobs?" in browser.run("return document.body.textContent"))
+        browser.click("form.confirm button")
+        eventually(lambda: "20 jobs put back" in browser.run("return document.body.textContent"))
+        assert 20 == site.queue.stores.failed.count()
+        assert [] == browser.complaints()
+    site.queue.close()
+
+
+@pytest.mark.thorough("another shop")
+def test_a_queue_renews_its_sizes_alone_and_a_form_is_sent_once(browser, tmp_path):
+    site = site_at(f"sqlite:///{tmp_path}/queue.db", tmp_path)
+    for _ in range(3):
+        site.push()
+    browser.complaints()  # of the pages before
+    with serving(hostile_shop.config(site, anonymous="admin")) as (host, port):
+        browser.go(f"http://{host}:{port}/queues/default/default")
         rows = "return document.querySelectorAll('tbody tr').length"
         before = browser.run(rows)
         for _ in range(5):
             site.push()
-        eventually(lambda: browser.run("return document.querySelector('dl.totals dd').textContent") == "16")
+        eventually(lambda: browser.run("return document.querySelector('dl.totals dd').textContent") == "8")
         assert (before, True) == (browser.run(rows), before > 0)
         browser.run("const form = document.querySelector('form.act'); form.requestSubmit(); form.requestSubmit()")
         eventually(lambda: browser.run("return document.querySelector('.told') !== null"))
@@ -91,14 +179,126 @@ def test_a_queue_renews_its_sizes_alone_and_a_form_is_sent_once(site, address):
         assert "queue default is paused on all hosts" in words
         assert "sent twice" not in words
         assert [] == browser.complaints()
+    site.queue.close()
 
 
-def test_everything_works_without_javascript(site, address):
-    with window(has_script=False) as browser:
-        browser.go(f"{address}/queues/default/default")
-        browser.click("form.act button")
-        eventually(lambda: {"default"} == site.queue.stores.control.read(["default"]).paused)
-        browser.go(f"{address}/failed?error=KeyError")
-        browser.click("a.button[href*='act=forget']")
-        browser.click("form.confirm button")
-        eventually(lambda: site.queue.stores.failed.count() == 20)
+@contextmanager
+def at_work(path: Path) -> Iterator[tuple[Site, str]]:
+    """A shop with a pool at work, and the address of its dashboard."""
+    site = site_at(f"sqlite:///{path}/queue.db", path)
+    flags = ("--workers", "1", "--remote", "all", "--queue", "mine")
+    config = hostile_shop.config(site, anonymous="admin")
+    config = replace(config, pools=tuple(replace(pool, queues=("mine",)) for pool in config.pools))
+    with site.pool(*flags), serving(config) as (host, port):
+        yield site, f"http://{host}:{port}"
+    site.queue.close()
+
+
+#: what an action is, where it begins, the keys to it (Tab to a control, then Enter or what is typed), and its outcome
+ACTIONS: tuple[tuple[str, str, tuple[str | tuple[str, str], ...], str], ...] = (
+    ("/queues/{connection}/{queue}/pause", "/queues/default/default", ("form[action$='/pause'] button",), "is paused"),
+    (
+        "/queues/{connection}/{queue}/continue", "/queues/default/default",
+        ("form[action$='/continue'] button",), "continues",
+    ),
+    (
+        "/queues/{connection}/{queue}/move", "/queues/default/default",
+        ("a[href*='act=move']", ("input[name=to]", "other"), "form.confirm button"), "3 jobs moved to other",
+    ),
+    (
+        "/queues/{connection}/{queue}/run", "/queues/default/default?state=delayed",
+        ("a[href*='act=run']", "form.confirm button"), "2 jobs made due now",
+    ),
+    (
+        "/queues/{connection}/{queue}/drop", "/queues/default/other",
+        ("a[href*='act=drop']", "form.confirm button"), "3 jobs dropped",
+    ),
+    (
+        "/failed/retry", "/failed?error=KeyError",
+        ("a[href*='act=retry']", "form.confirm button"), "2 jobs put back",
+    ),
+    (
+        "/failed/forget", "/failed",
+        (("input[type=checkbox][name=id]", " "), "button[value=forget]", "form.confirm button"), "1 job dropped",
+    ),
+    ("/jobs/{id}/stack", "/running", ("form[action$='/stack'] button",), "in until_told"),
+    ("/jobs/{id}/cancel", "/running", ("a.danger", "summary", "details form button"), "job"),
+    ("/schedules/{connection}/{name}/pause", "/schedules", ("form[action$='/pause'] button",), "is paused"),
+    ("/schedules/{connection}/{name}/continue", "/schedules", ("form[action$='/continue'] button",), "continues"),
+    ("/schedules/{connection}/{name}/run", "/schedules", ("form[action$='/run'] button",), "was pushed"),
+    ("/quarantine/{connection}/{queue}/{id}/drop", "/quarantine", ("form[action$='/drop'] button",), "was dropped"),
+    ("/quarantine/{connection}/{queue}/{id}/retry", "/quarantine", ("form[action$='/retry'] button",), "was put back"),
+    ("/pools/{connection}/{id}/pause", "/pools", ("form[action$='/pause'] button",), "paus"),
+    ("/pools/{connection}/{id}/continue", "/pools", ("form[action$='/continue'] button",), "continue"),
+    ("/pools/{connection}/{id}/reload", "/pools", ("form[action$='/reload'] button",), "default"),
+    (
+        "/pools/{connection}/{id}/scale", "/pools",
+        (("input[name=order]", "+1"), "form[action$='/scale'] button"), "2 workers",
+    ),
+    ("/pools/{connection}/{id}/stop", "/pools", ("summary", "details form button"), "default"),
+)  # fmt: skip
+#: it takes so many jobs that it can be stopped
+STOPPED = "/errands/{id}/stop"
+
+
+def test_each_action_is_done_in_a_browser():
+    assert sorted(act.path for act in ACTS) == sorted([STOPPED, *(path for path, *_ in ACTIONS)])
+
+
+@pytest.mark.thorough("it starts pools and browsers")
+@pytest.mark.parametrize("has_script", [True, False], ids=["with JavaScript", "without JavaScript"])
+def test_each_action_is_done_by_the_keyboard_alone(tmp_path, has_script):
+    with at_work(tmp_path) as (site, address), window(has_script=has_script) as browser:
+        for _ in range(3):
+            site.push()
+            site.queue.push_raw(b'{"uuid":"odd","job":7}', queue="mine")
+        site.push(delay=3600)
+        site.push(delay=3600)
+        failed_in_thousands(site.queue, 4)
+        site.push("until", gate=str(site.path / "no-such-gate"), queue="mine")
+        eventually(lambda: len([*site.queue.stores.records.quarantined("mine")]) == 3)
+        for path, begin, keys, outcome in ACTIONS:
+            done = eventually(lambda begin=begin, keys=keys: pressed(browser, address + begin, keys), 60)
+            assert outcome in done, (path, done)
+        browser.go(f"{address}/journal")
+        assert browser.run(IS_AS_SENT) != has_script
+
+
+def pressed(browser: Window, url: str, keys: tuple[str | tuple[str, str], ...]) -> str:
+    """What the page after it says; empty if the first control is not there yet."""
+    browser.go(url)
+    first = keys[0] if isinstance(keys[0], str) else keys[0][0]
+    if not browser.run(f"return Boolean(document.querySelector({first!r}))"):
+        return ""
+    for key in keys:
+        css, typed = (key, ENTER) if isinstance(key, str) else key
+        browser.tab_to(css)
+        browser.press(typed)
+    told = "return document.querySelector('.told')?.textContent.trim() || ''"
+    return eventually(lambda: str(browser.run(told)), 30)
+
+
+@pytest.mark.thorough("it takes thousands of jobs")
+def test_what_takes_long_is_stopped_by_the_keyboard_without_javascript(tmp_path):
+    site = site_at(f"sqlite:///{tmp_path}/queue.db", tmp_path)
+    failed_in_thousands(site.queue, 30_000)
+    with (
+        serving(hostile_shop.config(site, anonymous="admin")) as (host, port),
+        window(has_script=False) as browser,
+    ):
+        keys = (
+            "a[href*='act=retry']",
+            ("input[name=typed]", "30000"),
+            "form.confirm button",
+            "form[action$='/stop'] button",
+        )
+        assert "stopping" in pressed(browser, f"http://{host}:{port}/failed", keys)
+        ended = "return document.querySelector('strong').textContent"
+
+        def state() -> str:
+            browser.go(browser.run("return location.href"))
+            return str(browser.run(ended))
+
+        eventually(lambda: state() == "stopped")
+    assert 0 < site.queue.stores.failed.count() < 30_000
+    site.queue.close()

@@ -156,7 +156,7 @@ def test_whatever_names_and_payloads_hold_is_shown_as_text(at):
             assert "{{7*7}}" in page
         listed = browser.facts("/queues/default/default")["jobs"]
         assert HOSTILE == [one["arguments"]["text"] for one in listed[: len(HOSTILE)]]
-        shown = html.unescape(re.findall(r"<h2>Arguments</h2><pre>(.*?)</pre>", pages[1], re.DOTALL)[0])
+        shown = html.unescape(re.findall(r"<h2>Arguments</h2><pre[^>]*>(.*?)</pre>", pages[1], re.DOTALL)[0])
         assert {"all": HOSTILE} == json.loads(shown)
 
 

@@ -22,10 +22,11 @@
   // What a person is at must not change under the fingers.
   function isInUse(part) {
     const at = document.activeElement;
-    const isTyping = part.contains(at) && /^(INPUT|SELECT|TEXTAREA|BUTTON)$/.test(at.tagName);
+    const isTyping = part.contains(at) && /^(INPUT|SELECT|TEXTAREA|BUTTON|SUMMARY)$/.test(at.tagName);
+    const isAsked = part.querySelector(".sure[open]"); // whether to go through with it
     const selection = document.getSelection();
     const isMarking = selection && !selection.isCollapsed && part.contains(selection.anchorNode);
-    return isTyping || isMarking;
+    return isTyping || isAsked || isMarking;
   }
 
   // A link that has the focus keeps it.

@@ -1,0 +1,40 @@
+"""What a page shows of texts that anybody may have written."""
+
+from __future__ import annotations
+
+import pytest
+
+from queuepool.web.shown import for_page
+from tests.support import hostile_shop
+from tests.support.dashboards import opened
+from tests.support.drivers import site_on
+
+
+@pytest.fixture
+def site(request: pytest.FixtureRequest):
+    with site_on("sqlite", request) as found:
+        yield found
+
+
+def test_no_text_takes_all_of_a_page_and_none_is_invisible():
+    facts = {
+        "name": "w" * 10_000, "rows": [{"host": "\u2028\ufeff"}, {"host": "\x00 "}], "paused": ("x" * 501,),
+        "trace": "t" * 10_000, "arguments": {"\u2028": "a" * 10_000}, "empty": "", "count": 7, "since": None,
+    }  # fmt: skip
+
+    shown = for_page(facts)
+    assert "w" * 500 + "…" == shown["name"]
+    assert [{"host": "\\u2028\\ufeff"}, {"host": "\\x00 "}] == shown["rows"]
+    assert ["x" * 500 + "…"] == shown["paused"]
+    kept = ("trace", "arguments", "empty", "count", "since")
+    assert [facts[key] for key in kept] == [shown[key] for key in kept]
+
+
+@pytest.mark.bad_input("B179")
+def test_long_names_leave_room_for_the_rest(site):
+    hostile_shop.fill(site)
+    longest = "w" * 600
+    with opened(hostile_shop.config(site), "viewer") as browser:
+        for path in ("/", "/pools", "/running", "/failed", "/alerts", "/queues/default/default"):
+            assert longest not in browser.get(path).text, path
+        assert longest in browser.get("/api/v1/running").text, "programs have it whole"
