@@ -54,7 +54,8 @@ FORMS: Mapping[str, str] = MappingProxyType({
     "Queue": "Read connection:text queue:text state:text sizes:QueueRow? jobs:JobRow[] by:text- counts:Count[] "
     "counted:int- is_whole:bool- looked_at:int unreadable:int- next:text?",
     "QueueCount": "queue:text jobs:int",
-    "Concerned": "Read act:text connection:text count:int queues:QueueCount[] until:number? is_whole:bool",
+    "Concerned": "Read act:text connection:text count:int queues:QueueCount[] until:number? is_whole:bool agreed:text? "
+    "must_type:bool known_queues:text[] filter:any[] back:text",
     "ConfirmWaiting": "Concerned queue:text state:text",
     "Confirm": "Concerned ids:text[]",
     "RunningJob": "id:text name:text queue:text attempt:int since:time running:number limit:number? share:number? "
@@ -103,7 +104,9 @@ _MEANINGS: Mapping[str, str] = MappingProxyType({
     "arguments": "whole numbers beyond 2^53 are texts", "result": "whole numbers beyond 2^53 are texts",
     "memory": "MB", "oldest": "seconds for which the next job has been ready",
     "next": "to be given back as `after`; null at the end", "is_at_least": "whether there may be more than `ready`",
-    "until": "in Unix seconds; goes back as `before`", "page": "the path of the page on which to look first",
+    "until": "when they were counted, in Unix seconds",
+    "agreed": "to be given back to the action", "must_type": "whether the action needs `typed`, the number",
+    "page": "the path of the page on which to look first",
     "reach": "where actions go: /pools/{connection}/{id}/…", "is_done": "false with status 409",
 })  # fmt: skip
 _FILTER = "name:text where:text[] tag:text error:text since:text until:text search:text"
@@ -115,7 +118,7 @@ QUERIES: Mapping[str, str] = MappingProxyType({
     "/queues/{connection}/{queue}/export": f"state:text id:text {_FILTER}",
     "/running": "name:text queue:text",
     "/failed": f"connection:text queue:text column:text[] {_LISTED}",
-    "/failed/confirm": f"act:text connection:text queue:text id:text[] {_FILTER}",
+    "/failed/confirm": f"act:text connection:text queue:text {_FILTER}",
     "/failed/export": f"connection:text queue:text id:text {_FILTER}",
     "/jobs": "id:text connection:text",
     "/jobs/{id}": "connection:text",
@@ -124,15 +127,15 @@ QUERIES: Mapping[str, str] = MappingProxyType({
     "/quarantine": "connection:text queue:text limit:int",
     "/journal": "connection:text text:text limit:int",
 })  # fmt: skip
-_WAITING = f"state:text id:text {_FILTER} count:int typed:int"
-_FAILED = f"connection:text queue:text id:text[] {_FILTER} count:int typed:int before:number"
-#: what actions read of their bodies
+_COUNTED = "id:text[] agreed:text typed:int"
+#: what actions, and a page by POST, read of their bodies
 FIELDS: Mapping[str, str] = MappingProxyType({
-    "/queues/{connection}/{queue}/move": f"{_WAITING} to:text",
-    "/queues/{connection}/{queue}/run": _WAITING,
-    "/queues/{connection}/{queue}/drop": _WAITING,
-    "/failed/retry": f"{_FAILED} to:text",
-    "/failed/forget": _FAILED,
+    "/queues/{connection}/{queue}/move": f"state:text {_COUNTED} to:text unserved:text",
+    "/queues/{connection}/{queue}/run": f"state:text {_COUNTED}",
+    "/queues/{connection}/{queue}/drop": f"state:text {_COUNTED}",
+    "/failed/chosen": "act:text connection:text queue:text id:text[]",
+    "/failed/retry": f"connection:text {_COUNTED} to:text unserved:text",
+    "/failed/forget": f"connection:text {_COUNTED}",
     "/jobs/{id}/cancel": "connection:text requeue:text grace:text",
     "/pools/{connection}/{id}/scale": "order:text for:text",
 })  # fmt: skip
@@ -164,7 +167,7 @@ def form_of(route: PageRoute) -> str:
 
 @cache
 def _parts() -> Facts:
-    paths = {f"/{page.name}" if page.path == "/" else page.path: {"get": _page(page)} for page in PAGES}
+    paths = {f"/{page.name}" if page.path == "/" else page.path: {page.method.lower(): _page(page)} for page in PAGES}
     paths |= {one.path: {"get": _export(one)} for one in EXPORTS}
     paths |= {act.path: {"post": _act(act)} for act in ACTS}
     ways = {"password": {"type": "http", "scheme": "basic"}, "token": {"type": "http", "scheme": "bearer"}}
@@ -210,10 +213,14 @@ def _ref(form: str) -> Facts:
 def _page(route: PageRoute) -> Facts:
     answer = _json(_ref(form_of(route)))
     refused = _json({"anyOf": [_ref(form_of(route)), _ref("Refused")]})
-    return _operation("get", route, route.facts) | {
-        "parameters": _parameters(route.path),
-        "responses": _responses("The facts of the page", answer, refused),
-    }
+    return (
+        _operation(route.method.lower(), route, route.facts)
+        | _body(route.path)
+        | {
+            "parameters": _parameters(route.path),
+            "responses": _responses("The facts of the page", answer, refused),
+        }
+    )
 
 
 def _export(route: ExportRoute) -> Facts:

@@ -203,7 +203,8 @@ ACTIONS: tuple[tuple[str, str, tuple[str | tuple[str, str], ...], str], ...] = (
     ),
     (
         "/queues/{connection}/{queue}/move", "/queues/default/default",
-        ("a[href*='act=move']", ("input[name=to]", "other"), "form.confirm button"), "3 jobs moved to other",
+        ("a[href*='act=move']", ("input[name=to]", "other"), ("input[name=unserved]", " "), "form.confirm button"),
+        "3 jobs moved to other",
     ),
     (
         "/queues/{connection}/{queue}/run", "/queues/default/default?state=delayed",

@@ -30,11 +30,11 @@ EVE = Visitor("eve", WebRole.ADMIN)
 #: of what is asked for, so that nothing is refused before all of it was read
 GIVEN = {
     "act": "drop", "state": "delayed", "limit": "9", "count": "101", "typed": "101", "before": "1", "to": "other",
-    "order": "+1", "for": "1h", "grace": "0",
+    "order": "+1", "unserved": "yes", "for": "1h", "grace": "0",
 }  # fmt: skip
 #: where other values are needed to that end
 ELSEWHERE = {
-    "/failed/confirm": {"act": "retry"}, "/history": {"order": "busiest"},
+    "/failed/confirm": {"act": "retry"}, "/failed/chosen": {"act": "retry"}, "/history": {"order": "busiest"},
 }  # fmt: skip
 
 
@@ -79,7 +79,8 @@ def test_what_is_read_of_a_request_is_what_is_described(site):
     try:
         for route in (*PAGES, *EXPORTS, *ACTS):
             said, read = names_in(route), read_by(desk, route)
-            assert said == read, f"{route.path}: mend QUERIES or FIELDS in queuepool/web/openapi.py"
+            # A number is typed for more than a hundred jobs that were counted.
+            assert read <= said <= read | {"typed"}, f"{route.path}: mend QUERIES or FIELDS in queuepool/web/openapi.py"
     finally:
         desk.close()
 
