@@ -18,7 +18,7 @@ from queuepool.web.connections import StoreLink
 from queuepool.web.desk import Desk, Gathered
 from queuepool.web.guard import Refusal
 from queuepool.web.pages.failed import named_or_first, scope_for
-from queuepool.web.pages.pools import known
+from queuepool.web.pages.pool_rows import watched
 from queuepool.web.pages.queues import named, waiting_shelf
 from queuepool.web.render import part
 from queuepool.web.scans import MOST_COUNTS, Scan
@@ -103,7 +103,7 @@ def _page(desk: Desk, link: StoreLink, count: Callable[[Queue], Facts], **about:
 
 def _known_queues(desk: Desk, link: StoreLink) -> list[str]:
     """Where jobs may go: the queues of the configuration, and those that hold something."""
-    measured = (facts.value.queues for name, facts in known(desk) if name == link.name and facts.value)
+    measured = (facts.value.queues for name, facts in watched(desk) if name == link.name and facts.value)
     return [*dict.fromkeys([*desk.choice.queues(link.settings), *(one.name for some in measured for one in some)])]
 
 
