@@ -64,7 +64,7 @@ FORMS: Mapping[str, str] = MappingProxyType({
     "Running": "Known jobs:RunningJob[] count:int left_out:int",
     "FailedRow": "id:text connection:text queue:text name:text class:text attempts:int? failed_at:time exception:text "
     "tags:text[] line:text columns:any",
-    "FoundCount": "Count find:text",
+    "FoundCount": "Count find:text?",
     "Facet": "by:text values:FoundCount[] left_out:int",
     "Failed": "Read connection:text connections:text[] jobs:FailedRow[] columns:text[]- facets:Facet[] total:int? "
     "found:int- is_whole:bool- looked_at:int unreadable:int- next:text?",
@@ -89,12 +89,13 @@ FORMS: Mapping[str, str] = MappingProxyType({
     "ended_attempts:int? ended_host:text? ended_error:text? missed:Missed[] words:text[]",
     "Schedules": "Read schedules:ScheduleRow[] remarks:text[]",
     "Entry": "id:text queue:text reason:text at:time bytes:int payload:text? hint:text",
-    "Quarantine": "Read connection:text connections:text[] queue:text entries:Entry[] is_more:bool",
+    "Quarantine": "Read connection:text connections:text[] queue:text entries:Entry[] is_more:bool remarks:text[]",
     "Line": "at:time by:text verb:text subject:text count:int?",
     "Journal": "Read connection:text connections:text[] lines:Line[] is_more:bool",
     "ErrandRow": "id:text verb:text connection:text state:text done:int total:int by:text began:number words:text "
     "back:text",
     "Errand": "version:int errand:ErrandRow",
+    "Submission": "version:int state:text words:text back:text?",
     # An action that goes on in the background also has the keys of its errand.
     "Acted": "version:int words:text is_done:bool outcome:text- changed:bool- job:text- stacks:any[]- id:text- "
     "verb:text- connection:text- state:text- done:int- total:int- by:text- began:number- back:text-",
@@ -113,7 +114,7 @@ _FILTER = "name:text where:text[] tag:text error:text since:text until:text sear
 _LISTED = f"id:text {_FILTER} limit:int after:text"
 #: what pages and exports read of the query, by their paths
 QUERIES: Mapping[str, str] = MappingProxyType({
-    "/queues/{connection}/{queue}": f"state:text by:text {_LISTED}",
+    "/queues/{connection}/{queue}": f"state:text by:text part:text {_LISTED}",
     "/queues/{connection}/{queue}/confirm": f"act:text state:text id:text {_FILTER}",
     "/queues/{connection}/{queue}/export": f"state:text id:text {_FILTER}",
     "/running": "name:text queue:text",
@@ -128,6 +129,8 @@ QUERIES: Mapping[str, str] = MappingProxyType({
     "/journal": "connection:text text:text limit:int",
 })  # fmt: skip
 _COUNTED = "id:text[] agreed:text typed:int"
+#: which pool is meant, checked beside its id
+_POOL = "host:text pool:text"
 #: what actions, and a page by POST, read of their bodies
 FIELDS: Mapping[str, str] = MappingProxyType({
     "/queues/{connection}/{queue}/move": f"state:text {_COUNTED} to:text unserved:text",
@@ -137,7 +140,8 @@ FIELDS: Mapping[str, str] = MappingProxyType({
     "/failed/retry": f"connection:text {_COUNTED} to:text unserved:text",
     "/failed/forget": f"connection:text {_COUNTED}",
     "/jobs/{id}/cancel": "connection:text requeue:text grace:text",
-    "/pools/{connection}/{id}/scale": "order:text for:text",
+    **{f"/pools/{{connection}}/{{id}}/{verb}": _POOL for verb in ("pause", "continue", "reload", "stop")},
+    "/pools/{connection}/{id}/scale": f"order:text for:text {_POOL}",
 })  # fmt: skip
 _TYPES: Mapping[str, Facts] = MappingProxyType({
     "text": {"type": "string"}, "int": {"type": "integer"}, "number": {"type": "number"}, "bool": {"type": "boolean"},

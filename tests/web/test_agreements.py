@@ -251,7 +251,7 @@ def test_a_link_cannot_hide_where_jobs_go_nor_which(at, browser):
     page = browser.get(f"/failed/confirm?{query}").text
     form = page[page.index('class="confirm"') :]
 
-    assert ["connection", "agreed"] == re.findall(r'type="hidden" name="(\w+)"', form)
+    assert ["once", "connection", "agreed"] == re.findall(r'type="hidden" name="(\w+)"', form)
     assert '<input name="to" value="evil"' in form
     assert "Argument <strong>customer=7</strong>, Error <strong>KeyError</strong>" in page
     agreed = browser.facts("/failed/confirm?act=retry&error=KeyError")["agreed"]

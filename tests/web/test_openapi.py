@@ -162,13 +162,15 @@ def answers(browser: Browser, job: str, ended: str) -> Iterator[tuple[str, Any]]
         "Refused": ("/errands/nope", "/history?range=x", "/queues/nope/nope", "/failed?after=x", "/no-such-page"),
         **{form_of(page): (f"/{page.name}",) for page in PAGES if f"/{page.name}" in ("/overview", page.path)},
     }
-    assert {form_of(page) for page in PAGES} - {"Errand"} <= {*lists}
+    assert {form_of(page) for page in PAGES} - {"Errand", "Submission"} <= {*lists}
     for form, paths in lists.items():
         for path in paths:
             got = browser.get(f"{API}{path}")
             assert (form == "Refused") == ("problems" not in got.json), (path, got.text)
             yield form, got.json
     yield from acts(browser, job)
+    told = browser.post("/queues/default/default/pause", {}).headers["location"].partition("told=")[2]
+    yield "Submission", browser.facts(f"/submissions/{told}")
 
 
 def acts(browser: Browser, job: str) -> Iterator[tuple[str, Any]]:
