@@ -68,7 +68,8 @@ def line_of(value: Any) -> str:
 def for_page(value: Any) -> Any:
     """Facts with texts as a page can show them: none takes all of it, and none is invisible."""
     if isinstance(value, Mapping):
-        return {name: one if name in _BOUNDED else for_page(one) for name, one in value.items()}
+        # The names of columns are texts of others, too, and are looked up by what the page shows of them.
+        return {for_page(name): one if name in _BOUNDED else for_page(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
         return [for_page(one) for one in value]
     if not isinstance(value, str) or not value:

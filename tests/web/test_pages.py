@@ -85,7 +85,7 @@ def test_failed_jobs_are_shown_by_what_they_have_in_common(at):
             seen += [job["id"] for job in page["jobs"]]
             after = page["next"]
         assert sorted(ids) == sorted(seen)
-        assert 60 == browser.facts("/failed?error=KeyError")["found"]
+        eventually(lambda: 60 == browser.facts("/failed?error=KeyError")["found"])
         assert [] == browser.facts("/failed?queue=other")["jobs"]
         page = browser.get("/failed?error=KeyError").text
         assert 50 == page.count('type="checkbox" name="id"')
