@@ -129,6 +129,8 @@ QUERIES: Mapping[str, str] = MappingProxyType({
     "/journal": "connection:text text:text limit:int",
 })  # fmt: skip
 _COUNTED = "id:text[] agreed:text typed:int"
+#: any text, in every action: of several with the same path and fields by the same visitor, one is done
+ONCE = "once:text"
 #: which pool is meant, checked beside its id
 _POOL = "host:text pool:text"
 #: what actions, and a page by POST, read of their bodies
@@ -237,18 +239,14 @@ def _export(route: ExportRoute) -> Facts:
 
 def _act(route: ActRoute) -> Facts:
     refused = _json({"anyOf": [_ref("Acted"), _ref("Refused")]})
-    return (
-        _operation("post", route, route.act)
-        | _body(route.path)
-        | {
-            "parameters": _parameters(route.path),
-            "responses": _responses("It was done", _json(_ref("Acted")), refused),
-        }
-    )
+    goes_on = {"description": "It goes on: ask at `outcome`", "content": _json(_ref("Acted"))}
+    responses = _responses("It was done", _json(_ref("Acted")), refused) | {"202": goes_on}
+    about = {"parameters": _parameters(route.path), "responses": responses}
+    return _operation("post", route, route.act) | _body(route.path, ONCE) | about
 
 
-def _body(path: str) -> Facts:
-    fields = given(FIELDS.get(path, ""))
+def _body(path: str, more: str = "") -> Facts:
+    fields = given(f"{FIELDS.get(path, '')} {more}")
     return {"requestBody": {"content": _json({"type": "object", "properties": fields})}} if fields else {}
 
 
