@@ -6,6 +6,7 @@ It stands around the pages as ASGI, so it also holds where they are mounted in a
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import math
 import re
@@ -96,7 +97,7 @@ class Doorway:
         if scope["type"] == "lifespan":
             await self._pages(scope, receive, send)
         elif scope["type"] == "http":
-            await self._answer(scope, receive, _Answer(send, scope["method"]))
+            await self._answer(scope, receive, _Answer(send, scope["method"], is_json="/api/v1/" in scope["path"]))
         else:
             await send({"type": "websocket.close", "code": 1000})
 
@@ -221,7 +222,9 @@ def is_one_of(host: str, names: frozenset[str]) -> bool:
 
 
 def check_origin(fields: Fields, scheme: str) -> None:
-    """Raise ``Refusal`` unless a page of ours has sent this, or a program with a token.
+    """Raise ``Refusal`` unless a page of ours has sent this, or a program: with a token, or as JSON.
+
+    A page of another site can send neither without asking first (CORS), to which we do not agree.
 
     As Go's CrossOriginProtection (1.25): browsers send Sec-Fetch-Site to trustworthy URLs only, and Origin with every
     POST. ``scheme``: that of the request, unless a proxy says what the browser has used.
@@ -232,7 +235,8 @@ def check_origin(fields: Fields, scheme: str) -> None:
     elif origin:
         is_ours = _is_own(origin, fields, scheme)
     else:
-        is_ours = fields.text(b"authorization")[:7].lower() == "bearer "
+        is_json = fields.text(b"content-type").partition(";")[0].strip().lower() == "application/json"
+        is_ours = is_json or fields.text(b"authorization")[:7].lower() == "bearer "
     if not is_ours:
         raise Refusal(403, "this was not sent by a page of the dashboard")
 
@@ -311,11 +315,12 @@ async def _nothing_more() -> Message:
 
 
 class _Answer:
-    """Sends an answer with the headers of all."""
+    """Sends an answer with the headers of all; ``is_json``: refusals, too, are for a program."""
 
-    def __init__(self, send: Send, method: str) -> None:
+    def __init__(self, send: Send, method: str, *, is_json: bool = False) -> None:
         self._send = send
         self._method = method
+        self._is_json = is_json
         self._has_begun = False
 
     async def pass_on(self, message: Message) -> None:
@@ -328,11 +333,14 @@ class _Answer:
         await self._send(message)
 
     async def refuse(self, refusal: Refusal) -> None:
-        """Answer with a line of text, unless an answer has begun."""
+        """Answer with its words, unless an answer has begun."""
         if self._has_begun:
             return
-        body = f"{refusal.words}\n".encode()
-        about = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
+        kind, text = b"text/plain; charset=utf-8", refusal.words
+        if self._is_json:
+            kind, text = b"application/json", json.dumps({"version": 1, "error": refusal.words})
+        body = f"{text}\n".encode()
+        about = [(b"content-type", kind), (b"content-length", str(len(body)).encode())]
         headers = [*about, *refusal.headers, *HEADERS, _NO_STORE]
         await self._send({"type": "http.response.start", "status": refusal.status, "headers": headers})
         await self._send({"type": "http.response.body", "body": b"" if self._method == "HEAD" else body})

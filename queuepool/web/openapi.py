@@ -13,6 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 from queuepool import __version__
+from queuepool.web.asked import Asked
+from queuepool.web.guard import Refusal
 from queuepool.web.routes import ACTS, API, EXPORTS, PAGES, ActRoute, ExportRoute, PageRoute
 
 Facts = dict[str, Any]
@@ -119,7 +121,7 @@ QUERIES: Mapping[str, str] = MappingProxyType({
     "/queues/{connection}/{queue}/export": f"state:text id:text {_FILTER}",
     "/running": "name:text queue:text",
     "/failed": f"connection:text queue:text column:text[] {_LISTED}",
-    "/failed/confirm": f"act:text connection:text queue:text {_FILTER}",
+    "/failed/confirm": f"act:text connection:text queue:text id:text {_FILTER}",
     "/failed/export": f"connection:text queue:text id:text {_FILTER}",
     "/jobs": "id:text connection:text",
     "/jobs/{id}": "connection:text",
@@ -151,6 +153,10 @@ _TYPES: Mapping[str, Facts] = MappingProxyType({
 })  # fmt: skip
 
 
+#: what links and renewals between pages have
+_OF_PAGES = frozenset({"column", "by", "limit", "after", "part", "told", "again", "to"})
+
+
 def described(base: str) -> Facts:
     """The whole description; ``base``: the path below which the pages are."""
     return {
@@ -164,6 +170,16 @@ def described(base: str) -> Facts:
         "security": [{}, {"password": []}, {"token": []}],
         **_parts(),
     }
+
+
+def check_names(route: PageRoute | ExportRoute | ActRoute, asked: Asked) -> None:
+    """Raise ``Refusal`` for a name that the route does not know: a misspelled filter must not mean all jobs."""
+    path = route.path
+    if not (asked.is_json or path.endswith("/confirm")):
+        return
+    known = {*given(f"{QUERIES.get(path, '')} {FIELDS.get(path, '')} {ONCE}"), *_OF_PAGES}
+    if odd := [name for name, _ in (*asked.query, *asked.form) if name not in known]:
+        raise Refusal(400, f"{odd[0]}: nothing here has this name, only: {', '.join(sorted(known - _OF_PAGES))}")
 
 
 def form_of(route: PageRoute) -> str:

@@ -25,7 +25,7 @@ from queuepool.web.acts.acted import Acted
 from queuepool.web.asked import Asked, asked_of
 from queuepool.web.desk import Desk
 from queuepool.web.guard import DEADLINE, Refusal
-from queuepool.web.openapi import described
+from queuepool.web.openapi import check_names, described
 from queuepool.web.render import environment
 from queuepool.web.routes import ACTS, API, EXPORTS, NAVIGATION, PAGES, ActRoute, ExportRoute, PageRoute
 from queuepool.web.shown import for_page
@@ -80,6 +80,7 @@ class Site:
                 asked = self._asked(request, is_json)
                 if not visitor.may(route.role):
                     raise Refusal(403, f"this is for {_named(route.role)} only, and you are a {_named(visitor.role)}")
+                check_names(route, asked)
                 return await answer(request, asked, route)
             except Exception as error:  # noqa: BLE001 - one page must not cost the others
                 refusal = _refusal_of(error, request.scope["path"])

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 TURNS = (
     ["tests/unit"],
     ["tests/stores", "tests/testing", "tests/metrics"],
-    ["tests/cli", "tests/contrib", "tests/faults", "tests/security"],
+    ["tests/cli", "tests/contrib", "tests/faults", "tests/security", "tests/web"],
     ["tests/pool", "tests/laravel", "tests/model", "tests/chaos", "tests/bench", "tests/support", "tests/incidents"],
 )
 OPPOSITES = {

@@ -104,7 +104,7 @@ def test_each_panel_and_each_rule_shows_a_pool_as_it_is(site: Site, tmp_path: Pa
             eventually(lambda: found.values('queuepool_alert{kind="wait"}', "subject") == {LAST: 1.0}, TWO_LOOKS)
             expected = {expression_of("QueuepoolFailures"), expression_of("QueuepoolHeld")}
             eventually(lambda: expected == raised(found), TWO_LOOKS)
-            [failed] = found.series(expression_of("QueuepoolFailures"))
+            [failed] = eventually(lambda: found.series(expression_of("QueuepoolFailures")))
             # A growth over some minutes needs two moments, 15 s apart.
             eventually(lambda: {SILENT} == {target for _, target in targets() if not found.series(target)}, TWO_LOOKS)
             by_job = [target for title, target in targets() if "by job" in title]

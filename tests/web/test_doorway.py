@@ -264,3 +264,29 @@ def test_there_are_no_websockets(own):
 
     asyncio.run(own.app({"type": "websocket", "path": "/", "headers": []}, None, send))
     assert ["websocket.close"] == sent
+
+
+def test_a_program_acts_by_json_without_a_page(site):
+    with opened(config_of(site), "admin") as browser:
+        alone = {"sec_fetch_site": ""}
+        sent = browser.send("/api/v1/queues/default/default/pause", {}, **alone)
+        assert (200, True) == (sent.status, sent.json["is_done"])
+        assert 403 == browser.post("/queues/default/default/pause", {}, **alone).status
+        assert 403 == browser.send("/queues/default/default/pause", {}, **alone, origin="https://evil.example").status
+
+
+def test_what_a_program_is_refused_is_json_too(site):
+    with opened(config_of(site)) as browser:
+        refused = browser.post("/api/v1/queues/default/default/pause", {}, sec_fetch_site="")
+        assert (403, {"version", "error"}) == (refused.status, {*refused.json})
+
+
+@pytest.mark.bad_input("B186")
+def test_a_misspelled_filter_is_refused_and_never_means_all(site):
+    site.push()
+    with opened(config_of(site), "admin") as browser:
+        for path in ("/queues/default/default/confirm?act=drop&stat=ready", "/failed/confirm?act=forget&job=x"):
+            for start in ("", "/api/v1"):
+                assert 400 == browser.get(start + path).status, start + path
+        answer = browser.send("/api/v1/jobs/no-such-job/cancel", {"requeu": "yes"})
+        assert (400, True) == (answer.status, "requeu" in answer.json["error"])

@@ -227,7 +227,10 @@ ACTIONS: tuple[tuple[str, str, tuple[str | tuple[str, str], ...], str], ...] = (
     ("/schedules/{connection}/{name}/pause", "/schedules", ("form[action$='/pause'] button",), "is paused"),
     ("/schedules/{connection}/{name}/continue", "/schedules", ("form[action$='/continue'] button",), "continues"),
     ("/schedules/{connection}/{name}/run", "/schedules", ("form[action$='/run'] button",), "was pushed"),
-    ("/quarantine/{connection}/{queue}/{id}/drop", "/quarantine", ("form[action$='/drop'] button",), "was dropped"),
+    (
+        "/quarantine/{connection}/{queue}/{id}/drop", "/quarantine",
+        ("summary", "details form[action$='/drop'] button"), "was dropped",
+    ),
     ("/quarantine/{connection}/{queue}/{id}/retry", "/quarantine", ("form[action$='/retry'] button",), "was put back"),
     ("/pools/{connection}/{id}/pause", "/pools", ("form[action$='/pause'] button",), "paus"),
     ("/pools/{connection}/{id}/continue", "/pools", ("form[action$='/continue'] button",), "continue"),

@@ -20,7 +20,7 @@ _ORDERS: Mapping[str, str] = MappingProxyType({
     "busiest": "per_minute", "slowest": "run_p95", "failing": "failed", "waiting": "wait_p95",
 })  # fmt: skip
 #: most rows, and most buckets of a chart
-_MOST, _MOST_BUCKETS = 200, 240
+_MOST, _MOST_BUCKETS = 200, 1000
 
 
 def history(desk: Desk, asked: Asked) -> Facts:
