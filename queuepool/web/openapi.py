@@ -119,7 +119,7 @@ QUERIES: Mapping[str, str] = MappingProxyType({
     "/queues/{connection}/{queue}/export": f"state:text id:text {_FILTER}",
     "/running": "name:text queue:text",
     "/failed": f"connection:text queue:text column:text[] {_LISTED}",
-    "/failed/confirm": f"act:text connection:text queue:text {_FILTER}",
+    "/failed/confirm": f"act:text connection:text queue:text id:text {_FILTER}",
     "/failed/export": f"connection:text queue:text id:text {_FILTER}",
     "/jobs": "id:text connection:text",
     "/jobs/{id}": "connection:text",
