@@ -49,7 +49,7 @@ def without_data(row: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
     if asked.data == "yes":
         return dict(row)
     hidden: dict[str, Any] = {"note": "", "tags": [], "options": None}
-    kinds = {key: kind_of(row[key]) for key in ("error", "exception") if row.get(key)}
+    kinds = {key: kind_of(row[key]) for key in ("error", "exception", "ended_error") if row.get(key)}
     return {**row, **{key: value for key, value in hidden.items() if key in row}, **kinds}
 
 
