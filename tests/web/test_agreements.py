@@ -273,6 +273,9 @@ def test_all_that_fit_are_those_of_the_list_whatever_it_is_filtered_by(at, brows
     assert ["Id", first] in facts["filter"]
     assert 1 == done(browser, "/failed/forget", agreed=facts["agreed"])["done"]
     assert 5 == len(failed(at))
+    longest = urlencode({"name": "do", "error": "\N{CJK UNIFIED IDEOGRAPH-8A9E}" * 60})
+    page = html.unescape(browser.get(f"/failed/confirm?act=forget&{longest}").text)
+    assert f'href="/failed?{longest}"' in page
     chosen = browser.send("/api/v1/failed/chosen", {"act": "forget", "id": [second], "error": "Key"}).json
     assert ("/failed?error=Key", [second]) == (chosen["back"], chosen["ids"])
 
