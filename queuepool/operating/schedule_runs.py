@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -147,15 +147,15 @@ class KnownSchedule:
             "missed": [self._missed(line) for line in self.missed],
         }
 
-    def words(self) -> Iterator[str]:
-        """What explains its state, one line each."""
+    def words(self, told: Callable[[str], str] = str) -> Iterator[str]:
+        """What explains its state, one line each; ``told``: as much of an error as may be shown."""
         states = set(self._states())
         if self.is_paused:
             since = pause_words(iso(self.pause[0]), self.pause[1]) if self.pause else ""
             yield f"it is paused, or maintenance mode is on{since}: queuepool schedule resume {self.settings.name}"
         yield from self.queue.words(self.settings.queue)
         if self._tells_of_unknown:
-            yield f"the worker that took it does not know its job: {self._tells_of_unknown}"
+            yield f"the worker that took it does not know its job: {told(self._tells_of_unknown)}"
         if "clock ahead" in states:
             yield f"the store's clock was ahead; to end this: queuepool schedule forget {self.settings.name}"
         if "late" in states:

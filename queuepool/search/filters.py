@@ -15,7 +15,7 @@ from queuepool.config.values import seconds, shown
 from queuepool.payload.php_values import PhpEnum, PhpObject
 
 #: most characters of a text to look for
-_LONGEST = 200
+LONGEST = 200
 #: characters that no writer of JSON or of PHP's serialization escapes
 _PLAIN = re.compile(r"[A-Za-z0-9_]+")
 #: Python's words for values that PHP writes otherwise; a text that ends in ``*`` may be the beginning of one
@@ -229,8 +229,8 @@ def _texts(value: Any) -> Iterator[str]:
 
 def short(raw: str) -> str:
     """Raises ``ValueError`` for a text that is too long to be looked for."""
-    if len(raw) > _LONGEST:
-        raise ValueError(f"is longer than {_LONGEST} characters")
+    if len(raw) > LONGEST:
+        raise ValueError(f"is longer than {LONGEST} characters")
     return raw
 
 

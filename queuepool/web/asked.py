@@ -75,15 +75,25 @@ class Asked:
         """A text of at most 200 characters; empty without one."""
         return self.one(name, short, "")
 
+    def beside(self, fields: Sequence[str]) -> list[tuple[str, str]]:
+        """The filters of the query for which these fields of a page have no place: each of them holds one value."""
+        free, found = set(fields), list[tuple[str, str]]()
+        for name, value in self.query:
+            if name in free:
+                free.remove(name)
+            elif name in FILTERS and value.strip():
+                found.append((name, value))
+        return found
+
     def rows(self) -> int:
         """How many rows are wanted: a number above the most is that."""
         return max(1, min(self.one("limit", number, ROWS), MOST_ROWS))
 
-    def filter(self, *, ids: bool = True) -> Filter:
+    def filter(self) -> Filter:
         """The jobs that are meant."""
         now = time.time()
         wanted = Filter(
-            id=self.text("id") if ids else "",
+            id=self.text("id"),
             name=self.text("name"),
             where=tuple(self._condition(raw) for raw in self.all("where") if raw.strip()),
             tag=self.text("tag"),

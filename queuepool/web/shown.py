@@ -20,7 +20,7 @@ _LINE = 240
 #: characters of any other text on a page: names, hosts and errors may come from anybody
 _ON_A_PAGE = 500
 #: what is bounded by itself
-_BOUNDED = ("arguments", "result", "options", "raw", "trace", "error", "payload", "next")
+_BOUNDED = ("arguments", "result", "options", "raw", "trace", "error", "payload", "next", "back")
 #: above this, JavaScript's numbers leave whole ones out
 _MOST_EXACT = 2**53
 HIDDEN = "•••"
@@ -49,7 +49,7 @@ def without_data(row: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
     if asked.data == "yes":
         return dict(row)
     hidden: dict[str, Any] = {"note": "", "tags": [], "options": None}
-    kinds = {key: kind_of(row[key]) for key in ("error", "exception") if row.get(key)}
+    kinds = {key: kind_of(row[key]) for key in ("error", "exception", "ended_error") if row.get(key)}
     return {**row, **{key: value for key, value in hidden.items() if key in row}, **kinds}
 
 
@@ -69,13 +69,18 @@ def for_page(value: Any) -> Any:
     """Facts with texts as a page can show them: none takes all of it, and none is invisible."""
     if isinstance(value, Mapping):
         # The names of columns are texts of others, too, and are looked up by what the page shows of them.
-        return {for_page(name): one if name in _BOUNDED else for_page(one) for name, one in value.items()}
+        return {for_page(name): one if _is_bounded(name, one) else for_page(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
         return [for_page(one) for one in value]
     if not isinstance(value, str) or not value:
         return value
     seen = value if any(char.isprintable() and char != " " for char in value[:_ON_A_PAGE]) else escaped(value)
     return seen if len(seen) <= _ON_A_PAGE else f"{seen[:_ON_A_PAGE]}…"
+
+
+def _is_bounded(name: object, value: object) -> bool:
+    # As one text these words are what an action has answered; several are what is known of a schedule.
+    return name in _BOUNDED or (name == "words" and isinstance(value, str))
 
 
 class _Copy:

@@ -82,6 +82,7 @@ class Fresh(Generic[T]):
         self._reading: Future[None] | None = None
         self._asked_at = 0.0
         self._due = self._ended = 0.0
+        self._trusted_until = 0.0
         self._is_outdated = False
         self._value: T | None = None
         self._read_at = 0.0
@@ -114,9 +115,15 @@ class Fresh(Generic[T]):
             self._due, self._is_outdated = 0.0, True
 
     def doubt(self) -> None:
-        """Have it read again as soon as it may be, however long that takes."""
+        """Have it read again as soon as it may be, however long that takes.
+
+        Once in ``_LONGEST_REST`` seconds: searches that take too long, again and again, must not keep the store busy
+        with other reads.
+        """
         with self._lock:
-            self._due = min(self._due, self._ended + self._lasts)
+            now, soon = time.monotonic(), self._ended + self._lasts
+            if soon < self._due and now >= self._trusted_until:
+                self._due, self._trusted_until = soon, now + _LONGEST_REST
 
     def _hangs(self) -> bool:
         return self._reading is not None and time.monotonic() > self._asked_at + _LATE

@@ -26,7 +26,7 @@ def failed_in_thousands(queue: Queue, count: int, error: str | None = None, **sa
 def failed_now(queue: Queue, error: str, job_id: str = "") -> str:
     """The id of a job ``do`` that has failed with this error just now, in the queue ``default``."""
     identity, raw = encode("do", {}, Envelope(1.0))
-    about = _record(job_id or identity, raw.decode(), 0, f"Traceback:\n{error}")
+    about = _record(job_id or identity, raw.decode(), 0, f"Traceback (most recent call last):\n{error}")
     queue.stores.failed.record(PendingFailure(identity, about))
     return job_id or identity
 

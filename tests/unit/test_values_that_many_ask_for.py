@@ -34,6 +34,25 @@ def test_one_that_nobody_has_asked_for_in_a_while_is_waited_for_again(threads):
     assert (1, "") == (again.value, again.problem)
 
 
+def test_one_that_takes_long_to_read_is_not_read_as_often_as_somebody_doubts_it(threads):
+    numbers, never = iter(range(1, 100)), threading.Event()
+
+    def read() -> int:
+        never.wait(0.4)  # then it rests for 8 s
+        return next(numbers)
+
+    value = value_of(threads, read)
+
+    def doubted() -> int:
+        value.doubt()
+        return value.get(0.0).value or 0
+
+    assert 1 == value.get(20.0).value
+    eventually(lambda: 2 == doubted(), within=7.0)
+    with pytest.raises(AssertionError, match="not within"):
+        eventually(lambda: 3 == doubted(), within=2.0)
+
+
 def test_one_whose_read_hangs_keeps_its_old_value_and_nobody_waits(threads):
     is_held, goes_on = threading.Event(), threading.Event()
 

@@ -262,6 +262,42 @@ def test_a_link_cannot_hide_where_jobs_go_nor_which(at, browser):
     assert 4 == at.queue.stores.failed.count()
 
 
+@pytest.mark.bad_input("B186")
+def test_all_that_fit_are_those_of_the_list_whatever_it_is_filtered_by(at, browser):
+    first, second, *_ = failed_in_thousands(at.queue, 6)
+    query = urlencode({"error": "ValueError", "id": first})
+    assert 1 == browser.facts(f"/failed?{query}")["found"]
+    facts = browser.facts(f"/failed/confirm?act=forget&{query}")
+
+    assert (1, f"/failed?{query}") == (facts["count"], facts["back"])
+    assert ["Id", first] in facts["filter"]
+    assert 1 == done(browser, "/failed/forget", agreed=facts["agreed"])["done"]
+    assert 5 == len(failed(at))
+    longest = urlencode({"name": "do", "error": "\N{CJK UNIFIED IDEOGRAPH-8A9E}" * 60})
+    page = html.unescape(browser.get(f"/failed/confirm?act=forget&{longest}").text)
+    assert f'href="/failed?{longest}"' in page
+    chosen = browser.send("/api/v1/failed/chosen", {"act": "forget", "id": [second], "error": "Key"}).json
+    assert ("/failed?error=Key", [second]) == (chosen["back"], chosen["ids"])
+
+
+@pytest.mark.parametrize(
+    ("page", "beside"),
+    [
+        ("/failed", [("tag", "vip"), ("id", "abc"), ("where", "b=2")]),
+        (QUEUE, [("since", "2h"), ("until", "30m"), ("error", "x"), ("where", "b=2")]),
+    ],
+)
+def test_a_search_keeps_and_names_the_filters_that_have_no_field(at, browser, page, beside):
+    text = browser.get(f"{page}?{urlencode([('where', 'a=1'), ('name', 'do'), *beside])}").text
+    form = text[text.index('class="filters"') :]
+    form, after = form[: form.index("</form>")], form[form.index("</form>") :]
+
+    hidden = re.findall(r'type="hidden" name="(\w+)" value="(.*?)"', form)
+    assert sorted(beside) == sorted(pair for pair in hidden if pair[0] != "state")
+    assert [value for _, value in beside] == re.findall(r"<strong>(.*?)</strong>", after[: after.index("</p>")])
+    assert "Also filtered by" not in browser.get(f"{page}?where=a%3D1&name=do&told=x").text
+
+
 def test_what_is_remembered_is_bounded_and_the_oldest_goes_first():
     kept = Remembered[str](3, 100)
     first, second, third = (kept.keep(word, 10) for word in "abc")

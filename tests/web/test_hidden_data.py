@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
 
+from queuepool.config.settings import ScheduleSettings
+from queuepool.steward.schedule import ScheduledJob
 from queuepool.web.visitors import ROLES
 from tests.support.dashboards import FROM_OUR_PAGE, Browser, config_of, mounted
 from tests.support.drivers import site_on
-from tests.support.many_failed import failed_in_thousands
+from tests.support.many_failed import failed_in_thousands, failed_now
 from tests.support.pools import Site
 
 WAITING = "/queues/default/default"
@@ -48,9 +51,23 @@ def seers(site: Site) -> Iterator[Seer]:
     masked = ("password",)
     for data, mask in (("yes", masked), ("yes", ()), ("keys", masked), ("no", ())):
         config = config_of(site, data=data, mask=mask)
+        config = replace(config, pools=tuple(replace(one, schedules=(nightly(site),)) for one in config.pools))
         with mounted(config, lambda scope: dict(scope["headers"])[b"x-role"].decode()) as app:
             for role in ROLES:
                 yield Seer(data, mask, role, Browser(app, {**FROM_OUR_PAGE, "x-role": role}))
+
+
+def nightly(site: Site) -> ScheduleSettings:
+    return ScheduleSettings(name="nightly", cron="0 2 * * *", job="do", connection=site.connection, queue="nights")
+
+
+def failed_in_the_night(site: Site) -> None:
+    """The last job of the schedule has failed."""
+    values, job, day = site.queue.stores.values, ScheduledJob(nightly(site)), 24 * 3600
+    due = job.timetable.next_after(site.queue.stores.queue.now() - 2 * day)
+    values.begin({"nightly": ""}, due - day)
+    assert values.fire(job.due(due, due))
+    failed_now(site.queue, "UnknownJob: of-a-schedule", job.id_at(due))
 
 
 def filled(site: Site) -> list[str]:
@@ -70,15 +87,16 @@ def filled(site: Site) -> list[str]:
     processes = [{"role": "worker", "number": 3, "pid": 77, "state": "busy", "job": job}]
     notice = {"host": "web2", "pool": "p", "state": "running", "workers": 1, "processes": processes, "id": "0" * 16}
     site.queue.stores.control.publish("web2:p:1", notice)
+    failed_in_the_night(site)
     return [
         WAITING, f"{WAITING}/export", "/failed", "/failed?column=password&column=user", "/failed/export",
-        f"/jobs/{waiting}", f"/jobs/{failed}", "/jobs/far", "/running", "/quarantine",
+        f"/jobs/{waiting}", f"/jobs/{failed}", "/jobs/far", "/running", "/quarantine", "/schedules",
     ]  # fmt: skip
 
 
 #: what only who sees payloads as they are is shown, and what everybody is, unless no values are
 RAW = ("of-a-masked", "of-a-raw-payload", "Traceback (most recent")
-TEXTS = ("of-an-argument", "of-a-tag", "of-a-note", "order 0 is wrong")
+TEXTS = ("of-an-argument", "of-a-tag", "of-a-note", "order 0 is wrong", "of-a-schedule")
 #: what asks for these letter by letter
 RAW_GUESSES = ("search=of-a-m", "where=password%3Dof-a-m*", "where=user.password.x%3D1")
 TEXT_GUESSES = ("where=user%3Dof-an*", "tag=of-a*", "error=order")

@@ -101,6 +101,17 @@ def test_what_no_error_says_leads_to_no_search(at):
         assert "/failed?error=" not in browser.get("/failed").text
 
 
+def test_a_long_error_leads_to_the_jobs_that_have_it(at):
+    failed_in_thousands(at.queue, 2, error=f"ValueError: {'order ' * 70}4711 is wrong")
+    with opened(config_of(at)) as browser:
+        [by_error] = [facet for facet in browser.facts("/failed")["facets"] if facet["by"] == "error"]
+        [part] = [one["find"] for one in by_error["values"]]
+        [link] = re.findall(r'<a href="(/failed\?error=.*?)">', browser.get("/failed").text)
+
+        assert 200 == len(part)
+        eventually(lambda: 2 == browser.facts(link)["found"])
+
+
 def test_a_job_has_a_page_wherever_it_is(at):
     failed = failed_in_thousands(at.queue, 1, order={"customer": 4711})[0]
     waiting, delayed = at.push(order={"customer": 4712}), at.push(delay=60)

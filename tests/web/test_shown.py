@@ -19,6 +19,7 @@ def site(request: pytest.FixtureRequest):
 def test_no_text_takes_all_of_a_page_and_none_is_invisible():
     facts = {
         "name": "w" * 10_000, "rows": [{"host": "\u2028\ufeff"}, {"host": "\x00 "}], "paused": ("x" * 501,),
+        "back": "/failed?tag=" + "%E8%AA%9E" * 60, "words": "a stack\n" * 1000, "schedules": [{"words": ["z" * 501]}],
         "trace": "t" * 10_000, "arguments": {"\u2028": "a" * 10_000}, "empty": "", "count": 7, "since": None,
     }  # fmt: skip
 
@@ -26,7 +27,8 @@ def test_no_text_takes_all_of_a_page_and_none_is_invisible():
     assert "w" * 500 + "…" == shown["name"]
     assert [{"host": "\\u2028\\ufeff"}, {"host": "\\x00 "}] == shown["rows"]
     assert ["x" * 500 + "…"] == shown["paused"]
-    kept = ("trace", "arguments", "empty", "count", "since")
+    assert [{"words": ["z" * 500 + "…"]}] == shown["schedules"]
+    kept = ("back", "words", "trace", "arguments", "empty", "count", "since")
     assert [facts[key] for key in kept] == [shown[key] for key in kept]
 
 

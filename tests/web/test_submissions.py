@@ -130,7 +130,9 @@ def test_an_action_that_takes_longer_than_a_request_is_told_on_a_page_of_its_own
             assert (202, False, "running") == (program.status, program.json["is_done"], program.json["state"])
         eventually(lambda: browser.facts(page)["state"] == "done")
         assert "queue default is paused on all hosts" in browser.get(page).text
-        assert 'href="/queues/default/default"' in browser.get(page).text
+        [on] = re.findall(r'<a href="(.*?)">Go on', browser.get(page).text)
+        assert on.startswith("/queues/default/default?told=")
+        assert re.search(r'role="status".*?queue default is paused on all hosts', browser.get(on).text, re.DOTALL)
         late = browser.post("/pools/default/no-such/pause").headers["location"]
         eventually(lambda: browser.facts(late)["state"] == "failed")
         assert "this pool publishes nothing any more" in browser.get(late).text

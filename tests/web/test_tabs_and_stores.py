@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +13,8 @@ import pytest
 
 from queuepool.errors import StoreDown
 from queuepool.operating.choice import EveryPool
-from queuepool.stores.contract import Measured
+from queuepool.stores.contract import NOTICE_LASTS, Measured
+from queuepool.stores.factory import keys_of
 from queuepool.web.connections import RANGES, MeasuredQueue, StoreFacts, StoreLink
 from queuepool.web.desk import Desk
 from queuepool.web.pages.queues import remarks, size_rows
@@ -23,6 +26,8 @@ from tests.support.processes import halt
 from tests.web.test_acts import journal, told
 
 PAGE = "/queues/default/default"
+#: how pages say that there is nothing
+EMPTY = re.compile("It is empty|Nothing was done|There is no schedule|No failed job|Nothing is known|No such job")
 
 
 @pytest.fixture
@@ -71,6 +76,30 @@ def test_who_looks_at_what_is_known_waits_for_nobody_who_asks_a_store_that_hangs
         # An action asks at once, whatever was known a moment ago, and leaves its line.
         assert "queue default is paused on all hosts" == told(browser, f"{PAGE}/pause")
     assert [("pause", "queue default", None)] == journal(away)
+
+
+def test_of_a_store_that_does_not_answer_nothing_is_said_to_be_well_or_empty(away, own_server):
+    silent = {"host": "web2", "pool": "p", "state": "running", "workers": 0, "processes": [], "id": "0" * 16}
+    silent["at"] = own_server.say("TIME")[0] - NOTICE_LASTS + 8
+    own_server.say("HSET", keys_of(away.connection).pools, "web2:p:1", json.dumps(silent))
+    with opened(config_of(away)) as browser:
+
+        def pool() -> tuple[str, str]:
+            [found] = [row for row in browser.facts("/overview")["pools"] if row["host"] == "web2"]
+            return found["kind"], found["state"]
+
+        assert ("elsewhere", "running") == pool()
+        halt(own_server.process.pid)
+        try:
+            eventually(lambda: browser.facts("/overview")["problems"])
+            assert browser.facts("/overview")["sentence"].startswith("The store of connection default does not answer")
+            eventually(lambda: ("lost", "lost") == pool())
+            for path in ("/quarantine", "/journal", "/schedules", "/failed", "/jobs/abc", PAGE):
+                page = browser.get(path).text
+                assert re.search(r"<(td|p)[^>]*>Not known\.", page), path
+                assert not EMPTY.search(page), path
+        finally:
+            own_server.process.send_signal(signal.SIGCONT)
 
 
 def test_a_store_that_hangs_delays_no_other(away, own_server, site):

@@ -18,7 +18,7 @@ from queuepool.web.acts.begun import begun, target_of
 from queuepool.web.agreements import Agreement, query_of
 from queuepool.web.asked import Asked, ids_of
 from queuepool.web.desk import Desk
-from queuepool.web.pages.confirm import LIST
+from queuepool.web.pages.confirm import KEPT_BY_FORMS
 from queuepool.web.pages.failed import named_or_first
 
 
@@ -50,7 +50,7 @@ def _acted(desk: Desk, asked: Asked, verb: str, done: str, act_of: Callable[[OfF
 
 def _named(asked: Asked, verb: str, ids: tuple[str, ...], connection: str) -> Agreement:
     """Who names jobs has agreed to them."""
-    back = f"/failed{query_of(asked.form, LIST)}"
+    back = f"/failed{query_of(asked.form, KEPT_BY_FORMS)}"
     named = Agreement(verb, (connection,), Filter(), Agreed(len(ids), math.inf, (None, None)), back, ids=ids)
     named.check_typed(asked)
     return named

@@ -27,14 +27,15 @@ Facts = dict[str, Any]
 #: jobs that are counted, and seconds that this may take: who asks for that waits
 _MOST, _WITHIN = 10_000_000, 5.0
 _OF_FAILED, _OF_WAITING = ("retry", "forget"), ("drop", "move", "run")
-#: the fields of the list of failed jobs
-LIST = ("connection", "queue", *(name for name in FILTERS if name != "id"), "column")
+#: the fields of the list of failed jobs; and those that a form on it keeps, whose ids are the chosen ones
+LIST = ("connection", "queue", *FILTERS, "column")
+KEPT_BY_FORMS = tuple(name for name in LIST if name != "id")
 
 
 def confirm(desk: Desk, asked: Asked) -> Facts:
     """How many failed jobs an action would be done to: all that fit; none that fail after this."""
     act, link = _act_of(asked, _OF_FAILED), named_or_first(desk, asked)
-    queue, wanted, back = asked.text("queue"), asked.filter(ids=False), f"/failed{query_of(asked.query, LIST)}"
+    queue, wanted, back = asked.text("queue"), asked.filter(), f"/failed{query_of(asked.query, LIST)}"
     is_all = wanted.is_empty and not queue
 
     def count(opened: Queue) -> Facts:
@@ -52,7 +53,7 @@ def chosen(desk: Desk, asked: Asked) -> Facts:
     act, link, ids = _act_of(asked, _OF_FAILED), named_or_first(desk, asked), ids_of(asked)
     if not ids:
         raise Refusal(400, "choose some first")
-    back = f"/failed{query_of(asked.form, LIST)}"
+    back = f"/failed{query_of(asked.form, KEPT_BY_FORMS)}"
 
     def count(opened: Queue) -> Facts:
         scope, look = scope_for(desk, asked, opened), Look(opened.stores, Filter())

@@ -13,7 +13,7 @@ from queuepool.jobs.client import Queue
 from queuepool.operating.job_rows import failed_row
 from queuepool.operating.scopes import Scope, scope_on
 from queuepool.search.facets import Facets
-from queuepool.search.filters import text_of, values_at
+from queuepool.search.filters import LONGEST, text_of, values_at
 from queuepool.search.found import FoundJob, plain
 from queuepool.search.look import Look
 from queuepool.stores.records import FailedJob, RecordKey
@@ -96,10 +96,10 @@ def _kinds(errors: Counter[str]) -> Counter[str]:
 def _sure_part(value: str) -> str | None:
     """The longest part of an error that all of its kind have: numbers and ids are left out of what they are counted by.
 
-    A search for it finds all of them, and perhaps others. ``None`` if it would find anything: there is no error, or
-    nothing but numbers.
+    A search for it finds all of them, and perhaps others, and it is no longer than a search may be. ``None`` if it
+    would find anything: there is no error, or nothing but numbers.
     """
-    found = max(value.split("…"), key=len).strip()
+    found = max(value.split("…"), key=len).strip()[:LONGEST]
     return found if re.search(r"\w", found) else None
 
 

@@ -22,7 +22,7 @@ def overview(desk: Desk, asked: Asked) -> Facts:
     pools, queues, alerts = pool_rows(desk, stores), size_rows(desk, stores), alert_rows(desk, stores)
     return {
         "alerts": alerts,
-        "sentence": _sentence(pools, queues, alerts),
+        "sentence": _sentence(stores, pools, queues, alerts),
         "totals": _totals(pools, queues, stores),
         "pools": pools,
         "queues": queues[:_MOST_QUEUES],
@@ -73,11 +73,12 @@ def _sum(numbers: Any) -> float | None:
     return round(sum(known_numbers), 1) if known_numbers else None
 
 
-def _sentence(pools: list[Facts], queues: list[Facts], alerts: list[Facts]) -> str:
+def _sentence(stores: Watched, pools: list[Facts], queues: list[Facts], alerts: list[Facts]) -> str:
     """How it is, for who looks for a second."""
     unwell = [pool["name"] for pool in pools if pool["kind"] != "left" and pool["needs_attention"]]
     unserved = [queue["queue"] for queue in queues if queue["served"] is False and queue["ready"]]
     parts = [
+        _silent([name for name, facts in stores if facts.problem]),
         _some(len(alerts), "alert is raised", "alerts are raised"),
         _named(unwell, "pool", "needs", "need", "attention"),
         _named(unserved, "queue", "is", "are", "served by no pool"),
@@ -87,6 +88,13 @@ def _sentence(pools: list[Facts], queues: list[Facts], alerts: list[Facts]) -> s
         words = "; ".join(said)
         return f"{words[0].upper()}{words[1:]}."
     return "All pools are well." if any(pool["kind"] != "left" for pool in pools) else "No pool is known."
+
+
+def _silent(connections: list[str]) -> str:
+    if not connections:
+        return ""
+    of, does = ("store of connection", "does") if len(connections) == 1 else ("stores of connections", "do")
+    return f"the {of} {', '.join(connections)} {does} not answer"
 
 
 def _some(number: int, one: str, several: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from queuepool.board.health import Health
@@ -27,7 +28,18 @@ def watched(desk: Desk) -> Watched:
         link.facts(0.0)
     patience = max(link.patience(is_lost=desk.boards.knows_lost(link.settings)) for link in links)
     until = time.monotonic() + patience
-    return [(link.name, link.facts(max(until - time.monotonic(), 0.0))) for link in links]
+    return [(link.name, _aged(link.facts(max(until - time.monotonic(), 0.0)))) for link in links]
+
+
+def _aged(facts: Snapshot[StoreFacts]) -> Snapshot[StoreFacts]:
+    """As nothing is heard of pools while their store cannot be read, they become lost meanwhile.
+
+    A store that is only spared, as reading it takes long, makes none lost.
+    """
+    if not (facts.value and facts.problem):
+        return facts
+    pools = tuple(replace(pool, age=pool.age + facts.age) for pool in facts.value.pools)
+    return replace(facts, value=replace(facts.value, pools=pools))
 
 
 def pool_rows(desk: Desk, stores: Watched) -> list[Facts]:

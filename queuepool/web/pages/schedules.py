@@ -12,6 +12,7 @@ from queuepool.web.asked import Asked
 from queuepool.web.connections import StoreLink
 from queuepool.web.desk import Desk, Gathered
 from queuepool.web.guard import Refusal
+from queuepool.web.shown import kind_of, without_data
 
 Facts = dict[str, Any]
 #: most schedules of one connection that are shown
@@ -22,17 +23,19 @@ def schedules(desk: Desk, asked: Asked) -> Facts:
     """Those of the configuration, and those that jobs of pools on this host declare."""
     gathered, notes = Gathered(), list[str]()
     links = desk.chosen(asked.text("connection"))
-    found = gathered.each(links, lambda link, opened: _rows(desk, link, opened, notes))
+    found = gathered.each(links, lambda link, opened: _rows(desk, asked, link, opened, notes))
     rows = [row for several in found for row in several]
     return {"schedules": rows, "remarks": notes, **gathered.facts()}
 
 
-def _rows(desk: Desk, link: StoreLink, opened: Queue, notes: list[str]) -> list[Facts]:
+def _rows(desk: Desk, asked: Asked, link: StoreLink, opened: Queue, notes: list[str]) -> list[Facts]:
     several = settings_on(desk, link.settings)
     if len(several) > _MOST:
         notes.append(f"{len(several) - _MOST} more schedules of connection {link.name} are not shown")
     found = schedules_on(desk.choice, opened, several[:_MOST], notes.append)
-    return [{"connection": link.name, **one.facts(), "words": list(one.words())} for one in found]
+    told = str if asked.data == "yes" else kind_of
+    rows = ({"connection": link.name, **one.facts(), "words": list(one.words(told))} for one in found)
+    return [without_data(row, asked) for row in rows]
 
 
 def settings_on(desk: Desk, connection: ConnectionSettings) -> list[ScheduleSettings]:
