@@ -38,6 +38,8 @@ _FORM = 1
 _FOREVER = "public, max-age=31536000, immutable"
 #: seconds before the end of a request's time at which an action that goes on gets a page of its own
 _MARGIN = 2.0
+#: of what is sent again though it is not known how far it came
+_ONCE = "it was sent before, and is not tried again: look what was done, and load the page of its form anew"
 _log = logging.getLogger("queuepool")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -117,7 +119,8 @@ class Site:
         if came is None:
             return _goes_on(one, asked)
         if isinstance(came, Refusal):
-            raise came
+            is_kept = is_again and came.status >= 500
+            raise Refusal(came.status, f"{came.words}; {_ONCE}") if is_kept else came
         if asked.is_json:
             return _json({"words": came.words, "is_done": came.is_good, **came.facts}, 200 if came.is_good else 409)
         told = f"told={one.id}{'&again=yes' if is_again else ''}"
@@ -135,7 +138,8 @@ class Site:
         found = self._desk.submissions.get(asked.text("told"))
         outcome = found.outcome if found else None
         if outcome and asked.text("again"):
-            return replace(outcome, words=f"sent twice, done once: {outcome.words}")
+            done = "done" if outcome.is_good else "tried"
+            return replace(outcome, words=f"sent twice, {done} once: {outcome.words}")
         return outcome
 
     def _html(self, request: Request, asked: Asked, name: str, facts: dict[str, Any], status: int) -> Response:

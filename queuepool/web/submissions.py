@@ -64,7 +64,8 @@ class Submissions:
     def take(self, sent: str, do: Callable[[], Acted | Refusal]) -> tuple[Submission, bool]:
         """Begin it, unless the same was ``sent`` before; and whether it was. An empty text is never the same.
 
-        What was not done may be sent again: it is tried anew. Raises ``Refusal`` if too many are under way.
+        That of which surely nothing was done may be sent again: it is tried anew. Raises ``Refusal`` if too many are
+        under way.
         """
         with self._lock:
             if sent in self._once:
@@ -90,7 +91,8 @@ class Submissions:
 
     def _done(self, sent: str, do: Callable[[], Acted | Refusal]) -> Acted | Refusal:
         came = do()
-        if isinstance(came, Refusal) or not came.is_good:
+        # After an error of ours or of a store it is open how far it came: a job may have been pushed, unanswered.
+        if came.status < 500 if isinstance(came, Refusal) else came.is_untouched:
             with self._lock:
                 self._once.pop(sent, None)
         return came
