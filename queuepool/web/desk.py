@@ -42,6 +42,8 @@ class Desk:
         self.errands = Errands()
         self.agreements = Agreements()
         self.places = ListPlaces()
+        #: held by the export under way: one at a time, as each may take a lot of memory
+        self.exporting = threading.Lock()
         self.submissions = Submissions(self.threads.acts)
 
     def link(self, name: str) -> StoreLink:

@@ -118,6 +118,8 @@ class Doorway:
             raise Refusal(405, "only GET, HEAD and POST", (b"allow", b", ".join(m.encode() for m in METHODS)))
         _check_size(scope)
         _check_framing(scope, fields)
+        if scope["method"] in READING:
+            check_reader(fields)
         inner = {**scope, **_placed(scope, self._doors.prefix)}
         visitor = await self._visitor(scope, fields)
         body = b""
@@ -234,6 +236,16 @@ def check_origin(fields: Fields, scheme: str) -> None:
     else:
         is_ours = fields.text(b"authorization")[:7].lower() == "bearer "
     if not is_ours:
+        raise Refusal(403, "this was not sent by a page of the dashboard")
+
+
+def check_reader(fields: Fields) -> None:
+    """Raise ``Refusal`` if a page of another site has something of ours read that nobody follows a link to.
+
+    It could not see that, but have this work for it: on a browser's own host, where nobody logs in, any site could.
+    """
+    is_followed = fields.text(b"sec-fetch-mode") == "navigate" and fields.text(b"sec-fetch-dest") in ("", "document")
+    if fields.text(b"sec-fetch-site") == "cross-site" and not is_followed:
         raise Refusal(403, "this was not sent by a page of the dashboard")
 
 

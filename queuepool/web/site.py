@@ -106,10 +106,17 @@ class Site:
         return self._html(request, asked, route.name, for_page(facts), status)
 
     async def _export(self, request: Request, asked: Asked, route: ExportRoute) -> Response:
-        rows = await self._desk.threads.list(partial(route.rows, self._desk, asked))
-        lines = "".join(f"{json.dumps(row, ensure_ascii=False, default=str)}\n" for row in rows)
+        lines = await self._desk.threads.list(partial(self._exported, asked, route))
         headers = {"content-disposition": f'attachment; filename="{route.name}.jsonl"'}
-        return Response(lines.encode("utf-8", "replace"), 200, headers, "application/x-ndjson")
+        return Response(lines, 200, headers, "application/x-ndjson")
+
+    def _exported(self, asked: Asked, route: ExportRoute) -> bytes:
+        if not self._desk.exporting.acquire(blocking=False):
+            raise Refusal(503, "another export is under way: wait for its end")
+        try:
+            return route.lines(self._desk, asked)
+        finally:
+            self._desk.exporting.release()
 
     async def _act(self, request: Request, asked: Asked, route: ActRoute) -> Response:
         one, is_again = self._desk.submissions.take(asked.sent, partial(self._carried_out, route, asked))
