@@ -55,6 +55,21 @@ def test_a_queue_page_that_renews_itself_reads_no_job_and_counts_are_read_once_f
         assert ("<dl", False) == ("<dl" if "<dl" in page else "", "<table" in page)
 
 
+def test_who_looks_for_one_job_or_at_the_quarantine_does_not_have_all_keys_read_again(away, own_server):
+    def scans() -> int:
+        return int(own_server.say("INFO", "commandstats").get("cmdstat_scan", {"calls": 0})["calls"])
+
+    job = away.push(queue="served-by-nobody")
+    with opened(config_of(away)) as browser:
+        assert "served-by-nobody" == browser.facts(f"/jobs/{job}")["queue"], "also if nothing is known yet"
+        before = scans()
+        for _ in range(20):
+            assert 404 == browser.get("/jobs/no-such").status
+            assert [] == browser.facts("/quarantine")["entries"]
+        assert scans() - before < 10, "the watcher alone does, once in two seconds"
+        assert "served-by-nobody" == browser.facts(f"/jobs/{job}")["queue"]
+
+
 def test_who_looks_at_what_is_known_waits_for_nobody_who_asks_a_store_that_hangs(away, own_server):
     with opened(config_of(away)) as browser, ThreadPoolExecutor(12) as people:
         assert not browser.facts("/overview")["problems"]
