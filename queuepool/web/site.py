@@ -119,7 +119,8 @@ class Site:
             self._desk.exporting.release()
 
     async def _act(self, request: Request, asked: Asked, route: ActRoute) -> Response:
-        one, is_again = self._desk.submissions.take(asked.sent, partial(self._carried_out, route, asked))
+        do, place = partial(self._carried_out, route, asked), self._desk.place_of(asked)
+        one, is_again = self._desk.submissions.take(asked.sent, do, place)
         left = request.scope["queuepool"].until - asyncio.get_running_loop().time() - _MARGIN
         await one.wait(max(min(left, self._patience), 0.0))
         came = one.came
