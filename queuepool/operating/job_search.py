@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -54,19 +55,20 @@ class JobSearch:
         *,
         within: float = math.inf,
         in_payloads: bool = True,
+        queues: Callable[[], list[str]] | None = None,
     ) -> None:
         """``runtimes``: of this connection's pools on this host.
 
         ``within``: seconds to search all queues, and as many for all quarantines, and for records.
         ``in_payloads``: whether an id may be found anywhere in a payload in quarantine: who may not see these could
-        find out letter by letter what is in them.
+        find out letter by letter what is in them. ``queues``: finds the names of those to search, if not the store.
         """
         self._within = within
         self._in_payloads = in_payloads
-        self._choice = choice
         self._runtimes = runtimes
         self._connection = queue.settings
         self._stores = queue.stores
+        self._known_queues = queues or partial(known_queues, choice, self._connection, self._stores)
         #: what could not be searched, and why
         self._refused: dict[str, str] = {}
         self._pools: set[str] = set()
@@ -82,7 +84,7 @@ class JobSearch:
         It is looked for in the order of its life, so that a job that moves on meanwhile is still met. Where it may run
         is searched twice, which takes no time; so is where it may have failed, if somebody waits.
         """
-        self._queues = known_queues(self._choice, self._connection, self._stores)
+        self._queues = self._known_queues()
         early = [("failed jobs", self._failed)] if self._within < math.inf else []
         looks: list[tuple[str, Callable[[str], Facts | None]]] = [
             *early, ("pools", self._running), ("queues", self._waiting), ("pools", self._running),

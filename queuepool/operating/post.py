@@ -25,12 +25,14 @@ class Reply(NamedTuple):
     """What became of a command to one pool; ``pool`` is its name, empty if it has none.
 
     ``is_elsewhere``: it does not have the job that was meant; if another pool has it, nothing is wrong.
+    ``is_lost``: it was not told, as it publishes nothing any more.
     """
 
     pool: str
     words: str
     is_done: bool = False
     is_elsewhere: bool = False
+    is_lost: bool = False
 
     def __str__(self) -> str:
         return f"{self.pool}: {self.words}" if self.pool else self.words
@@ -66,7 +68,8 @@ class Post:
         commands = []
         for pool in self.meant:
             if pool.is_lost:
-                self._fail(pool.instance, f"lost: it has published nothing for {pool.age:.0f} s, so it was not told")
+                words = f"lost: it has published nothing for {pool.age:.0f} s, so it was not told"
+                self._fail(pool.instance, words, is_lost=True)
             elif not pool.instance:
                 self._fail("", f"pool {pool.name} on {pool.host}: its version takes no commands")
             else:
@@ -178,5 +181,5 @@ class Post:
         else:
             self._fail(instance, f"{outcome.value}: {words}")
 
-    def _fail(self, instance: str, words: str) -> None:
-        self._tell_of(Reply(self._names.get(instance, "") if instance else "", words))
+    def _fail(self, instance: str, words: str, *, is_lost: bool = False) -> None:
+        self._tell_of(Reply(self._names.get(instance, "") if instance else "", words, is_lost=is_lost))

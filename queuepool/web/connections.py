@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from queuepool.jobs.client import Queue
 from queuepool.operating.choice import Choice
 from queuepool.operating.notices import LeftPool, PublishedPool, latest_of, left_of
 from queuepool.operating.past_report import read_past
-from queuepool.operating.queues import QueueMark, age, all_queues, marks_of, untaken
+from queuepool.operating.queues import QueueMark, age, all_queues, known_queues, marks_of, untaken
 from queuepool.stores.contract import NOTICE_KEPT, Measured
 from queuepool.web.threads import Fresh, Snapshot
 
@@ -57,6 +57,8 @@ class StoreFacts:
     """What a store tells of the pools and queues of its connection."""
 
     queues: tuple[MeasuredQueue, ...] = ()
+    #: of all queues, also of those that are not measured
+    names: tuple[str, ...] = ()
     pools: tuple[PublishedPool, ...] = ()
     left: tuple[LeftPool, ...] = ()
     failed: int | None = None
@@ -118,6 +120,16 @@ class StoreLink:
         """What everybody watches. With a patience of 0 they are only asked for, so that others can be meanwhile."""
         return self._facts.get(patience)
 
+    def queues(self, opened: Queue) -> list[str]:
+        """The names of the pools' queues and of those that were not empty a moment ago.
+
+        The store is not asked for them again, unless nothing is known of it: Redis goes through all its keys for that.
+        """
+        found = self.facts(self.patience(is_lost=False)).value
+        if found is None:
+            return known_queues(self.choice, self.settings, opened.stores)
+        return [*dict.fromkeys((*self.choice.queues(self.settings), *found.names))]
+
     def past(self, name: str, patience: float) -> Snapshot[tuple[HistorySpan, Past]]:
         """The history of one of ``RANGES``."""
         return self._pasts[name].get(patience)
@@ -159,7 +171,8 @@ class StoreLink:
 
     def _read_all(self, queue: Queue) -> StoreFacts:
         remarks = list[str]()
-        queues = tuple(self._measured(queue, remarks))
+        names = tuple(all_queues(self.choice, self.settings, queue, remarks.append))
+        queues = tuple(self._measured(queue, names, remarks))
         pools, left = self._pools(queue, remarks)
         failed = None
         try:
@@ -168,10 +181,9 @@ class StoreLink:
             remarks.append(f"the failed jobs cannot be counted: {error}")
         if (forwarder := queue.stores.forwarder) and (waiting := forwarder.count()):
             remarks.append(f"{waiting} failed jobs are not yet recorded: the failed store does not take them")
-        return StoreFacts(queues, pools, left, failed, tuple(remarks))
+        return StoreFacts(queues, names, pools, left, failed, tuple(remarks))
 
-    def _measured(self, queue: Queue, remarks: list[str]) -> Iterator[MeasuredQueue]:
-        names = list(all_queues(self.choice, self.settings, queue, remarks.append))
+    def _measured(self, queue: Queue, names: Sequence[str], remarks: list[str]) -> Iterator[MeasuredQueue]:
         if len(names) > MAX_QUEUES:
             remarks.append(f"{len(names) - MAX_QUEUES} more queues are not shown")
         sizes = dict[str, Measured]()

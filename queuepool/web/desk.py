@@ -16,12 +16,13 @@ from queuepool.operating.carrying_out import journaled
 from queuepool.operating.choice import EveryPool
 from queuepool.unix.escape import escaped
 from queuepool.web.agreements import Agreements
+from queuepool.web.asked import Asked
 from queuepool.web.boards import LocalPools
 from queuepool.web.connections import StoreLink
 from queuepool.web.errands import Errands
 from queuepool.web.guard import Refusal
 from queuepool.web.remembered import ListPlaces
-from queuepool.web.submissions import Submissions
+from queuepool.web.submissions import MOST_OF_ONE, Submissions
 from queuepool.web.threads import WebThreads
 from queuepool.web.visitors import Visitor
 
@@ -36,12 +37,15 @@ class Desk:
         self.config = config
         self.web = config.web
         self.choice = EveryPool(config)
-        self.threads = WebThreads()
         self.boards = LocalPools(config.pools)
         self.links = {one.name: StoreLink(self.choice, one) for one in self.choice.connections()}
+        # As many as may wait for each store, and some for what names none.
+        self.threads = WebThreads(MOST_OF_ONE * (len(self.links) + 1))
         self.errands = Errands()
         self.agreements = Agreements()
         self.places = ListPlaces()
+        #: held by the export under way: one at a time, as each may take a lot of memory
+        self.exporting = threading.Lock()
         self.submissions = Submissions(self.threads.acts)
 
     def link(self, name: str) -> StoreLink:
@@ -55,6 +59,10 @@ class Desk:
     def chosen(self, name: str) -> list[StoreLink]:
         """The connection of this name, or all of them for an empty one."""
         return [self.link(name)] if name else list(self.links.values())
+
+    def place_of(self, asked: Asked) -> str:
+        """The connection on which an action acts; empty if it names none, or if there is no other."""
+        return (asked.parts.get("connection") or asked.text("connection")) if len(self.links) > 1 else ""
 
     def note(self, link: StoreLink, visitor: Visitor, verb: str, subject: str, count: int | None = None) -> str:
         """Add what was done to the journal and to the log; returns why it is not in the journal, if it is not."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import secrets
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,8 @@ from queuepool.web.visitors import Visitor
 _MOST_AT_ONCE, _MOST_CHOSEN, _MOST = 4, 8, 100
 #: seconds for which who began one waits to see its end
 _PATIENCE = 1.5
+#: seconds for which the end of the process waits for the batches under way
+_END_WITHIN = 10.0
 _log = logging.getLogger("queuepool")
 
 
@@ -97,24 +99,31 @@ class WebErrand:
 
 
 class Errands:
-    """Those of one dashboard. Safe for threads."""
+    """Those of one dashboard. Safe for threads.
+
+    Each has a daemon thread, and is stopped when the process ends, though nobody closes the dashboard. Python would
+    wait for the threads of an executor, or for others, before it calls what is registered with ``atexit``.
+    """
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(_MOST_AT_ONCE + _MOST_CHOSEN, "queuepool-errand")
         self._kept: OrderedDict[str, WebErrand] = OrderedDict()
+        self._is_closed = False
         self._lock = threading.Lock()
+        atexit.register(self._end)
 
     def begin(self, plan: ErrandPlan, visitor: Visitor, pages: Iterable[Sequence[FoundJob]], act: Act) -> WebErrand:
         """Begin it, and wait a moment for its end. Raises ``Refusal`` if the same one, or too many, are under way."""
         errand = WebErrand(plan, visitor)
         with self._lock:
+            if self._is_closed:
+                raise Refusal(503, "the dashboard ends")
             running = [one.plan for one in self._running()]
             if any(one.is_like(plan) for one in running):
                 raise Refusal(409, f"the same is under way on connection {plan.connection}: wait for its end")
             alike, most = (one for one in running if one.is_chosen == plan.is_chosen), _most(plan)
             if sum(1 for _ in alike) >= most:
                 raise Refusal(409, f"{most} such actions are under way: wait for the end of one")
-            self._threads.submit(self._run, errand, pages, act)
+            threading.Thread(target=self._run, args=(errand, pages, act), name="queuepool-errand", daemon=True).start()
             self._kept[errand.id] = errand
             self._make_room()
         errand.over.wait(_PATIENCE)
@@ -133,15 +142,29 @@ class Errands:
             return bool(self._running())
 
     def close(self) -> None:
-        """Stop all of them after the batches under way; does not wait."""
+        """Begin no more, and stop all of them after the batches under way; does not wait."""
         with self._lock:
+            self._is_closed = True
             for one in self._kept.values():
                 one.stop()
-        self._threads.shutdown(wait=False)
+            is_over = not self._running()
+        if is_over:
+            atexit.unregister(self._end)
 
     def join(self) -> None:
         """After ``close``: wait for the batches under way."""
-        self._threads.shutdown(wait=True)
+        self._wait(None)
+        atexit.unregister(self._end)
+
+    def _end(self) -> None:
+        self.close()
+        self._wait(time.monotonic() + _END_WITHIN)
+
+    def _wait(self, until: float | None) -> None:
+        with self._lock:
+            running = self._running()
+        for one in running:
+            one.over.wait(None if until is None else max(until - time.monotonic(), 0.0))
 
     def _running(self) -> list[WebErrand]:
         return [one for one in self._kept.values() if not one.over.is_set()]
@@ -164,10 +187,9 @@ class Errands:
             carry_out_all(errand.bulk, [(_until_stopped(errand, pages), act)], plan.verb, plan.place, note)
         except StoreError as error:
             errand.problem = f"{error}, and perhaps some of the batch under way were {plan.done}"
-        except Exception:
+        except Exception:  # noqa: BLE001 - it is told on its page
             _log.exception("%s on connection %s ended early", plan.verb, plan.connection)
             errand.problem = "an error of ours, which is in the log"
-            raise
         finally:
             errand.over.set()
 

@@ -31,9 +31,11 @@ Access = Callable[[AsgiScope], Visitor | tuple[str, str] | str | None]
 MAX_BODY, DEADLINE = 64 * 1024, 20.0
 #: most characters of a path and of a query, and most header fields
 _MAX_QUERY, _MAX_FIELDS = 4096, 100
-#: logins of each kind that wait at once: of users, and of who is none; and seconds after which a wrong one is answered,
-#: so that nobody sees whether there is such a user
-_MAX_LOGINS, _WRONG_AFTER = 64, 0.3
+#: logins that wait at once, of users (``True``) and of who is none; and seconds after which a wrong one is answered, so
+#: that nobody sees whether there is such a user
+_MAX_LOGINS, _WRONG_AFTER = {True: 64, False: 16}, 0.3
+#: in the scope of a request as the server has made it, from when its visitor is known: see ``PromptProtocol``
+LET_IN = "queuepool.let_in"
 READING = ("GET", "HEAD")
 METHODS = (*READING, "POST")
 _ROOT = re.compile(r"(/[A-Za-z0-9_~%-][A-Za-z0-9_.~%-]*)*")
@@ -53,6 +55,8 @@ HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
 )
 _NO_STORE = (b"cache-control", b"no-store")
+#: what was sent behind a request that is refused so is not read: guesses would keep the connection from others
+_CLOSE = (b"connection", b"close")
 
 
 class Refusal(Exception):
@@ -97,7 +101,7 @@ class Doorway:
         if scope["type"] == "lifespan":
             await self._pages(scope, receive, send)
         elif scope["type"] == "http":
-            await self._answer(scope, receive, _Answer(send, scope["method"], is_json="/api/v1/" in scope["path"]))
+            await self._answer(scope, receive, _Answer(send, scope))
         else:
             await send({"type": "websocket.close", "code": 1000})
 
@@ -119,8 +123,11 @@ class Doorway:
             raise Refusal(405, "only GET, HEAD and POST", (b"allow", b", ".join(m.encode() for m in METHODS)))
         _check_size(scope)
         _check_framing(scope, fields)
+        if scope["method"] in READING:
+            check_reader(fields)
         inner = {**scope, **_placed(scope, self._doors.prefix)}
         visitor = await self._visitor(scope, fields)
+        scope[LET_IN] = True
         body = b""
         if scope["method"] not in READING:
             check_origin(fields, scope.get("scheme", "http"))
@@ -158,15 +165,15 @@ class Doorway:
             raise Refusal(503, "nobody can log in at the moment; the log says why") from error
         if found is None:
             scheme = b'Basic realm="queuepool", charset="UTF-8"' if credentials.asks else b"Bearer"
-            raise Refusal(401, "log in first", (b"www-authenticate", scheme))
+            raise Refusal(401, "log in first", (b"www-authenticate", scheme), _CLOSE)
         return found
 
     async def _logged_in(self, credentials: Credentials, header: bytes, address: str) -> Visitor | None:
         look = await self._threads.look(lambda: credentials.look(header))
         if look.visitor:
             return look.visitor
-        if credentials.is_blocked(header, address) or self._logins[look.is_open] >= _MAX_LOGINS:
-            raise Refusal(429, "too many wrong passwords: wait for a minute", (b"retry-after", b"60"))
+        if credentials.is_blocked(header, address) or self._logins[look.is_open] >= _MAX_LOGINS[look.is_open]:
+            raise Refusal(429, "too many wrong passwords: wait for a minute", (b"retry-after", b"60"), _CLOSE)
         self._logins[look.is_open] += 1
         try:
             return await self._tried(credentials, header, address, is_open=look.is_open)
@@ -241,6 +248,16 @@ def check_origin(fields: Fields, scheme: str) -> None:
         raise Refusal(403, "this was not sent by a page of the dashboard")
 
 
+def check_reader(fields: Fields) -> None:
+    """Raise ``Refusal`` if a page of another site has something of ours read that nobody follows a link to.
+
+    It could not see that, but have this work for it: on a browser's own host, where nobody logs in, any site could.
+    """
+    is_followed = fields.text(b"sec-fetch-mode") == "navigate" and fields.text(b"sec-fetch-dest") in ("", "document")
+    if fields.text(b"sec-fetch-site") == "cross-site" and not is_followed:
+        raise Refusal(403, "this was not sent by a page of the dashboard")
+
+
 def _is_own(origin: str, fields: Fields, scheme: str) -> bool:
     """Whether the origin is ours. A proxy may speak TLS and not say so, but no page of http is ours behind https."""
     try:
@@ -255,9 +272,7 @@ def _is_own(origin: str, fields: Fields, scheme: str) -> bool:
 def _check_framing(scope: AsgiScope, fields: Fields) -> None:
     """Raise ``Refusal`` where a proxy may see another end of the body than the server does, and so another request."""
     if fields.all(b"transfer-encoding") and (fields.all(b"content-length") or scope.get("http_version") == "1.0"):
-        raise Refusal(
-            400, "Transfer-Encoding is of HTTP/1.1, and goes with no Content-Length", (b"connection", b"close")
-        )
+        raise Refusal(400, "Transfer-Encoding is of HTTP/1.1, and goes with no Content-Length", _CLOSE)
 
 
 def _check_size(scope: AsgiScope) -> None:
@@ -317,10 +332,13 @@ async def _nothing_more() -> Message:
 class _Answer:
     """Sends an answer with the headers of all; ``is_json``: refusals, too, are for a program."""
 
-    def __init__(self, send: Send, method: str, *, is_json: bool = False) -> None:
+    def __init__(self, send: Send, scope: AsgiScope) -> None:
         self._send = send
-        self._method = method
-        self._is_json = is_json
+        self._method = scope["method"]
+        #: whether it is for a program
+        self._is_json = "/api/v1/" in scope["path"]
+        #: whether the connection is for this request and those behind it: HTTP/2 has others on it, and no such header
+        self._may_close = str(scope.get("http_version", "")).startswith("1")
         self._has_begun = False
 
     async def pass_on(self, message: Message) -> None:
@@ -341,6 +359,7 @@ class _Answer:
             kind, text = b"application/json", json.dumps({"version": 1, "error": refusal.words})
         body = f"{text}\n".encode()
         about = [(b"content-type", kind), (b"content-length", str(len(body)).encode())]
-        headers = [*about, *refusal.headers, *HEADERS, _NO_STORE]
+        own = [one for one in refusal.headers if one != _CLOSE or self._may_close]
+        headers = [*about, *own, *HEADERS, _NO_STORE]
         await self._send({"type": "http.response.start", "status": refusal.status, "headers": headers})
         await self._send({"type": "http.response.body", "body": b"" if self._method == "HEAD" else body})

@@ -247,7 +247,7 @@ def _page(route: PageRoute) -> Facts:
 
 def _export(route: ExportRoute) -> Facts:
     lines = {"application/x-ndjson": {"schema": {"type": "string"}}}
-    return _operation("get", route, route.rows) | {
+    return _operation("get", route, route.lines) | {
         "parameters": _parameters(route.path),
         "responses": _responses("A line of JSON for each job", lines, _json(_ref("Refused"))),
     }

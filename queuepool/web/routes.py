@@ -58,7 +58,7 @@ class ExportRoute(NamedTuple):
     path: str
     #: of the file, without its ending
     name: str
-    rows: Callable[[Desk, Asked], list[dict[str, Any]]]
+    lines: Callable[[Desk, Asked], bytes]
     role: WebRole = WebRole.VIEWER
 
 

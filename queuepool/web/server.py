@@ -17,7 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from queuepool.config.values import address_of
 from queuepool.errors import ConfigError
 from queuepool.metrics.server import bound, file_of, leave
-from queuepool.web.guard import Asgi
+from queuepool.web.guard import LET_IN, Asgi
 
 #: seconds within which a request must have come, its body included: every byte resets uvicorn's own timeout
 REQUEST_WITHIN = 10.0
@@ -30,7 +30,8 @@ _log = logging.getLogger("queuepool")
 class PromptProtocol(H11Protocol):
     """Closes a connection whose request does not come in time, and beyond a number of them the oldest that is not used.
 
-    One whose request is being answered is not closed for another: it may be an action. Then the newest one goes.
+    One whose request is being answered is not closed for another: it may be an action. Then the newest one goes. Whose
+    visitor is not known yet acts on nothing, and makes room: wrong logins keep nobody out.
 
     ``open_ones``: all of the server, the oldest first.
     """
@@ -92,7 +93,7 @@ class PromptProtocol(H11Protocol):
     def _is_spare(self) -> bool:
         """Whether it waits for a request, or answers none; an answer that nobody reads may wait for ever."""
         is_answered = self.cycle is None or self.cycle.response_complete or self.transport.is_closing()
-        return is_answered or self._late is not None
+        return is_answered or self._late is not None or LET_IN not in self.cycle.scope
 
     def _expect(self) -> None:
         self._late = self.loop.call_later(REQUEST_WITHIN, self.transport.abort)

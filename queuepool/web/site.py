@@ -38,6 +38,8 @@ _FORM = 1
 _FOREVER = "public, max-age=31536000, immutable"
 #: seconds before the end of a request's time at which an action that goes on gets a page of its own
 _MARGIN = 2.0
+#: of what is sent again though it is not known how far it came
+_ONCE = "it was sent before, and is not tried again: look what was done, and load the page of its form anew"
 _log = logging.getLogger("queuepool")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -105,20 +107,29 @@ class Site:
         return self._html(request, asked, route.name, for_page(facts), status)
 
     async def _export(self, request: Request, asked: Asked, route: ExportRoute) -> Response:
-        rows = await self._desk.threads.list(partial(route.rows, self._desk, asked))
-        lines = "".join(f"{json.dumps(row, ensure_ascii=False, default=str)}\n" for row in rows)
+        lines = await self._desk.threads.list(partial(self._exported, asked, route))
         headers = {"content-disposition": f'attachment; filename="{route.name}.jsonl"'}
-        return Response(lines.encode("utf-8", "replace"), 200, headers, "application/x-ndjson")
+        return Response(lines, 200, headers, "application/x-ndjson")
+
+    def _exported(self, asked: Asked, route: ExportRoute) -> bytes:
+        if not self._desk.exporting.acquire(blocking=False):
+            raise Refusal(503, "another export is under way: wait for its end")
+        try:
+            return route.lines(self._desk, asked)
+        finally:
+            self._desk.exporting.release()
 
     async def _act(self, request: Request, asked: Asked, route: ActRoute) -> Response:
-        one, is_again = self._desk.submissions.take(asked.sent, partial(self._carried_out, route, asked))
+        do, place = partial(self._carried_out, route, asked), self._desk.place_of(asked)
+        one, is_again = self._desk.submissions.take(asked.sent, do, place)
         left = request.scope["queuepool"].until - asyncio.get_running_loop().time() - _MARGIN
         await one.wait(max(min(left, self._patience), 0.0))
         came = one.came
         if came is None:
             return _goes_on(one, asked)
         if isinstance(came, Refusal):
-            raise came
+            is_kept = is_again and came.status >= 500
+            raise Refusal(came.status, f"{came.words}; {_ONCE}") if is_kept else came
         if asked.is_json:
             return _json({"words": came.words, "is_done": came.is_good, **came.facts}, 200 if came.is_good else 409)
         told = f"told={one.id}{'&again=yes' if is_again else ''}"
@@ -136,7 +147,8 @@ class Site:
         found = self._desk.submissions.get(asked.text("told"))
         outcome = found.outcome if found else None
         if outcome and asked.text("again"):
-            return replace(outcome, words=f"sent twice, done once: {outcome.words}")
+            done = "done" if outcome.is_good else "tried"
+            return replace(outcome, words=f"sent twice, {done} once: {outcome.words}")
         return outcome
 
     def _html(self, request: Request, asked: Asked, name: str, facts: dict[str, Any], status: int) -> Response:

@@ -16,6 +16,8 @@ from queuepool.web.guard import Refusal
 
 #: actions that are remembered, and those that are under way or wait for it
 _MOST, _MOST_AT_ONCE = 200, 64
+#: those that are under way with one of several stores: the others have threads of their own
+MOST_OF_ONE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,8 @@ class Submission:
 
     id: str
     future: Future[Acted | Refusal]
+    #: of the store that it acts on; empty if that does not matter
+    place: str = ""
 
     @property
     def came(self) -> Acted | Refusal | None:
@@ -61,17 +65,21 @@ class Submissions:
         self._once: dict[str, Submission] = {}
         self._lock = threading.Lock()
 
-    def take(self, sent: str, do: Callable[[], Acted | Refusal]) -> tuple[Submission, bool]:
+    def take(self, sent: str, do: Callable[[], Acted | Refusal], place: str = "") -> tuple[Submission, bool]:
         """Begin it, unless the same was ``sent`` before; and whether it was. An empty text is never the same.
 
-        What was not done may be sent again: it is tried anew. Raises ``Refusal`` if too many are under way.
+        That of which surely nothing was done may be sent again: it is tried anew. Raises ``Refusal`` if too many are
+        under way, or with the store of this ``place``, if one is given.
         """
         with self._lock:
             if sent in self._once:
                 return self._once[sent], True
-            if sum(not one.future.done() for one in self._kept.values()) >= _MOST_AT_ONCE:
+            running = [one.place for one in self._kept.values() if not one.future.done()]
+            if len(running) >= _MOST_AT_ONCE:
                 raise Refusal(503, f"{_MOST_AT_ONCE} actions are under way: wait for the end of one")
-            found = Submission(secrets.token_hex(8), self._threads.submit(self._done, sent, do))
+            if place and running.count(place) >= MOST_OF_ONE:
+                raise Refusal(503, f"{MOST_OF_ONE} actions wait for this store: wait for the end of one")
+            found = Submission(secrets.token_hex(8), self._threads.submit(self._done, sent, do), place)
             self._kept[found.id] = found
             if sent:
                 self._once[sent] = found
@@ -90,7 +98,8 @@ class Submissions:
 
     def _done(self, sent: str, do: Callable[[], Acted | Refusal]) -> Acted | Refusal:
         came = do()
-        if isinstance(came, Refusal) or not came.is_good:
+        # After an error of ours or of a store it is open how far it came: a job may have been pushed, unanswered.
+        if came.status < 500 if isinstance(came, Refusal) else came.is_untouched:
             with self._lock:
                 self._once.pop(sent, None)
         return came

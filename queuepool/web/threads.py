@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
-#: at once: pages that are built of what is known, pages that ask a store, and actions
-_PAGES, _LISTS, _ACTS = 8, 8, 8
+#: at once: pages that are built of what is known, and pages that ask a store
+_PAGES, _LISTS = 8, 8
 #: a value is renewed after so many times the time that this takes, so that it costs its store a twentieth at most; and
 #: seconds after which it is renewed all the same; and after which what could not be read is tried again
 _SPARING, _LONGEST_REST, _TRIED_AGAIN = 20.0, 60.0, 1.0
@@ -21,12 +21,15 @@ _LATE = 2.0
 
 
 class WebThreads:
-    """A few threads for each kind of work: no kind waits for another. They end with the process."""
+    """A few threads for each kind of work: no kind waits for another. They end with the process.
 
-    def __init__(self) -> None:
+    ``acts``: those for actions.
+    """
+
+    def __init__(self, acts: int) -> None:
         self.pages = ThreadPoolExecutor(_PAGES, "queuepool-page")
         self.lists = ThreadPoolExecutor(_LISTS, "queuepool-list")
-        self.acts = ThreadPoolExecutor(_ACTS, "queuepool-act")
+        self.acts = ThreadPoolExecutor(acts, "queuepool-act")
         self.looks = ThreadPoolExecutor(1, "queuepool-look")
         self.checks = ThreadPoolExecutor(1, "queuepool-check")
 

@@ -13,7 +13,7 @@ from tests.support.eventually import eventually
 
 @pytest.fixture
 def threads() -> Iterator[WebThreads]:
-    made = WebThreads()
+    made = WebThreads(1)
     yield made
     made.close()
 

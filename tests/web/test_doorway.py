@@ -77,6 +77,24 @@ def test_an_action_comes_from_a_page_of_ours(site, headers, status):
         assert status == browser.post("/queues/default/default/pause", **headers).status
 
 
+@each(
+    ("site", "mode", "dest", "status"),
+    [
+        ("cross-site", "no-cors", "image", 403),
+        ("cross-site", "cors", "empty", 403),
+        ("cross-site", "navigate", "iframe", 403),
+        ("cross-site", "navigate", "document", 200),
+        ("same-origin", "cors", "empty", 200),
+        ("none", "navigate", "document", 200),
+        ("", "", "", 200),
+    ],
+)
+def test_a_page_of_another_site_can_link_to_ours_and_have_nothing_else_read(own, site, mode, dest, status):
+    fetch = {"sec-fetch-site": site, "sec-fetch-mode": mode, "sec-fetch-dest": dest}
+    for path in ("/failed/export", "/queues/default/default/export", "/api/v1/failed", "/"):
+        assert status == own.get(path, **fetch).status
+
+
 def test_on_this_host_a_stranger_only_sees(own):
     assert 200 == own.get("/").status
     assert 403 == own.post("/queues/default/default/pause").status

@@ -135,7 +135,7 @@ def test_a_flood_of_made_up_names_is_not_hashed_and_keeps_nobody_out(site, caplo
         assert time.process_time() - spent < 50 * cost, "so many are not hashed"
         assert 200 == statuses.pop(150)
         # Some wait for their answer, and no more than that.
-        assert Counter(statuses)[401] >= 64
+        assert Counter(statuses)[401] >= 16
         assert {401, 429} >= set(statuses)
     told = [line for line in caplog.messages if "wrong login of eve0 from 127.0.0.1" in line]
     assert 1 == len(told)

@@ -177,3 +177,33 @@ def test_it_is_mounted_in_django_on_wsgi_and_on_asgi_for_its_own_users(tmp_path)
             "superuser pauses": [303, False],
             "form of others": [403, False],
         } == of_kind
+
+
+#: an application that begins something endless in the background, and closes nothing
+IN_THE_BACKGROUND = """
+import threading
+from types import SimpleNamespace
+from queuepool.stores.records import Returned
+from queuepool.web.errands import ErrandPlan, Errands
+from queuepool.web.visitors import Visitor, WebRole
+
+def pages():
+    while True:
+        threading.Event().wait(0.01)
+        yield [SimpleNamespace(raw=b"", queue="default")]
+
+plan = ErrandPlan("retry", "put back", "default", 2, "/failed", lambda *line: print("noted:", *line, flush=True) or "")
+errand = Errands().begin(plan, Visitor("eve", WebRole.ADMIN), pages(), lambda jobs: [Returned.DONE] * len(jobs))
+print(errand.state, flush=True)
+"""
+
+
+def test_a_process_that_ends_stops_what_runs_in_the_background_after_its_batch_and_notes_it():
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", IN_THE_BACKGROUND], env=env, capture_output=True, text=True, timeout=60, check=True
+    )
+
+    state, noted = done.stdout.splitlines()
+    assert ("running", "") == (state, done.stderr)
+    assert noted.startswith("noted: retry jobs on connection default")

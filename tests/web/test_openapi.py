@@ -102,7 +102,7 @@ def way_of(route: PageRoute | ExportRoute | ActRoute) -> Any:
 def read_by(desk: Desk, route: PageRoute | ExportRoute | ActRoute) -> set[str]:
     """What is read, with jobs that are named and without."""
     parts = {name: PARTS[f"{{{name}}}"] for name in re.findall(r"{(\w+)}", route.path)}
-    does = route.act if isinstance(route, ActRoute) else route.rows if isinstance(route, ExportRoute) else route.facts
+    does = route.act if isinstance(route, ActRoute) else route.lines if isinstance(route, ExportRoute) else route.facts
     names = set[str]()
     for more in ({}, {"id": "no-such-job"}):
         given = [*{**GIVEN, **ELSEWHERE.get(route.path, {}), **more}.items()]

@@ -19,7 +19,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from queuepool.web.dashboard import own_dashboard
-from queuepool.web.guard import Asgi
+from queuepool.web.guard import LET_IN, Asgi
 from queuepool.web.server import serve
 from tests.support import warm
 from tests.support.dashboards import config_of, opened
@@ -29,6 +29,7 @@ from tests.support.eventually import eventually
 from tests.support.pools import Site
 from tests.support.processes import halt
 from tests.support.redis_server import free_port
+from tests.web.test_logins import basic, users
 
 #: how a form of a page of ours begins, and what may be behind another request
 OURS = b"POST / HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\n"
@@ -43,7 +44,7 @@ def site(request: pytest.FixtureRequest):
 
 
 @contextmanager
-def served(site: Site, **web: str) -> Iterator[tuple[str, int]]:
+def served(site: Site, **web: Any) -> Iterator[tuple[str, int]]:
     """The real server, in a thread of this process."""
     with serving(own_dashboard(config_of(site, **web))) as address:
         yield address
@@ -137,7 +138,7 @@ def test_a_body_that_is_none_leaves_nothing_in_the_log_whether_an_answer_has_beg
 
 
 class Slow:
-    """An application that answers requests for /slow when its gate is opened, and all others at once."""
+    """An application that answers requests for /fast at once, and others when its gate is opened."""
 
     def __init__(self) -> None:
         self.gate = threading.Event()
@@ -150,7 +151,9 @@ class Slow:
                 await send({"type": f"lifespan.{kind}.complete"})
             return
         await receive()
-        if scope["path"] == "/slow":
+        if scope["path"] != "/stranger":
+            scope[LET_IN] = True
+        if scope["path"] != "/fast":
             self.held += 1
             while not self.gate.is_set():
                 await asyncio.sleep(0.01)
@@ -188,6 +191,39 @@ def test_an_action_under_way_is_not_cut_off_for_new_connections(request):
             assert connected().recv(4096) == b""
         app.gate.set()
         assert {True} == {one.recv(4096).startswith(b"HTTP/1.1 200") for one in slow}
+
+
+@pytest.mark.bad_input("B183")
+def test_who_has_not_logged_in_yet_makes_room_for_others(request):
+    app = Slow()
+    with serving(app) as address, ExitStack() as stack:
+        for number in range(70):
+            one = stack.enter_context(socket.create_connection(address, timeout=30))
+            one.sendall(request_of("/stranger"))
+            eventually(lambda number=number: app.held == number + 1)
+        try:
+            assert answer(address, request_of("/fast")).startswith(b"HTTP/1.1 200")
+        finally:
+            app.gate.set()
+
+
+@pytest.mark.bad_input("B183")
+def test_wrong_logins_one_behind_the_other_keep_nobody_out(site):
+    def guesses(number: int) -> bytes:
+        logins = [basic(f"eve{number}-{guess}") for guess in range(20)]
+        return b"".join(AGAIN[:-2] + f"Authorization: {login}\r\n\r\n".encode() for login in logins)
+
+    with served(site, users=users(site.path, ann="viewer")) as address, ExitStack() as stack:
+        clients = [stack.enter_context(socket.create_connection(address, timeout=30)) for _ in range(64)]
+        for number, one in enumerate(clients):
+            one.sendall(guesses(number))
+        good = AGAIN[:-2] + f"Authorization: {basic('ann')}\r\n\r\n".encode()
+        assert answer(address, good).startswith(b"HTTP/1.1 200")
+        for one in clients:
+            with suppress(ConnectionResetError):  # what follows is not read
+                got = one.makefile("rb").read()
+                assert got.count(b"HTTP/1.1 ") <= 1
+                assert got.count(b"connection: close") == got.count(b"HTTP/1.1 ")
 
 
 def command(site: Site, *words: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sqlite3
@@ -52,6 +53,16 @@ def locked(site: Site) -> Iterator[None]:
         holder.close()
 
 
+def silence(site: Site, pool: str, seconds: float) -> None:
+    """As if the pool had last published something so long ago."""
+    with sqlite3.connect(site.path / "queuepool.db", timeout=20) as database:
+        [(key, text)] = database.execute("SELECT key, value FROM cache WHERE key LIKE ?", (f"%pool:{pool}",)).fetchall()
+        notice = json.loads(text)
+        old = json.dumps({**notice, "at": notice["at"] - seconds})
+        database.execute("UPDATE cache SET value = ? WHERE key = ?", (old, key))
+    database.close()
+
+
 def key_of(browser: Browser, page: str, action: str) -> str:
     form = re.search(
         rf'action="{re.escape(action)}".*?name="once" value="([0-9a-f]+)"', browser.get(page).text, re.DOTALL
@@ -93,6 +104,39 @@ def test_what_was_not_done_may_be_sent_again(site, browser):
     assert "was not paused" in browser.get(browser.post(resume, form).headers["location"]).text
     browser.post("/schedules/default/nightly/pause")
     assert "schedule nightly continues" in browser.get(browser.post(resume, form).headers["location"]).text
+
+
+def test_what_may_have_been_done_is_not_done_again():
+    threads = ThreadPoolExecutor(1)
+    submissions, done = Submissions(threads), list[str]()
+    outcomes = {
+        "pushed, unanswered": (Refusal(503, "no answer"), True),
+        "an error of ours": (Refusal(500, "which the log has"), True),
+        "an errand that broke off": (Acted("not finished", "/", is_good=False), True),
+        "refused": (Refusal(409, "count them again"), False),
+        "nothing to do": (Acted("was not paused", "/", is_good=False, is_untouched=True), False),
+    }
+    for sent, (outcome, is_kept) in outcomes.items():
+        for is_again in (False, is_kept):
+            one, found = submissions.take(sent, lambda sent=sent, outcome=outcome: done.append(sent) or outcome)
+            assert (is_again, outcome) == (found, one.future.result(20)), sent
+        assert (1 if is_kept else 2) == done.count(sent)
+    threads.shutdown()
+
+
+def test_pools_of_which_one_is_lost_are_scaled_once(site, browser):
+    with site.pool("--workers", "1"):
+        [notice] = eventually(lambda: site.queue.stores.control.pools(60.0))
+        site.queue.stores.control.publish("dead:1", {**notice, "host": "dead", "id": "d" * 12})
+        silence(site, "dead:1", 60.0)
+        form = {"once": "k" * 32, "order": "+1"}
+        first, second = (browser.send("/api/v1/pools/default/all/scale", form) for _ in range(2))
+        assert (200, 200) == (first.status, second.status)
+        assert first.json["words"] == second.json["words"]
+        assert "2 workers" in first.json["words"]
+        assert "so it was not told" in first.json["words"]
+        lost = browser.send(f"/api/v1/pools/default/{'d' * 12}/pause", {"once": "l" * 32})
+        assert (409, False) == (lost.status, lost.json["is_done"])
 
 
 def test_two_clicks_at_once_are_one_and_what_is_over_makes_room():

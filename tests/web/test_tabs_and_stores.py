@@ -19,7 +19,7 @@ from queuepool.web.connections import RANGES, MeasuredQueue, StoreFacts, StoreLi
 from queuepool.web.desk import Desk
 from queuepool.web.pages.queues import remarks, size_rows
 from queuepool.web.threads import Snapshot
-from tests.support.dashboards import config_of, config_on, opened
+from tests.support.dashboards import config_of, config_on, impatient, opened
 from tests.support.drivers import site_on
 from tests.support.eventually import eventually
 from tests.support.processes import halt
@@ -58,6 +58,21 @@ def test_a_queue_page_that_renews_itself_reads_no_job_and_counts_are_read_once_f
         assert after - before < 10
         page = browser.get(f"{PAGE}?part=live").text
         assert ("<dl", False) == ("<dl" if "<dl" in page else "", "<table" in page)
+
+
+def test_who_looks_for_one_job_or_at_the_quarantine_does_not_have_all_keys_read_again(away, own_server):
+    def scans() -> int:
+        return int(own_server.say("INFO", "commandstats").get("cmdstat_scan", {"calls": 0})["calls"])
+
+    job = away.push(queue="served-by-nobody")
+    with opened(config_of(away)) as browser:
+        assert "served-by-nobody" == browser.facts(f"/jobs/{job}")["queue"], "also if nothing is known yet"
+        before = scans()
+        for _ in range(20):
+            assert 404 == browser.get("/jobs/no-such").status
+            assert [] == browser.facts("/quarantine")["entries"]
+        assert scans() - before < 10, "the watcher alone does, once in two seconds"
+        assert "served-by-nobody" == browser.facts(f"/jobs/{job}")["queue"]
 
 
 def test_who_looks_at_what_is_known_waits_for_nobody_who_asks_a_store_that_hangs(away, own_server):
@@ -117,6 +132,21 @@ def test_a_store_that_hangs_delays_no_other(away, own_server, site):
     finally:
         own_server.process.send_signal(signal.SIGCONT)
         desk.close()
+
+
+def test_actions_that_wait_for_a_store_that_hangs_leave_threads_for_those_on_others(away, own_server, site):
+    connections = [replace(away.connection, name="hangs"), replace(site.connection, name="other")]
+    halt(own_server.process.pid)
+    try:
+        with impatient(config_on(connections, site)) as browser:
+            statuses = [browser.post("/queues/hangs/default/pause").status for _ in range(10)]
+            assert [303] * 4 + [503] * 6 == statuses
+            refused = browser.send("/api/v1/queues/hangs/default/pause", {"once": "k" * 32})
+            assert "4 actions wait for this store" in refused.json["error"]
+            page = browser.post("/queues/other/default/pause").headers["location"].partition("?")[0]
+            eventually(lambda: browser.facts(page)["state"] == "done")
+    finally:
+        own_server.process.send_signal(signal.SIGCONT)
 
 
 def test_a_page_that_asks_too_much_does_not_make_its_store_count_as_away(site):

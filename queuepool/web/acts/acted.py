@@ -18,6 +18,8 @@ class Acted:
     is_good: bool = True
     #: more for programs
     facts: Mapping[str, Any] = field(default_factory=dict)
+    #: whether surely nothing was done, so that the same form may be sent again
+    is_untouched: bool = False
 
 
 def noted(words: str, why: str) -> str:

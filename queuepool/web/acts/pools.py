@@ -68,8 +68,10 @@ def _told(desk: Desk, asked: Asked, verb: str, details: Mapping[str, Any] | None
         return instance == ALL or (instance == pool.instance and shown in (("", ""), (pool.host, pool.name)))
 
     replies = tell_pools(link, asked, is_meant, verb, details or {})
-    is_done = all(reply.is_done for reply in replies)
-    return Acted("; ".join(map(str, replies)), "/pools", is_done)
+    # A lost pool was not told: with it alone nothing was done, and beside others it does not make their answers bad.
+    judged = [reply for reply in replies if not reply.is_lost]
+    is_done = bool(judged) and all(reply.is_done for reply in judged)
+    return Acted("; ".join(map(str, replies)), "/pools", is_done, is_untouched=not judged)
 
 
 def tell_pools(

@@ -38,7 +38,8 @@ def _one(desk: Desk, asked: Asked, verb: str, done: str, act: _Act) -> Acted:
     result, back = link.do(do), f"/quarantine{query(connection=link.name)}"
     link.expire()
     if result is Returned.HELD:
-        return Acted(f"payload {entry_id} stays: another job holds its unique lock", back, is_good=False)
+        words = f"payload {entry_id} stays: another job holds its unique lock"
+        return Acted(words, back, is_good=False, is_untouched=True)
     if result is Returned.GONE:
         return Acted(f"payload {entry_id} is not in the quarantine of queue {queue} any more", back, is_good=False)
     why = desk.note(link, asked.visitor, f"quarantine {verb}", f"payload {entry_id} of queue {queue}", 1)

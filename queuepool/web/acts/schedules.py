@@ -26,7 +26,7 @@ def resume(desk: Desk, asked: Asked) -> Acted:
     """The end of a pause; a due time that was missed is made up for, unless it is too late."""
     link, one = named(desk, asked)
     if not link.do(lambda opened: opened.stores.control.resume_schedule(one.name)):
-        return Acted(f"schedule {one.name} was not paused by itself", _BACK, is_good=False)
+        return Acted(f"schedule {one.name} was not paused by itself", _BACK, is_good=False, is_untouched=True)
     return _done(desk, asked, link, "schedule resume", f"schedule {one.name}", f"schedule {one.name} continues")
 
 
@@ -35,7 +35,8 @@ def run(desk: Desk, asked: Asked) -> Acted:
     link, one = named(desk, asked)
     job_id, lock = link.do(lambda opened: push_now(opened, one))
     if lock:
-        return Acted(f"the last job of {one.name} is still queued or running, and overlap is no", _BACK, is_good=False)
+        words = f"the last job of {one.name} is still queued or running, and overlap is no"
+        return Acted(words, _BACK, is_good=False, is_untouched=True)
     words = f"job {job_id} of schedule {one.name} was pushed"
     return _done(desk, asked, link, "schedule run", f"schedule {one.name}, job {job_id}", words, job=job_id)
 

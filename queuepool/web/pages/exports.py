@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,39 +20,52 @@ from queuepool.web.scans import Scan
 from queuepool.web.shown import arguments, without_data
 
 Row = dict[str, Any]
-#: jobs of a file, and seconds in which they are found: then the last line says that there may be more
-_MOST, _WITHIN = 10_000, 8.0
+#: jobs and bytes of a file, and seconds in which they are found: then the last line says that there may be more
+_MOST, _MOST_BYTES, _WITHIN = 10_000, 16_000_000, 8.0
 
 
-def waiting(desk: Desk, asked: Asked) -> list[Row]:
+def waiting(desk: Desk, asked: Asked) -> bytes:
     """The jobs on one shelf of a queue."""
     (link, queue), shelf = named(desk, asked), shelf_of(asked)
 
-    def read(opened: Queue) -> list[Row]:
+    def read(opened: Queue) -> bytes:
         look = Look(opened.stores, asked.filter())
-        return _rows(look, look.waiting(queue, (shelf,)).pages(), lambda job: _row(job, asked))
+        return _lines(look, look.waiting(queue, (shelf,)).pages(), lambda job: _row(job, asked))
 
     return link.ask(read)
 
 
-def failed(desk: Desk, asked: Asked) -> list[Row]:
+def failed(desk: Desk, asked: Asked) -> bytes:
     """The failed jobs of a connection, the latest first."""
 
-    def read(opened: Queue) -> list[Row]:
+    def read(opened: Queue) -> bytes:
         scope, look = scope_for(desk, asked, opened), Look(opened.stores, asked.filter())
-        return _rows(look, scope.pages(look, math.inf), lambda job: _failed_row(job, asked))
+        return _lines(look, scope.pages(look, math.inf), lambda job: _failed_row(job, asked))
 
     return named_or_first(desk, asked).ask(read)
 
 
-def _rows(look: Look, pages: Iterator[list[FoundJob]], row_of: Callable[[FoundJob], Row]) -> list[Row]:
-    rows, scan = list[Row](), Scan(look, 100 * _MOST, _WITHIN)
+def _lines(look: Look, pages: Iterator[list[FoundJob]], row_of: Callable[[FoundJob], Row]) -> bytes:
+    """Each row is text as soon as it is found, as payloads may be large."""
+    found, size, scan = list[bytes](), 0, Scan(look, 100 * _MOST, _WITHIN)
     for page in scan.pages(pages):
-        rows += [row_of(job) for job in page[: _MOST - len(rows)]]
-        if len(rows) == _MOST:
-            return [*rows, {"cut": f"there may be more than these {_MOST}: narrow the filter"}]
-    cut = {"cut": f"not all were looked at within {_WITHIN:.0f} s: narrow the filter"}
-    return [*rows, cut] if scan.is_cut else rows
+        for job in page:
+            line = _line(row_of(job))
+            size += len(line)
+            if len(found) == _MOST or size > _MOST_BYTES:
+                return b"".join([*found, _cut(f"there may be more than these {len(found)}")])
+            found.append(line)
+    if scan.is_cut:
+        found.append(_cut(f"not all were looked at within {_WITHIN:.0f} s"))
+    return b"".join(found)
+
+
+def _cut(words: str) -> bytes:
+    return _line({"cut": f"{words}: narrow the filter"})
+
+
+def _line(row: Row) -> bytes:
+    return f"{json.dumps(row, ensure_ascii=False, default=str)}\n".encode("utf-8", "replace")
 
 
 def _row(job: FoundJob, asked: Asked) -> Row:

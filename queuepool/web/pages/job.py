@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from queuepool.board.status import iso
@@ -59,7 +60,8 @@ def id_of(asked: Asked) -> str:
 
 def _look(desk: Desk, asked: Asked, link: StoreLink, opened: Queue, job_id: str) -> tuple[Facts | None, str]:
     runtimes = desk.boards.runtimes_of(link.settings)
-    search = JobSearch(desk.choice, opened, runtimes, within=_SEARCHED, in_payloads=asked.sees_raw)
+    queues = partial(link.queues, opened)
+    search = JobSearch(desk.choice, opened, runtimes, within=_SEARCHED, in_payloads=asked.sees_raw, queues=queues)
     state = _state(opened, job_id)
     facts = None if state and state.state == "done" else search.find(job_id)  # for its payload, too
     if state:

@@ -8,7 +8,6 @@ from typing import Any
 
 from queuepool.jobs.client import Queue
 from queuepool.operating.quarantine import hint_of, quarantine_row
-from queuepool.operating.queues import known_queues
 from queuepool.unix.escape import counted
 from queuepool.web.asked import Asked
 from queuepool.web.connections import StoreLink
@@ -31,7 +30,7 @@ def quarantine(desk: Desk, asked: Asked) -> Facts:
 
 def _entries(desk: Desk, asked: Asked, link: StoreLink, opened: Queue) -> Facts:
     named, most = asked.text("queue"), asked.rows()
-    queues = [named] if named else known_queues(desk.choice, link.settings, opened.stores)[:_MOST_QUEUES]
+    queues = [named] if named else link.queues(opened)[:_MOST_QUEUES]
     rows, remarks, until = list[Facts](), list[str](), time.monotonic() + _WITHIN
     for number, queue in enumerate(queues):
         if number and time.monotonic() >= until:
