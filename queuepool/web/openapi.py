@@ -178,6 +178,7 @@ def check_names(route: PageRoute | ExportRoute | ActRoute, asked: Asked) -> None
     if not (asked.is_json or path.endswith("/confirm")):
         return
     known = {*given(f"{QUERIES.get(path, '')} {FIELDS.get(path, '')} {ONCE}"), *_OF_PAGES}
+    known |= {*given(_FILTER)} if isinstance(route, PageRoute) else set()  # the list to go back to
     if odd := [name for name, _ in (*asked.query, *asked.form) if name not in known]:
         raise Refusal(400, f"{odd[0]}: nothing here has this name, only: {', '.join(sorted(known - _OF_PAGES))}")
 
