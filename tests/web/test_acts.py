@@ -14,25 +14,12 @@ from queuepool.errors import StoreDown
 from queuepool.web.errands import ErrandPlan, Errands
 from queuepool.web.guard import Refusal
 from queuepool.web.visitors import Visitor, WebRole
-from tests.support.dashboards import Browser, config_of, opened
-from tests.support.drivers import site_on
+from tests.support.dashboards import Browser
 from tests.support.eventually import eventually
 from tests.support.many_failed import failed_in_thousands, failed_now
 from tests.support.pools import Site
 
 pytestmark = pytest.mark.every_store("at")
-
-
-@pytest.fixture(params=["redis", "sqlite", "postgres", "mariadb"])
-def at(request: pytest.FixtureRequest):
-    with site_on(request.param, request) as found:
-        yield found
-
-
-@pytest.fixture
-def browser(at):
-    with opened(config_of(at)) as found:
-        yield found
 
 
 def journal(site: Site) -> list[tuple[str, str, int | None]]:

@@ -20,7 +20,6 @@ from queuepool.search.look import Look
 from queuepool.web.guard import Refusal
 from queuepool.web.remembered import ListPlaces, Remembered
 from tests.support.dashboards import FROM_OUR_PAGE, Browser, config_of, config_on, mounted, opened
-from tests.support.drivers import site_on
 from tests.support.eventually import eventually
 from tests.support.many_failed import failed_in_thousands, failed_now
 from tests.support.pools import Site
@@ -31,18 +30,6 @@ FORGED = (
     '["ready",1000000000000000000,5,["x"]]', '["delayed",9,1.0,"x",2.0,"y"]', "[[[[", "[1e30,null]", "[0,9]",
     '["a","x"]', "\N{GRINNING FACE}",
 )  # fmt: skip
-
-
-@pytest.fixture(params=["redis", "sqlite", "postgres", "mariadb"])
-def at(request: pytest.FixtureRequest):
-    with site_on(request.param, request) as found:
-        yield found
-
-
-@pytest.fixture
-def browser(at):
-    with opened(config_of(at)) as found:
-        yield found
 
 
 def failed(site: Site) -> set[str]:

@@ -11,17 +11,10 @@ from queuepool.config.settings import ScheduleSettings
 from queuepool.web.charts import HEIGHT, line, throughput
 from queuepool.web.pages.alerts import ADVICE
 from tests.support.dashboards import Browser, config_of, opened
-from tests.support.drivers import site_on
 from tests.support.eventually import eventually
 from tests.web.test_acts import journal, told
 
 pytestmark = pytest.mark.every_store("at")
-
-
-@pytest.fixture(params=["redis", "sqlite", "postgres", "mariadb"])
-def at(request: pytest.FixtureRequest):
-    with site_on(request.param, request) as found:
-        yield found
 
 
 def test_a_pool_is_told_what_to_do_and_its_answer_is_shown(at):

@@ -12,18 +12,11 @@ from queuepool.config.settings import ScheduleSettings
 from queuepool.steward.schedule import ScheduledJob
 from queuepool.web.visitors import ROLES
 from tests.support.dashboards import FROM_OUR_PAGE, Browser, config_of, mounted
-from tests.support.drivers import site_on
 from tests.support.many_failed import failed_in_thousands, failed_now
 from tests.support.pools import Site
 
 WAITING = "/queues/default/default"
 pytestmark = pytest.mark.every_store("at")
-
-
-@pytest.fixture(params=["redis", "sqlite", "postgres", "mariadb"])
-def at(request: pytest.FixtureRequest):
-    with site_on(request.param, request) as found:
-        yield found
 
 
 class Seer(NamedTuple):

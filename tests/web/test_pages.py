@@ -9,7 +9,6 @@ import re
 import pytest
 
 from tests.support.dashboards import config_of, opened
-from tests.support.drivers import site_on
 from tests.support.eventually import eventually
 from tests.support.many_failed import failed_in_thousands
 
@@ -19,12 +18,6 @@ HOSTILE = [
     "javascript:alert(1)",
     "</script>\u2028", "\x1b[31mred\x07", "\u202egnp.exe", "a&amp;b<!--",
 ]  # fmt: skip
-
-
-@pytest.fixture(params=["redis", "sqlite", "postgres", "mariadb"])
-def at(request: pytest.FixtureRequest):
-    with site_on(request.param, request) as found:
-        yield found
 
 
 def test_the_first_page_has_each_queue_with_what_it_holds(at):

@@ -10,17 +10,14 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
 
-from queuepool.web.dashboard import own_dashboard
-from queuepool.web.guard import LET_IN, Asgi
-from queuepool.web.server import serve
+from queuepool.web.guard import LET_IN
 from tests.support import warm
 from tests.support.dashboards import config_of, opened
 from tests.support.drivers import site_on
@@ -29,6 +26,7 @@ from tests.support.eventually import eventually
 from tests.support.pools import Site
 from tests.support.processes import halt
 from tests.support.redis_server import free_port
+from tests.support.serving import serving, serving_app
 from tests.web.test_logins import basic, users
 
 #: how a form of a page of ours begins, and what may be behind another request
@@ -43,27 +41,9 @@ def site(request: pytest.FixtureRequest):
         yield found
 
 
-@contextmanager
-def served(site: Site, **web: Any) -> Iterator[tuple[str, int]]:
-    """The real server, in a thread of this process."""
-    with serving(own_dashboard(config_of(site, **web))) as address:
-        yield address
-
-
-@contextmanager
-def serving(app: Asgi) -> Iterator[tuple[str, int]]:
-    """The same for any application."""
-    stop, is_ready, port = threading.Event(), threading.Event(), free_port()
-    listen = f"127.0.0.1:{port}"
-    thread = threading.Thread(target=serve, args=(app, listen, stop.is_set, is_ready.set))
-    thread.start()
-    try:
-        assert is_ready.wait(20)
-        yield "127.0.0.1", port
-    finally:
-        stop.set()
-        thread.join(20)
-    assert not thread.is_alive()
+def served(site: Site, **web: Any) -> AbstractContextManager[tuple[str, int]]:
+    """The real server of this site's dashboard."""
+    return serving(config_of(site, **web))
 
 
 def answer(address: tuple[str, int], request: bytes) -> bytes:
@@ -168,7 +148,7 @@ def request_of(path: str) -> bytes:
 @pytest.mark.bad_input("B183")
 def test_an_action_under_way_is_not_cut_off_for_new_connections(request):
     app = Slow()
-    with serving(app) as address, ExitStack() as stack:
+    with serving_app(app) as address, ExitStack() as stack:
 
         def connected() -> socket.socket:
             return stack.enter_context(socket.create_connection(address, timeout=30))
@@ -196,7 +176,7 @@ def test_an_action_under_way_is_not_cut_off_for_new_connections(request):
 @pytest.mark.bad_input("B183")
 def test_who_has_not_logged_in_yet_makes_room_for_others(request):
     app = Slow()
-    with serving(app) as address, ExitStack() as stack:
+    with serving_app(app) as address, ExitStack() as stack:
         for number in range(70):
             one = stack.enter_context(socket.create_connection(address, timeout=30))
             one.sendall(request_of("/stranger"))

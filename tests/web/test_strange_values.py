@@ -10,7 +10,6 @@ from urllib.parse import quote
 import pytest
 
 from tests.support.dashboards import Got, config_of, opened
-from tests.support.drivers import site_on
 from tests.support.many_failed import failed_in_thousands
 
 pytestmark = pytest.mark.every_store("at")
@@ -64,12 +63,6 @@ def pairs(table: Mapping[str, Sequence[str]], share: int) -> Iterator[tuple[str,
     """A path, the name of a parameter, and a value."""
     found = ((path, name, value) for path, names in table.items() for name in names for value in STRANGE)
     return islice(found, 0, None, share)
-
-
-@pytest.fixture(params=["redis", "sqlite", "postgres", "mariadb"])
-def at(request: pytest.FixtureRequest):
-    with site_on(request.param, request) as found:
-        yield found
 
 
 @pytest.fixture

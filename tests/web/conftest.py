@@ -1,0 +1,20 @@
+"""A place for a dashboard on each store, and a browser that asks it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.dashboards import config_of, opened
+from tests.support.drivers import site_on
+
+
+@pytest.fixture(params=["redis", "sqlite", "postgres", "mariadb"])
+def at(request: pytest.FixtureRequest):
+    with site_on(request.param, request) as found:
+        yield found
+
+
+@pytest.fixture
+def browser(at):
+    with opened(config_of(at)) as found:
+        yield found
