@@ -32,7 +32,7 @@ from queuepool.settlement.cancelled import cancelled_in
 from queuepool.settlement.verdict import Delete
 from queuepool.worker.attempt import JobAttempt, Runner
 from queuepool.worker.context import WorkerContext
-from queuepool.worker.deadlines import Deadline, Deadlines
+from queuepool.worker.deadlines import Deadlines
 from queuepool.worker.django_support import around_beside, with_new_connections
 from queuepool.worker.invoker import limited
 from queuepool.worker.lane_board import LaneSlotWriter
@@ -179,7 +179,7 @@ class LaneRunner(Runner):
         attempt.began = self._lanes.begins(attempt, deadline)
         began = time.monotonic()
         try:
-            await self._perform_beside(attempt, tasks, deadline)
+            await self._perform_beside(attempt, tasks)
         except BaseException as raised:  # noqa: BLE001 - cancelled in our own code
             if attempt.verdict is None and attempt.error is None:  # else it was over, and only had to clean up
                 attempt.error = raised
@@ -228,7 +228,7 @@ class LaneRunner(Runner):
                 job.cancel(cancelled_in(job.payload, order.by), requeue=order.requeue)
                 task.end()
 
-    async def _perform_beside(self, attempt: JobAttempt, tasks: LaneTasks, deadline: Deadline) -> None:
+    async def _perform_beside(self, attempt: JobAttempt, tasks: LaneTasks) -> None:
         """As ``_perform``."""
         job, plan = attempt.job, attempt.plan
         entered = self._hooks.enter(job) if HOOKS else None
@@ -237,18 +237,18 @@ class LaneRunner(Runner):
             task = self._starter.task(job, plan, attempt.now, attempt.suspicions)
             if self._listeners.wants(JobProcessing):
                 self._listeners.emit(JobProcessing(attempt.facts))
-            returned = await self._called(task, plan, job)
+            returned = await self._called(task, plan, job, tasks)
         # Whatever a job raises, even SystemExit, ends the job, not the worker.
         except BaseException as raised:  # noqa: BLE001
             attempt.error = raised
             job.ends()  # as there
             self._lanes.may_end(attempt.number)
-        if deadline.passed:  # also if it swallowed that: it had no more time
+        if overran := tasks.overran():  # also if it swallowed that: it had no more time
             self._times_out(attempt)
         self._invoker.leave_if_forked(attempt.error)
         has_returned = attempt.error is None
         is_over = has_returned if job.verdict is None else isinstance(job.verdict, Delete)
-        if is_over and not deadline.passed:
+        if is_over and not overran:
             attempt.verdict = _DELETE
             self._batch.succeeded(attempt.number)
             if task and has_returned and plan.track:
@@ -260,24 +260,25 @@ class LaneRunner(Runner):
         if tasks.left:
             await self._clear(attempt, tasks)
 
-    async def _called(self, task: Task, plan: Plan, job: Current) -> object:
+    async def _called(self, task: Task, plan: Plan, job: Current, tasks: LaneTasks) -> object:
         """What the handler returns. Raises whatever it raises."""
         if plan.guard is None:
-            return await self._awaited(task, plan)
+            return await self._awaited(task, plan, tasks)
         try:
-            work, soft = self._awaited(task, plan), plan.guard.soft_timeout
+            work, soft = self._awaited(task, plan, tasks), plan.guard.soft_timeout
             return await (limited(work, soft, soft) if soft else work)
         except BaseException as error:
             plan.guard.judge(error, job)
             raise
 
-    async def _awaited(self, task: Task, plan: Plan) -> object:
+    async def _awaited(self, task: Task, plan: Plan, tasks: LaneTasks) -> object:
         if plan.is_plain and not isinstance(task, Skipped):
-            returned = await self._in_a_thread(task.run)
+            returned = await self._in_a_thread(partial(tasks.timed, task.run))
         else:
             returned = task.run()
         if not inspect.isawaitable(returned):
             return returned
+        tasks.thread_ended = math.inf  # the job goes on, on the loop
         return await around_beside(returned)
 
     async def _in_a_thread(self, run: Callable[[], object], threads: LaneThreads | None = None) -> object:

@@ -8,6 +8,7 @@ a step, that word names the job to blame.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import time
 from collections.abc import Callable, Coroutine, Generator, Sequence
@@ -80,6 +81,8 @@ class LaneTasks:
         self.job: Current | None = None
         #: whether it is a function in a thread, which cannot be cancelled
         self.is_plain = False
+        #: when that function ended, in monotonic seconds: a loop that is busy learns it later
+        self.thread_ended = math.inf
         #: the tasks that the job has made and that still run
         self.left: set[_Task] = set()
         #: whether a thread has been asked for; and whether nothing of the job runs any more, but perhaps such a thread
@@ -120,6 +123,17 @@ class LaneTasks:
             except asyncio.CancelledError:
                 break
         return Leftovers(len(cancelled), set(self.left))
+
+    def timed(self, function: Callable[[], object]) -> object:
+        """Call the job's plain function, in its thread, and note when it ends."""
+        try:
+            return function()
+        finally:
+            self.thread_ended = time.monotonic()
+
+    def overran(self) -> bool:
+        """Whether the job was still running at its deadline."""
+        return self.deadline is not None and self.deadline.passed and self.thread_ended > self.deadline.at
 
     def end(self) -> None:
         """The attempt is over: what still runs of it is in no lane."""

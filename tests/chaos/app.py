@@ -32,11 +32,15 @@ def surround(job: Current) -> Iterator[None]:
     """What a tracer does: a span of each attempt, which ends with it."""
     global _began
     _began = time.monotonic()
+    raised = {}
     try:
         yield
+    except BaseException as error:
+        raised = {"e": type(error).__name__}
+        raise
     finally:
         if has_span(job.id):
-            LEDGER.attempt("span", job.id, job.attempts)
+            LEDGER.write("span", id=job.id, a=job.attempts, pid=os.getpid(), **raised)
 
 
 @job("Chaos@run")

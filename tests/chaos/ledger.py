@@ -10,6 +10,7 @@ ack release fail requeue stale id a     by a listener: what the pool reports; st
 fail e   release e                      the error's class; none: its handler asked for the release
 soft id a since after                   by the job: it got SoftTimeout, after so many seconds; since: before its start
 span killed_span id a pid               what a tracer learns: by a hook around the attempt; by a listener in the steward
+span e                                  the error's class, if the attempt failed
 ghost id a pid                          by what an async job left behind: it went on after its job
 undeleted id a pid                      by Laravel's own worker: the store refused to delete a done job
 cancel id a                             by the harness, before it orders the end of this attempt

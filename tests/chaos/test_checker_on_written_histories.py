@@ -26,8 +26,8 @@ def finish(job="h.0", attempt=1, pid=10):
     return ("finish", {"id": job, "a": attempt, "pid": pid})
 
 
-def said(what, job="h.0", attempt=1, pid=10):
-    return (what, {"id": job, "a": attempt, "pid": pid})
+def said(what, job="h.0", attempt=1, pid=10, **more):
+    return (what, {"id": job, "a": attempt, "pid": pid, **more})
 
 
 def kill(pid=10, why="worker"):
@@ -581,6 +581,15 @@ def test_an_attempt_whose_worker_was_killed_before_it_was_settled_may_have_both_
     assert [] == violated(*raised, kill(), OF_KILLED, *AGAIN)
     assert ["I27 more than one span"] == violated(*raised, OF_KILLED, *AGAIN)
     assert ["I27 more than one span"] == violated(*raised, said("release"), kill(), OF_KILLED, *AGAIN)
+
+
+def test_nor_is_one_settled_that_ended_after_its_deadline():
+    """A function in a thread ends, but counts as timed out. Its worker is killed before it has settled that."""
+    late = [*pushed(), WORKER, start(), finish(), said("span", e="JobTimedOut")]
+
+    assert [] == violated(*late, kill(), OF_KILLED, *AGAIN)
+    assert "I27 more than one span" in violated(*late, OF_KILLED, *AGAIN)
+    assert ["I27 more than one span"] == violated(*late, said("release"), kill(), OF_KILLED, *AGAIN)
 
 
 def test_nor_has_one_that_is_killed_as_soon_as_it_has_settled_shown_that_to_the_steward():

@@ -44,6 +44,8 @@ class Traced:
         self._of_killed: dict[_Attempt, list[int]] = defaultdict(list)
         #: with the worker
         self._finished: dict[tuple[_Attempt, int], int] = {}
+        #: those that failed all the same, as they had overrun their deadline
+        self._overran: set[tuple[_Attempt, int]] = set()
         self._left: set[tuple[_Attempt, int]] = set()
         #: with the moment
         self._settled: dict[tuple[_Attempt, int], int] = {}
@@ -71,6 +73,7 @@ class Traced:
             case "span":
                 self._findings.count("spans")
                 self._spans[attempt].append((event["pid"], event["t"]))
+                self._overran.update([(attempt, event["pid"])] if "e" in event else ())
             case "killed_span":
                 self._findings.count("spans of killed attempts")
                 self._of_killed[attempt].append(event["t"])
@@ -104,7 +107,7 @@ class Traced:
 
         Or it had no time to show that it has: then the store refuses the second settlement.
         """
-        if (attempt, worker) in self._finished:
+        if (attempt, worker) in self._finished and (attempt, worker) not in self._overran:
             return False
         settled = self._settled.get((attempt, worker))
         if settled is None or attempt not in self._refused:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -180,6 +181,22 @@ def test_a_plain_function_that_has_returned_is_done_although_its_soft_timeout_ha
     site.queue.push("soft_plain")
     with site.pool(*BESIDE):
         eventually(lambda: site.trail(event="end", mode="soft_plain"))
+        eventually(lambda: 0 == site.queue.size())
+
+    assert 0 == site.queue.stores.failed.count()
+
+
+def test_a_plain_function_that_returned_before_its_deadline_is_done_when_the_loop_learns_it_later(site):
+    gates = {"plain": str(site.path / "plain"), "loop": str(site.path / "loop")}
+    site.push("until", gate=gates["plain"], timeout=5, maxTries=1)
+    with site.pool(*BESIDE, "--grace", "60"):
+        started = eventually(lambda: site.trail(event="start", mode="until"))[0]["at"]
+        push(site, "hog", gate=gates["loop"])
+        eventually(lambda: site.trail(event="start", mode="hog"))
+        Path(gates["plain"]).touch()
+        eventually(lambda: site.trail(event="end", mode="until"))
+        eventually(lambda: time.time() > started + 5.1)
+        Path(gates["loop"]).touch()
         eventually(lambda: 0 == site.queue.size())
 
     assert 0 == site.queue.stores.failed.count()
