@@ -25,6 +25,7 @@ from tests.support.eventually import eventually
 from tests.support.pools import Site
 from tests.support.processes import go_on, halt
 from tests.support.redis_server import PREFIX
+from tests.support.samples import made
 
 Done = subprocess.CompletedProcess[str]
 Cli = Callable[..., Done]
@@ -567,12 +568,12 @@ def test_push_reads_its_data_from_standard_input(site, at):
         b"NaN",
         b'"\\ud800"',
         bytes(range(128, 192)),
-        b"0" * (16 * 2**20 + 1),
+        lambda: b"0" * (16 * 2**20 + 1),
     ],
 )
 def test_what_is_not_json_is_refused(site, at, data):
     command = [sys.executable, "-m", "queuepool", "push", "do", *at, "--data", "-"]
-    done = subprocess.run(command, env=site.env(), input=data, capture_output=True, check=False)
+    done = subprocess.run(command, env=site.env(), input=made(data), capture_output=True, check=False)
 
     assert (2, b"", 1) == (done.returncode, done.stdout, len(done.stderr.splitlines()))
     assert 0 == site.queue.size()

@@ -79,18 +79,17 @@ def test_a_job_that_comes_to_lone_workers_again_and_again_is_not_set_aside_for_t
 
 #: 81 kB: whoever tries each of its quotes as the beginning of a text reads for minutes
 HOSTILE = "[" * 1000 + '"' + '\\"' * 40_000
-NOTICES = {"brackets": HOSTILE, "large": "x" * 2**26}
 
 
 @pytest.mark.bad_input("B168")
 def test_hostile_notices_of_other_pools_stop_neither_the_alerts_nor_status(site, server):
-    pools = f"{PREFIX}queuepool:pools"
-    server.hset(pools, mapping=NOTICES)
+    pools, notices = f"{PREFIX}queuepool:pools", {"brackets": HOSTILE, "large": "x" * 2**26}
+    server.hset(pools, mapping=notices)
     with site.pool("--workers", "1", config="[alerts]\nexec = /bin/true\nlost = 60\n") as pool:
         eventually(lambda: server.hlen(pools) == 1)  # the watch of the alerts has removed what is no notice
         site.push()
         eventually(lambda: site.trail(event="end"))
-        server.hset(pools, mapping=NOTICES)
+        server.hset(pools, mapping=notices)
         shown = site.run("status", "--all", *site.where, check=False)  # its last notice may say that it starts
 
     assert "default" in shown.stdout

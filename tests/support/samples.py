@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from queuepool.payload.lease import Lease
 from queuepool.stores.contract import NewJob
 
+_T = TypeVar("_T")
+
 #: all that a store counts of a job's attempts
 TALLIES = ("exceptions", "crashes", "suspects")
+
+
+def made(value: _T | Callable[[], _T]) -> _T:
+    """A parameter of a test. What is megabytes large is a function: every process of a run collects every test."""
+    return value() if callable(value) else value
 
 
 def payload(identity: str = "a", /, **fields: object) -> bytes:

@@ -10,11 +10,13 @@ import base64
 import gzip
 import json
 import pickle
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from queuepool.errors import BadArguments, JobError, JobExpired, UnknownJob
 from queuepool.payload.envelope import MAX_BYTES, OBJECT_JOB
-from tests.support.samples import payload
+from tests.support.samples import made, payload
 
 DEEPEST = 999
 GADGET = (
@@ -28,16 +30,28 @@ ENCRYPTED = base64.b64encode(json.dumps({"iv": "aXY=", "value": "dmFsdWU=", "mac
 class Q:
     """Set aside."""
 
-    raw: bytes
+    given: bytes | Callable[[], bytes]
+
+    @property
+    def raw(self) -> bytes:
+        return made(self.given)
 
 
 @dataclass(frozen=True)
 class OK:
-    """A job; ``receipt`` is what is to be reserved."""
+    """A job; ``to_reserve`` is the receipt."""
 
-    raw: bytes
-    receipt: bytes
+    given: bytes | Callable[[], bytes]
+    to_reserve: bytes | Callable[[], bytes]
     attempts: int = 1
+
+    @property
+    def raw(self) -> bytes:
+        return made(self.given)
+
+    @property
+    def receipt(self) -> bytes:
+        return made(self.to_reserve)
 
 
 @dataclass(frozen=True)
@@ -49,10 +63,13 @@ class F:
     words: str = ""
 
 
-def ok(template: str, given: str = "0", attempts: int = 1) -> OK:
+def ok(template: str | Callable[[], str], given: str = "0", attempts: int = 1) -> OK:
     """``@`` is where the attempts stand."""
-    raw, receipt = (template.replace("@", value).encode() for value in (given, str(attempts)))
-    return OK(raw, receipt, attempts)
+    return OK(partial(_filled, template, given), partial(_filled, template, str(attempts)), attempts)
+
+
+def _filled(template: str | Callable[[], str], attempts: str) -> bytes:
+    return made(template).replace("@", attempts).encode()
 
 
 def with_field(field: str) -> str:
@@ -220,8 +237,8 @@ CATALOGUE: dict[str, Q | OK | F] = {
     "B057 an object cycle": F(command('O:1:"A":1:{s:1:"x";r:1;}'), BadArguments, "reference"),
     "B058 gzip": Q(gzip.compress(payload("a"))),
     "B058 msgpack": Q(b"\x82\xa2id\xa1a\xa8attempts\x00"),
-    "B059 too large": Q(payload("a", data="x" * MAX_BYTES)),
+    "B059 too large": Q(lambda: payload("a", data="x" * MAX_BYTES)),
     # Redis takes up to 512 MiB; four times what we allow is treated no other way, and bearable on a shared machine.
-    "B059 much too large": Q(payload("a", data="x" * 4 * MAX_BYTES)),
-    "B060 a million keys": ok(many_keys(1_000_000)),
+    "B059 much too large": Q(lambda: payload("a", data="x" * 4 * MAX_BYTES)),
+    "B060 a million keys": ok(lambda: many_keys(1_000_000)),
 }
