@@ -90,10 +90,5 @@ class Deadlines:
                     self._arm_timer(deadline.at)
                     break
                 if not deadline.passed:
-                    self._loop.call_soon(self._pass, deadline)
-
-    def _pass(self, deadline: Deadline) -> None:
-        """Cancel its job, if that still runs. What was ready before the deadline, in a busy loop, has had its step."""
-        if not deadline.passed and deadline in self._queues.get(deadline.timeout, ()):
-            deadline.passed = True
-            deadline.cancel()
+                    deadline.passed = True
+                    deadline.cancel()

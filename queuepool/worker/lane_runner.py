@@ -187,13 +187,18 @@ class LaneRunner(Runner):
         self._report(attempt)
 
     def _tell(self, task: JobTask, lane: int) -> None:
-        """Its deadline has come: tell the job to end."""
+        """Its deadline has come: tell the job to end, once what was ready before in a busy loop has had its step."""
         self._lanes.told(lane)
         if not self._ticks:
             self._ticks = True
             self._loop.loop.call_later(_TICK, self._tick, time.monotonic())
         self._told.add(lane)
-        task.end()
+        self._loop.loop.call_soon(self._end_late, task)
+
+    def _end_late(self, task: JobTask) -> None:
+        if task.owner and not task.done():
+            task.owner.is_late = True
+            task.end()
 
     def _tick(self, before: float) -> None:
         """Show for how long the loop is free while jobs are told to end: the time that it is blocked is not theirs."""

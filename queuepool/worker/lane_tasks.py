@@ -83,6 +83,8 @@ class LaneTasks:
         self.is_plain = False
         #: when that function ended, in monotonic seconds: a loop that is busy learns it later
         self.thread_ended = math.inf
+        #: whether it was told to end since its deadline had come
+        self.is_late = False
         #: the tasks that the job has made and that still run
         self.left: set[_Task] = set()
         #: whether a thread has been asked for; and whether nothing of the job runs any more, but perhaps such a thread
@@ -133,7 +135,7 @@ class LaneTasks:
 
     def overran(self) -> bool:
         """Whether the job was still running at its deadline."""
-        return self.deadline is not None and self.deadline.passed and self.thread_ended > self.deadline.at
+        return self.is_late and self.deadline is not None and self.thread_ended > self.deadline.at
 
     def end(self) -> None:
         """The attempt is over: what still runs of it is in no lane."""

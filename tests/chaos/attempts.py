@@ -27,7 +27,7 @@ _SEEN_LATE = 200 * _MS
 _KILLED = "twice: killed between its last effect and its settlement"
 _BESIDE = "twice: done in a thread, while another job kept the loop until it ended their worker"
 #: nemeses that end a steward, and nanoseconds for which one tells of nothing: until it has settled all of a worker
-_UNTOLD = {"kill_steward", "kill_master", "kill_host", "born_deaf", "leave_now"}
+_UNTOLD = {"kill_steward", "kill_master", "kill_host", "born_deaf", "leave_now", "stop_beside_orphans"}
 _SETTLING = 1_000 * _MS
 
 
@@ -217,9 +217,9 @@ class Attempts:
             self._findings.violated("I6 attempts", f"{odd.job}: {odd.attempt} after {odd.before}")
 
     def _excuse(self, odd: Odd) -> str:
-        if odd.attempt > odd.before:
-            return self._windows.ended_lease(odd.since, odd.until)
-        # It was given back by a process that died before reporting it.
+        if odd.attempt > odd.before and (ended := self._windows.ended_lease(odd.since, odd.until)):
+            return ended
+        # It was settled by a process that died before reporting it.
         return self._windows.any_of(_UNTOLD, odd.since, odd.until + _SETTLING)
 
     def _twice(self, again: Again) -> None:

@@ -25,6 +25,8 @@ class Followers:
         self._jobs = jobs
         self._outcomes: dict[str, list[str]] = defaultdict(list)
         self._stored: dict[str, str] = {}
+        #: what was seen of locks, and of which jobs
+        self._locks: set[tuple[str, str]] = set()
 
     def read(self, event: Event) -> None:
         match event["f"]:
@@ -35,9 +37,12 @@ class Followers:
                 self._findings.count("outcomes")
                 self._outcomes[event["id"]].append(event["how"])
             case what:
-                self._findings.violated(_LOCKS[what], event["id"])
+                self._locks.add((what, event["id"]))
 
     def rule(self) -> None:
+        for what, job in sorted(self._locks):
+            if what == "unlocked" or self._stored.get(job) != "quarantine":  # from there it may be tried again
+                self._findings.violated(_LOCKS[what], job)
         stream = self._jobs.stream(STREAM)
         ended = {stream.id(number): "succeeded" for number in stream.numbers(FINISHED)}
         for job, where in self._stored.items():

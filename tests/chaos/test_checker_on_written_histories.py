@@ -228,6 +228,8 @@ def test_what_laravels_worker_could_not_delete_runs_again():
 
 def test_attempts_go_up_by_one():
     assert ["I6 attempts"] == violated(*pushed(), start(attempt=2), finish(attempt=2))
+    untold = ("nemesis", {"name": "stop_beside_orphans", "on": 1})
+    assert [] == violated(*pushed(), untold, start(attempt=2), finish(attempt=2))
     same = [start(), kill(), start(pid=11), finish(pid=11)]
     assert ["I6 attempts"] == violated(*pushed(), *same)
     soon, late = [calm(1), calm(0)], [calm(1), calm(0)] * 600
@@ -499,6 +501,7 @@ def test_a_unique_lock_lasts_as_long_as_its_job():
 
     assert ["I21 lock held by a job that is over"] == step(*ended, ("locked", {"id": "c.0"}))
     assert ["I21 lock released before its job was over"] == step(*ended, ("unlocked", {"id": "c.0"}))
+    assert [] == step(start("c.0"), kill(), ("locked", {"id": "c.0"}), stored="quarantine")  # as one that waits
 
 
 def followed(state, *events, stored=""):

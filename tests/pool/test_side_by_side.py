@@ -186,16 +186,18 @@ def test_a_plain_function_that_has_returned_is_done_although_its_soft_timeout_ha
     assert 0 == site.queue.stores.failed.count()
 
 
-def test_a_plain_function_that_returned_before_its_deadline_is_done_when_the_loop_learns_it_later(site):
+def test_what_was_there_before_a_deadline_counts_when_a_busy_loop_learns_it_later(site):
     gates = {"plain": str(site.path / "plain"), "loop": str(site.path / "loop")}
     site.push("until", gate=gates["plain"], timeout=5, maxTries=1)
+    push(site, "sleep", seconds=4, timeout=5, maxTries=1)
     with site.pool(*BESIDE, "--grace", "60"):
-        started = eventually(lambda: site.trail(event="start", mode="until"))[0]["at"]
+        eventually(lambda: {"until", "sleep"} == {line["mode"] for line in site.trail(event="start")})
         push(site, "hog", gate=gates["loop"])
         eventually(lambda: site.trail(event="start", mode="hog"))
         Path(gates["plain"]).touch()
         eventually(lambda: site.trail(event="end", mode="until"))
-        eventually(lambda: time.time() > started + 5.1)
+        deadlines = max(line["at"] for line in site.trail(event="start", mode="sleep")) + 5
+        eventually(lambda: time.time() > deadlines + 0.1)
         Path(gates["loop"]).touch()
         eventually(lambda: 0 == site.queue.size())
 

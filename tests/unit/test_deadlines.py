@@ -70,23 +70,6 @@ def test_a_job_is_cancelled_at_its_deadline_and_its_finally_block_runs(run: Run)
     run(test)
 
 
-def test_what_a_job_waited_for_counts_if_it_came_before_the_deadline_of_a_busy_loop(run: Run):
-    async def job() -> str:
-        await asyncio.sleep(0.01)
-        return "done"
-
-    async def test(deadlines: Deadlines) -> None:
-        task = asyncio.ensure_future(job())
-        deadline = deadlines.begin(0.05, task.cancel)
-        await asyncio.sleep(0)  # it has begun to wait
-        while time.monotonic() <= deadline.at + 0.01:
-            pass  # a neighbour has the loop, until after the deadline
-        assert "done" == await task
-        deadlines.end(deadline)
-
-    run(test)
-
-
 def test_each_job_has_its_own_and_one_that_has_ended_is_not_cancelled(run: Run):
     cancelled = []
 
