@@ -352,6 +352,7 @@ def bare(packages: Path, folder: Path, *words: str) -> subprocess.CompletedProce
     ],
 )
 @pytest.mark.parametrize("verb", ["start", "work", "size", "migrate", "check"])
+@pytest.mark.by_turns("verb", "url")
 def test_a_missing_driver_is_a_line_that_says_what_to_install(bare_install, tmp_path, verb, url, extra):
     done = bare(bare_install, tmp_path, verb, "--url", url)
     scheme = url.partition(":")[0]

@@ -94,6 +94,7 @@ PROJECTS = {ROOT / "docs/django.md", ROOT / "docs/web-frameworks.md"}
 
 
 @pytest.mark.parametrize("page", [page for page in having("python") if page not in PROJECTS], ids=named)
+@pytest.mark.by_turns("page")
 def test_the_python_of_a_page_runs(page, queue, tmp_path):
     """In its order, on that queue: the variable wins over the file."""
     (tmp_path / "pool.ini").write_text(next(blocks(page, "ini"), Block("[pool]\n", "")).code)

@@ -369,6 +369,7 @@ def test_all_of_a_quarantine_is_asked_for(place):
     assert 1 == len(place.rows("quarantine", "list"))
 
 
+@pytest.mark.thorough("every list, one after the other")
 def test_every_list_fits_eighty_columns_of_a_terminal_and_is_whole_in_a_pipe(place, running):
     ids = place.fail_of_running()
     place.shop.push_raw(b"not a job" * 20, queue="mail")

@@ -498,6 +498,7 @@ def test_modules_that_do_not_import_are_told_with_their_traceback_once_and_exit_
     assert "cannot import broken: ModuleNotFoundError: No module named" in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.thorough("a real start for each job")
 def test_listen_runs_each_job_in_a_fresh_interpreter_until_it_is_stopped(site, start):
     for mode, data in (("ok", {}), ("sleep", {"seconds": 60, "timeout": 1}), ("sleep", {"seconds": 0.6})):
         site.push(mode, **data)

@@ -16,6 +16,7 @@ PAGE = ROOT / "docs/django.md"
 
 
 # Slow: Django boots for each command of the page.
+@pytest.mark.thorough("the page of documentation, as a whole")
 def test_the_project_of_the_page_works(tmp_path):
     commands = [line for block in blocks(PAGE, "sh") for line in block.code.splitlines()]
     project = Project(tmp_path)

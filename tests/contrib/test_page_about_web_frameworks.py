@@ -15,6 +15,7 @@ PAGE = ROOT / "docs/web-frameworks.md"
 COMMAND = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:queuepool"]
 
 
+@pytest.mark.thorough("the page of documentation, as a whole")
 def test_the_tests_of_the_page_pass(tmp_path):
     for name in ("fastapi", "httpx", "flask"):
         pytest.importorskip(name)

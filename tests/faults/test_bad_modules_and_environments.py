@@ -16,6 +16,7 @@ from tests.support.eventually import eventually
 
 
 @pytest.mark.parametrize("entry", cases(HOSTILE))
+@pytest.mark.by_turns("entry")
 def test_bad_input_module(site, entry):
     """Jobs run once, within their time, and a stop is obeyed."""
     (site.path / "hostile.py").write_text(HOSTILE[entry])
@@ -63,6 +64,7 @@ ENVIRONMENTS = {
 
 
 @pytest.mark.parametrize("entry", cases(ENVIRONMENTS))
+@pytest.mark.by_turns("entry")
 def test_bad_input_environment(site, entry):
     site.push("ok", tag="zwölf \u202e")
     paths = {key: value for key, value in site.env().items() if key in ("PYTHONPATH", "TRAIL")}

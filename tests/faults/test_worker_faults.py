@@ -33,6 +33,7 @@ def test_whatever_a_job_raises_it_is_recorded_and_its_worker_goes_on(site):
     assert 40_000 > max(map(len, pool.log().splitlines()))
 
 
+@pytest.mark.thorough("hundreds of megabytes")
 def test_what_a_failed_job_had_in_memory_is_free_at_once_and_not_when_the_collector_comes(site):
     (site.path / "uncollected.py").write_text("import gc\ngc.disable()\n")
     for _ in range(3):

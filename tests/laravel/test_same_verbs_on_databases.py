@@ -169,6 +169,7 @@ def _compared(row: dict[str, Any]) -> dict[str, Any]:
 
 @patient
 @pytest.mark.parametrize("only_ours", [True, False], ids=["alone", "in a fleet"])
+@pytest.mark.by_turns("only_ours")
 def test_what_we_write_is_what_laravel_writes(shared, talk, only_ours):
     machine = type("Sides", (Sides,), {"talk": talk, "shared": shared, "only_ours": only_ours})
 

@@ -79,6 +79,7 @@ def raised(found: Prometheus) -> set[str]:
 
 
 @pytest.mark.timeout(450)  # it waits for looks that are ten seconds apart, again and again
+@pytest.mark.thorough("a minute of a real Prometheus; promtool reads the same rules")
 def test_each_panel_and_each_rule_shows_a_pool_as_it_is(site: Site, tmp_path: Path) -> None:
     """And the pool itself watches its last queue as its first."""
     (site.path / "manyjobs.py").write_text(JOBS)

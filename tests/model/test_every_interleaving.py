@@ -159,6 +159,7 @@ WITHOUT = {
 
 
 @pytest.mark.parametrize("without", WITHOUT)
+@pytest.mark.by_turns("without")
 def test_nothing_that_keeps_the_laws_can_be_left_out(without):
     rules, broken = WITHOUT[without]
 

@@ -116,6 +116,7 @@ def collect(gate):
 
 
 @pytest.mark.real_start
+@pytest.mark.thorough("hundreds of megabytes")
 def test_workers_share_the_memory_of_what_is_imported_also_when_they_have_collected_garbage(site, module):
     module.write_text(LARGE)
     sums = {}
@@ -234,6 +235,7 @@ def test_the_template_stands_in_ps_and_in_the_status(site, module):
 
 # Slow: each does something else to the template and to what it forks.
 @pytest.mark.parametrize("entry", cases(HOSTILE))
+@pytest.mark.by_turns("entry")
 def test_bad_input_module_that_is_preloaded(site, entry):
     """Jobs run once, within their time, and a stop is obeyed."""
     (site.path / "hostile.py").write_text(HOSTILE[entry])

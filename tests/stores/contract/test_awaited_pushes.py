@@ -59,6 +59,7 @@ class Report(Job, name="async.report"):
     def handle(self) -> None: ...
 
 
+@pytest.mark.thorough("thousands at once")
 def test_thousands_are_pushed_at_once_over_few_connections(queue, store):
     async def push() -> list[str]:
         return await asyncio.gather(*(queue.apush("ok") for _ in range(2000)))
