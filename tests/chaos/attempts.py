@@ -26,8 +26,8 @@ _FEW_JOBS, _JOBS_SHARE = 20, 0.05
 _SEEN_LATE = 200 * _MS
 _KILLED = "twice: killed between its last effect and its settlement"
 _BESIDE = "twice: done in a thread, while another job kept the loop until it ended their worker"
-#: nemeses that end a steward, and nanoseconds for which one tells of nothing: until it has settled all of a worker
-_UNTOLD = {"kill_steward", "kill_master", "kill_host", "born_deaf", "leave_now", "stop_beside_orphans"}
+#: nemeses in which stewards leave, and nanoseconds for which one tells of nothing: until it has settled all of a worker
+_UNTOLD = {"born_deaf", "leave_now"}
 _SETTLING = 1_000 * _MS
 
 
@@ -220,7 +220,8 @@ class Attempts:
         if odd.attempt > odd.before and (ended := self._windows.ended_lease(odd.since, odd.until)):
             return ended
         # It was settled by a process that died before reporting it.
-        return self._windows.any_of(_UNTOLD, odd.since, odd.until + _SETTLING)
+        since, until = odd.since, odd.until + _SETTLING
+        return self._windows.steward_killed(since, until) or self._windows.any_of(_UNTOLD, since, until)
 
     def _twice(self, again: Again) -> None:
         """It had finished: only a death before the settlement, or a store that was away or refused, explains it."""

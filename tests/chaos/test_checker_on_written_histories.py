@@ -228,13 +228,12 @@ def test_what_laravels_worker_could_not_delete_runs_again():
 
 def test_attempts_go_up_by_one():
     assert ["I6 attempts"] == violated(*pushed(), start(attempt=2), finish(attempt=2))
-    untold = ("nemesis", {"name": "stop_beside_orphans", "on": 1})
-    assert [] == violated(*pushed(), untold, start(attempt=2), finish(attempt=2))
+    assert [] == violated(*pushed(), kill(7, "steward"), start(attempt=2), finish(attempt=2))
     same = [start(), kill(), start(pid=11), finish(pid=11)]
     assert ["I6 attempts"] == violated(*pushed(), *same)
     soon, late = [calm(1), calm(0)], [calm(1), calm(0)] * 600
-    assert [] == violated(*pushed(), *same, *soon, ("nemesis", {"name": "kill_host", "on": 1}))
-    assert ["I6 attempts"] == violated(*pushed(), *same, *late, ("nemesis", {"name": "kill_host", "on": 1}))
+    assert [] == violated(*pushed(), *same, *soon, kill(7, "host"))
+    assert ["I6 attempts"] == violated(*pushed(), *same, *late, kill(7, "host"))
     assert [] == violated(*pushed(), *same, said("requeue", pid=1))
 
 

@@ -43,6 +43,8 @@ _LOSSES = {
 OWN_PACE = 6.0
 #: those after which a board may not show what was done but not yet settled
 _WRITTEN_OVER = {"scribble", "truncate"}
+#: why a steward is killed: for itself, or with its master or all of its pool
+_WITH_STEWARD = {"steward", "master", "host"}
 
 
 class Windows:
@@ -58,6 +60,7 @@ class Windows:
         self._kills: dict[int, list[int]] = {}
         self._stops: dict[int, list[int]] = {}
         self._deaths: dict[int, list[int]] = {}
+        self._without_steward: list[int] = []
         #: how many times slower than alone the machine was until each moment
         self._paces: list[tuple[int, float]] = []
 
@@ -71,6 +74,7 @@ class Windows:
         elif event["f"] == "kill":
             known = self._stops if event["why"] in ("stop", "cont") else self._kills
             known.setdefault(event["pid"], []).append(event["t"])
+            self._without_steward += [event["t"]] if event["why"] in _WITH_STEWARD else []
         elif event["on"]:
             self._on[event["name"]] = event["t"]
         else:
@@ -121,6 +125,11 @@ class Windows:
     def killed(self, pid: int, since: int) -> int | None:
         """When we killed this process, the first time after that moment."""
         return _first(self._kills.get(pid, []), since)
+
+    def steward_killed(self, since: int, until: int) -> str:
+        """Words for the death of a steward in this time, which cannot tell any more what it has settled; '' = none."""
+        killed = _first(self._without_steward, since)
+        return "the death of a steward" if killed is not None and killed <= until else ""
 
     def stopped(self, pid: int, since: int) -> int | None:
         """When we stopped it or let it go on, likewise."""
