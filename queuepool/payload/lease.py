@@ -27,6 +27,16 @@ class AttemptRecord(NamedTuple):
     seconds: float
 
 
+class StepsEnd(NamedTuple):
+    """What becomes of the kept steps of a job at the end of its lease; see ``stores.kept_steps``."""
+
+    job_id: str
+    #: whether to forget them, as the job is done
+    forget: bool = False
+    #: how far a cursor is: the name by which that is kept, and its JSON
+    place: tuple[str, bytes] | None = None
+
+
 class Lease(NamedTuple):
     """A temporary right to a job: its queue, its bytes, and the tag of the worker that reserved it.
 
@@ -39,6 +49,8 @@ class Lease(NamedTuple):
     row: LeaseRow | None = None
     #: what the verb that ends this lease writes of the attempt, in the same step
     record: AttemptRecord | None = None
+    #: and what it does with the steps that are kept of the job, if any are
+    steps: StepsEnd | None = None
 
     @property
     def attempts(self) -> int | None:

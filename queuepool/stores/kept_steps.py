@@ -1,0 +1,35 @@
+"""The contract of kept steps: what the steps of a job have returned, and how far its cursors are, until the job is done.
+
+They belong to the job's id, and so to all its attempts. Only the worker that holds the job's lease writes them. The verb
+of ``stores.contract`` that ends the lease also carries out what its ``StepsEnd`` says, in the same step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from queuepool.payload.lease import Lease
+
+#: most bytes of the name of a step, with its key; of all names and values of one job; and most names of one job
+MOST_NAME, MOST_BYTES, MOST_KEPT = 191, 1024 * 1024, 10_000
+#: how the name of a cursor begins where it is kept, and of no step
+CURSOR = "~"
+#: seconds that they are kept after they were written last, as of a job that has failed and may be retried
+STEPS_LAST = 30 * 86400.0
+
+
+class KeptSteps(Protocol):
+    """The kept steps in one store. Raises ``StoreDown`` and ``StoreError``."""
+
+    def of_job(self, job_id: str) -> dict[str, bytes]:
+        """What is kept of this job: JSON by the names of its steps, and by those of its cursors after ``CURSOR``."""
+
+    def keep(self, lease: Lease, job_id: str, values: Mapping[str, bytes]) -> bool:
+        """Keep these values, all or none; ``False`` if the lease was lost. It may be repeated."""
+
+    def forget(self, job_id: str, name: str) -> bool:
+        """Forget one of them; ``False`` if it was not kept."""
+
+    def prune(self) -> int:
+        """Remove some of those that were kept for long enough; returns how many. Redis does so by itself."""
