@@ -17,6 +17,7 @@ from queuepool.board.lanes import HeldLane, Lanes
 from queuepool.board.paused_queues import ROOM
 from queuepool.board.record import Record, Seconds, Text, Whole, as_count
 from queuepool.board.states import HELPERS, Killed, Role, State
+from queuepool.board.step_place import StepPlace
 from queuepool.payload.lease import Lease
 
 #: tolerance in seconds: how much later a lease may end than one taken now
@@ -215,6 +216,8 @@ class Slot(Record):
     cancel_done = Seconds()
 
     hands: tuple[HeldJobs, HeldJobs]
+    #: how far the cursor of the running job is
+    place: StepPlace
     #: of a worker that runs jobs side by side; its hands stay empty
     lanes: Lanes | None
     index: int
@@ -280,6 +283,10 @@ class Slot(Record):
         else:
             self.hand.mark(number, stage)
 
+    def place_of(self, number: int) -> StepPlace:
+        """How far the cursor of the job that runs as this one of the held jobs is."""
+        return self.lanes.place(number) if self.lanes else self.place
+
     @property
     def hand(self) -> HeldJobs:
         """The held jobs: the number of the present hand tells which of the two hands is valid."""
@@ -297,6 +304,7 @@ class Slot(Record):
         self.cancel_done = cancel_done  # whoever cancelled the last worker's job may not have looked yet
         for hand in self.hands:
             hand.drop()
+        self.place.forget()
         if self.lanes:
             self.lanes.clear()
         self.incarnation = incarnation

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from queuepool.jobs.steps import JobSteps
+    from queuepool.payload.lease import Lease
     from queuepool.stores.contract import Batch, Batches
 
 
@@ -34,6 +36,10 @@ class Current:
     is_final: bool = False
     #: the seconds until its next try, if this exception sets them
     retry_after: float | None = None
+    #: the worker's right to it; ``None`` outside of a worker
+    lease: Lease | None = field(default=None, repr=False, compare=False)
+    #: its steps in this attempt, once it has asked for one
+    steps: JobSteps | None = field(default=None, init=False, repr=False, compare=False)
     #: what those who follow the job are shown
     run: Run = field(default=NOT_RUN, init=False, repr=False)
     # Unset in nearly all jobs, which so pay nothing for them.

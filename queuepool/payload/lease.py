@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from queuepool.payload.kept_step import StepsEnd
+
 
 class LeaseRow(NamedTuple):
     """A leased job's place in a table: the row's id, and which attempt this is."""
@@ -25,16 +27,6 @@ class AttemptRecord(NamedTuple):
     #: what all attempts of a process have in common; each with a comma before it
     by: str
     seconds: float
-
-
-class StepsEnd(NamedTuple):
-    """What becomes of the kept steps of a job at the end of its lease; see ``stores.kept_steps``."""
-
-    job_id: str
-    #: whether to forget them, as the job is done
-    forget: bool = False
-    #: how far a cursor is: the name by which that is kept, and its JSON
-    place: tuple[str, bytes] | None = None
 
 
 class Lease(NamedTuple):

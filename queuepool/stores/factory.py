@@ -16,8 +16,8 @@ from queuepool.stores.commands import CommandPost
 from queuepool.stores.contract import Batches, PushStore, QueueStore
 from queuepool.stores.control import ControlKeys, KeyPlace, lock_prefix_of, maintenance_key_of, prefix_of
 from queuepool.stores.elsewhere import FailedElsewhere, Forwarder, LocksElsewhere
-from queuepool.stores.kept_steps import KeptSteps
 from queuepool.stores.journal import Journal
+from queuepool.stores.kept_steps import KeptSteps
 from queuepool.stores.locks import Locks, LocksOf
 from queuepool.stores.records import FailedStore, Records
 from queuepool.stores.values import Values
@@ -178,8 +178,8 @@ class Stores:
         """As ``_in_redis``."""
         from queuepool.stores.sql.attempts import SqlAttempts
         from queuepool.stores.sql.borrowed import Borrowing
-        from queuepool.stores.sql.kept_steps import SqlKeptSteps
         from queuepool.stores.sql.jobs_table import JobsTable
+        from queuepool.stores.sql.kept_steps import SqlKeptSteps
         from queuepool.stores.sql.queue import SqlQueue
         from queuepool.stores.sql.records import SqlRecords
 

@@ -1,7 +1,7 @@
-"""The contract of kept steps: what the steps of a job have returned, and how far its cursors are, until the job is done.
+"""The contract of kept steps: what the steps of a job have returned and how far its cursors are, until it is done.
 
-They belong to the job's id, and so to all its attempts. Only the worker that holds the job's lease writes them. The verb
-of ``stores.contract`` that ends the lease also carries out what its ``StepsEnd`` says, in the same step.
+They belong to the job's id, and so to all its attempts. Only the worker that holds the job's lease writes them. The
+verb of ``stores.contract`` that ends the lease also carries out what its ``StepsEnd`` says, in the same step.
 """
 
 from __future__ import annotations
@@ -11,10 +11,6 @@ from typing import Protocol
 
 from queuepool.payload.lease import Lease
 
-#: most bytes of the name of a step, with its key; of all names and values of one job; and most names of one job
-MOST_NAME, MOST_BYTES, MOST_KEPT = 191, 1024 * 1024, 10_000
-#: how the name of a cursor begins where it is kept, and of no step
-CURSOR = "~"
 #: seconds that they are kept after they were written last, as of a job that has failed and may be retried
 STEPS_LAST = 30 * 86400.0
 

@@ -46,7 +46,7 @@ def test_slots_of_another_layout_have_another_magic(path):
     """
     layout = [(name, field.offset, field.size) for name, field in vars(Slot).items() if isinstance(field, Field)]
 
-    assert (0x71756575_0000000C, 2076193535) == (Board.create(path, 1).header.magic, zlib.crc32(repr(layout).encode()))
+    assert (0x71756575_0000000D, 2076193535) == (Board.create(path, 1).header.magic, zlib.crc32(repr(layout).encode()))
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ class RedisKeptSteps:
         self._keys = keys
 
     def of_job(self, job_id: str) -> dict[str, bytes]:
-        words = self._client.command("HGETALL", self._keys.steps(job_id))
-        return {name.decode("utf-8", "replace"): value for name, value in zip(words[::2], words[1::2], strict=True)}
+        found = self._client.command("HGETALL", self._keys.steps(job_id))
+        return {name.decode("utf-8", "replace"): value for name, value in found.items()}
 
     def keep(self, lease: Lease, job_id: str, values: Mapping[str, bytes]) -> bool:
         names = [self._keys.reserved(lease.queue), self._keys.steps(job_id)]

@@ -10,7 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from queuepool.payload.lease import NOTHING, Ending, StepsEnd, Unlock
+from queuepool.payload.kept_step import StepsEnd
+from queuepool.payload.lease import NOTHING, Ending, Unlock
 from queuepool.stores.kept_steps import STEPS_LAST
 
 #: the special characters of a Redis pattern

@@ -22,8 +22,8 @@ from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.records import SqlRecords
-from queuepool.stores.sql.step_rows import StepRows
 from queuepool.stores.sql.statements import SLACK, TAGS, marked, row_of
+from queuepool.stores.sql.step_rows import StepRows
 
 T = TypeVar("T")
 _log = logging.getLogger("queuepool")

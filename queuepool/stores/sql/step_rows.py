@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from sqlalchemy import Connection, delete, insert, update
 
-from queuepool.payload.lease import StepsEnd
+from queuepool.payload.kept_step import StepsEnd
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
 

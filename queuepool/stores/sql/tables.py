@@ -103,7 +103,7 @@ def _batch_columns() -> list[Column[Any]]:
 
 
 def _step_columns() -> list[Column[Any]]:
-    keys = [Column("job", Text, primary_key=True), Column("name", LargeBinary, primary_key=True)]
+    keys: list[Column[Any]] = [Column("job", Text, primary_key=True), Column("name", LargeBinary, primary_key=True)]
     #: ``written`` is in Unix seconds
     return [*keys, Column("value", Text), Column("written", BigInteger)]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from queuepool.payload.lease import Ending, StepsEnd
-from queuepool.stores.kept_steps import CURSOR, MOST_BYTES, MOST_KEPT, MOST_NAME
+from queuepool.payload.kept_step import CURSOR, MOST_BYTES, MOST_KEPT, MOST_NAME, StepsEnd
+from queuepool.payload.lease import Ending
 from tests.support.kept_attempts import kept, noted
 from tests.support.samples import ids, payload, record
 from tests.support.store_contract import OURS, RETRY_AFTER, THEIRS, reserved
