@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 
 from sqlalchemy import Connection, delete, select
 
+from queuepool.errors import StoreError
 from queuepool.payload.lease import Lease
 from queuepool.stores.kept_steps import STEPS_LAST
 from queuepool.stores.sql.client import SqlClient
@@ -15,8 +18,8 @@ from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.leases import Leases
 from queuepool.stores.sql.step_rows import StepRows, key_of
 
-#: rows that one transaction removes
-_PRUNED = 1000
+#: rows that one transaction removes, and seconds until a process looks for old ones again
+_PRUNED, _PRUNE_AGAIN = 1000, 3600.0
 
 
 class SqlKeptSteps:
@@ -27,6 +30,8 @@ class SqlKeptSteps:
         self._leases = leases
         self._rows = client.tables.queuepool_steps
         self._in_transactions = StepRows(client)
+        #: when old ones are looked for (monotonic)
+        self._prune_at = 0.0
 
     def of_job(self, job_id: str) -> dict[str, bytes]:
         steps = select(self._rows.c.name, self._rows.c.value).where(self._rows.c.job == key_of(job_id))
@@ -35,7 +40,12 @@ class SqlKeptSteps:
 
     def keep(self, lease: Lease, job_id: str, values: Mapping[str, bytes]) -> bool:
         write = partial(self._in_transactions.keep, job_id=job_id, values=values)
-        return self._leases.if_held([lease], lambda connection, _: write(connection))[0]
+        is_kept = self._leases.if_held([lease], lambda connection, _: write(connection))[0]
+        if time.monotonic() >= self._prune_at:  # here, so that pools without steps never ask
+            self._prune_at = time.monotonic() + _PRUNE_AGAIN
+            with suppress(StoreError):
+                self.prune()
+        return is_kept
 
     def forget(self, job_id: str, name: str) -> bool:
         row = delete(self._rows).where(self._rows.c.job == key_of(job_id), self._rows.c.name == name.encode())
