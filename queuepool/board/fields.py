@@ -283,10 +283,6 @@ class Slot(Record):
         else:
             self.hand.mark(number, stage)
 
-    def place_of(self, number: int) -> StepPlace:
-        """How far the cursor of the job that runs as this one of the held jobs is."""
-        return self.lanes.place(number) if self.lanes else self.place
-
     @property
     def hand(self) -> HeldJobs:
         """The held jobs: the number of the present hand tells which of the two hands is valid."""

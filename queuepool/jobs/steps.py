@@ -297,8 +297,9 @@ def _steps_here() -> JobSteps | None:
     if job is None or job.lease is None or _keeper is None:
         return None
     with _begins:
-        job.steps = job.steps or JobSteps(job, _keeper)
-        return job.steps
+        found = job.steps = job.steps or JobSteps(job, _keeper)
+        assert isinstance(found, JobSteps)
+        return found
 
 
 def _full_name(name: str, key: object) -> str:

@@ -117,7 +117,8 @@ class Death:
         payload = decode(lease.receipt, lease.attempts)
         if one.stage != Stage.RUNNING and payload.id != ran.id:
             return OpenAttempt(lease, payload, run=Run(by=self.by))
-        lease = lease._replace(steps=self.slot.place_of(one.number).end_of(payload.id))
+        place = self.slot.lanes.place(one.number) if self.slot.lanes else self.slot.place
+        lease = lease._replace(steps=place.end_of(payload.id))
         # The result was lost with the worker.
         problem = "the worker died before the result was stored" if one.stage == Stage.DONE else ""
         run = Run(
