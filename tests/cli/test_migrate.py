@@ -24,7 +24,9 @@ PDO = {"sqlite": "sqlite", "postgres": "pgsql", "mariadb": "mysql"}
 DRIVERS = {"sqlite": "pysqlite", "postgresql": "psycopg", "mariadb": "pymysql"}
 #: how a server describes what it has of Laravel's tables
 DESCRIBE = {
-    "sqlite": ["SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' AND name NOT LIKE 'queuepool_%' ORDER BY name"],
+    "sqlite": [
+        "SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' AND name NOT LIKE 'queuepool_%' ORDER BY name"
+    ],
     "postgresql": [
         "SELECT table_name, column_name, ordinal_position, data_type, udt_name, character_maximum_length, "
         "datetime_precision, column_default, is_nullable FROM information_schema.columns WHERE table_schema = 'public' "

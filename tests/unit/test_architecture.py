@@ -251,9 +251,9 @@ def test_nobody_starts_a_thread_but_a_steward_a_pushing_coroutine_a_flush_that_m
     threads = {"threading", "multiprocessing", "concurrent.futures", "_thread"}
     using = [where(path) for path in paths() if threads & imports(path)]
 
-    # The log only asks in which thread it is, the invoker whether code stands where a lock is taken, and steps have locks
-    # for a job's own threads. An application's test may have threads of its own, and an event loop that its jobs cannot
-    # run on. The dashboard is no part of a pool: it reads stores in threads.
+    # The log only asks in which thread it is, the invoker whether code stands where a lock is taken, and steps have
+    # locks for a job's own threads. An application's test may have threads of its own, and an event loop that its jobs
+    # cannot run on. The dashboard is no part of a pool: it reads stores in threads.
     in_workers = ["worker/invoker.py", "worker/lane_loop.py", "worker/lane_tasks.py"]
     of_jobs = ["jobs/in_threads.py", "jobs/steps.py"]
     assert ["contrib/otel.py", *of_jobs, "log/captured.py", "unix/originals.py", *in_workers] == [
