@@ -172,7 +172,8 @@ class JobSteps:
     def __init__(self, job: Current, keeper: StepKeeper) -> None:
         self._job = job
         self._keeper = keeper
-        self._changes = threading.RLock()
+        #: held for what is known here; and, around it, for calls of the store, which no event loop waits for
+        self._changes, self._asks = threading.Lock(), threading.Lock()
         #: what is kept, by name, once it has been read; and how many bytes that is
         self._kept: dict[str, bytes] = {}
         self._bytes = 0
@@ -222,9 +223,10 @@ class JobSteps:
         """
         if self._is_leaving:
             raise Leaving
-        with self._changes:
+        with self._asks:
             if not self._is_read:
                 self._read()
+        with self._changes:
             if name in self._asked:
                 raise ValueError(f"{name!r} is used twice in this attempt: use key= to tell the steps of a loop apart")
             self._asked.add(name)
@@ -240,28 +242,37 @@ class JobSteps:
 
     def keep(self, values: Mapping[str, bytes]) -> None:
         """Keep these values, and the place of a cursor that has moved."""
-        with self._changes:
-            moved, values = self._moved, {**dict([self._moved] if self._moved else []), **values}
-            more = sum(len(raw) - len(self._kept.get(name, b"")) for name, raw in values.items())
-            more += sum(len(name.encode()) for name in values if name not in self._kept)
-            if self._bytes + more > MOST_BYTES:
-                raise ValueError(f"{', '.join(map(repr, values))}: the results of a job's steps have at most 1 MiB")
+        with self._asks:
+            with self._changes:
+                moved = self._moved
+                values = {**values, **dict([moved] if moved else [])}  # which may be further by now
+                more = self._more_bytes(values)
             self._keeper.keep(self._job, values)
-            self._kept |= values
-            self._bytes += more
-            if self._moved is moved:
-                self._moved = None
-            self._has_progress = True
-            self._keep_at = time.monotonic() + _PLACE_KEPT
+            with self._changes:
+                self._kept |= values
+                self._bytes += more
+                self._has_progress = True
+                self._keep_at = time.monotonic() + _PLACE_KEPT
+                if moved and self._moved is moved:
+                    self._moved = None
+                    self._keeper.show(*moved)
+
+    def _more_bytes(self, values: Mapping[str, bytes]) -> int:
+        """How many more bytes are kept with these. Raises ``ValueError`` if that is too much."""
+        more = sum(len(raw) - len(self._kept.get(name, b"")) for name, raw in values.items())
+        more += sum(len(name.encode()) for name in values if name not in self._kept)
+        if self._bytes + more > MOST_BYTES:
+            raise ValueError(f"{', '.join(map(repr, values))}: the results of a job's steps have at most 1 MiB")
+        return more
 
     def moves(self, cursor: str, place: bytes) -> Mapping[str, bytes] | None:
         """A row of this cursor is done: show its place; returns what the store is to get, if that is due."""
         name = CURSOR + cursor
         with self._changes:
             former, self._moved, self._has_progress = self._moved, (name, place), True
-            self._keeper.show(name, place)
-            if former and former[0] != name:  # the board has room for one
+            if former and former[0] != name:  # the board has room for one, and shows it until the store has it
                 return dict([former, self._moved])
+            self._keeper.show(name, place)
             self._keep_at = self._keep_at or time.monotonic() + _PLACE_KEPT
             return dict([self._moved]) if time.monotonic() >= self._keep_at else None
 
