@@ -74,7 +74,7 @@ def test_at_a_restart_it_leaves_at_once_and_goes_on_behind_its_last_row(site, na
         site.queue.push(name, {"rows": 1500, "pause": 0.01})
         eventually(lambda: rows_done(site) >= 5)
         [worker] = pool.workers()
-        site.run("restart", "--runtime-dir", pool.runtime)
+        site.run("restart", *site.where)
         eventually(lambda: len(site.trail(event="start")) == 2, SOON)
         eventually(lambda: is_gone(worker), SOON)
         more = rows_done(site) + 5
@@ -110,7 +110,7 @@ def test_a_stop_does_not_wait_for_an_import(place):
 @pytest.mark.parametrize("verb", [("pause",), ("pause", "default"), ("down",)], ids=" ".join)
 def test_it_leaves_when_it_may_not_work_now_and_goes_on_when_it_may(site, verb):
     back = {"pause": "continue", "down": "up"}[verb[0]]
-    with site.pool(*APP, "--workers", "1", "--queues", "default,other") as pool:
+    with site.pool(*APP, "--workers", "1", "--queue", "default,other") as pool:
         where = ["--runtime-dir", pool.runtime] if verb == ("pause",) else site.where
         site.queue.push("imports", {"rows": 100_000, "pause": 0.01})
         eventually(lambda: rows_done(site) >= 3)
@@ -135,7 +135,7 @@ def test_a_worker_that_is_to_be_recycled_lets_it_go_only_once_it_has_come_furthe
 
 
 def test_a_worker_that_is_too_large_at_once_lets_each_attempt_come_further(site):
-    with site.pool(*APP, "--workers", "1", "--memory", "1"):
+    with site.pool(*APP, "--workers", "1", "--memory", "20"):
         site.queue.push("imports", {"rows": 5, "steps": 2})
         eventually(lambda: site.trail(event="end"))
 
@@ -188,16 +188,26 @@ def test_a_failed_job_that_is_retried_goes_on_behind_its_steps(place):
     assert 1 == effects(place)["due"]
 
 
-def test_who_has_lost_its_lease_keeps_and_settles_nothing(site, monkeypatch):
-    """The job's worker stops; its lease ends, and another worker has the job when it goes on."""
-    monkeypatch.chdir(site.path)
-    with site.pool(*APP, "--workers", "2", "--retry-after", "2", "--no-renew") as pool:
-        site.queue.push("freezes", {})
-        eventually(lambda: effects(site)["second"])
-        eventually(lambda: not site.queue.size())
+@pytest.mark.parametrize("name", ["gated", "agated"])
+@pytest.mark.parametrize("concurrency", [(), ("--concurrency", "4")], ids=["alone", "beside"])
+def test_who_has_lost_its_lease_keeps_and_settles_nothing(place, name, concurrency):
+    """The queue is cleared while the job runs: its lease is gone."""
+    gate = place.path / "gate"
+    with place.pool(*APP, "--workers", "1", *concurrency) as pool:
+        job = place.queue.push(name, {"gate": str(gate)})
+        eventually(lambda: place.trail(event="waits"))
+        [worker] = pool.workers()
+        place.queue.stores.queue.clear("default")
+        gate.touch()
+        eventually(lambda: "lease lost" in pool.log())
+        place.queue.push("fails", {"times": 0})
+        eventually(lambda: effects(place)["second"] == 2)
+        assert [worker] == pool.workers()
 
-    assert {"first": 1, "second": 1} == effects(site)
-    assert "job failed" not in pool.log()
+    assert ["first"] == [*place.queue.stores.steps.of_job(job)]
+    assert [] == place.trail(event="end")
+    assert ["LeaseLost"] == [line["error"] for line in place.trail(event="raised")]
+    assert 0 == place.queue.stores.failed.count()
 
 
 @pytest.mark.parametrize("name", ["imports", "aimports"])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import time
 from collections.abc import AsyncIterator, Iterator
 from datetime import date
@@ -88,12 +86,30 @@ def swallows() -> None:
             note(event="swallowed", error=type(raised).__name__)
 
 
-@job("freezes", tries=1, timeout=0)
-def freezes() -> None:
-    """Stops itself in a step, so that its lease may end."""
-    note(event="start", attempt=current().attempts)
+@job("gated", tries=3, backoff=0)
+def gated(gate: str) -> None:
+    """Waits between its two steps."""
     step("first", effect, "first")
-    if not Path("frozen").exists():
-        Path("frozen").touch()
-        os.kill(os.getpid(), signal.SIGSTOP)
-    step("second", effect, "second")
+    note(event="waits")
+    while not Path(gate).exists():
+        time.sleep(0.01)
+    try:
+        step("second", effect, "second")
+    except BaseException as raised:
+        note(event="raised", error=type(raised).__name__)
+        raise
+    note(event="end")
+
+
+@job("agated", tries=3, backoff=0)
+async def agated(gate: str) -> None:
+    await step("first", aeffect, "first")
+    note(event="waits")
+    while not Path(gate).exists():
+        await asyncio.sleep(0.01)
+    try:
+        await step("second", aeffect, "second")
+    except BaseException as raised:
+        note(event="raised", error=type(raised).__name__)
+        raise
+    note(event="end")
