@@ -12,6 +12,7 @@ import inspect
 import json
 import threading
 import time
+import weakref
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
@@ -170,7 +171,8 @@ class JobSteps:
     """The steps of one attempt at a job. Its threads may all use it."""
 
     def __init__(self, job: Current, keeper: StepKeeper) -> None:
-        self._job = job
+        #: weak, as the job has its steps: what it had in memory must not wait for the garbage collection
+        self._job: Current = weakref.proxy(job)
         self._keeper = keeper
         #: held for what is known here; and, around it, for calls of the store, which no event loop waits for
         self._changes, self._asks = threading.Lock(), threading.Lock()
