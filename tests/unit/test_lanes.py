@@ -75,7 +75,7 @@ def test_lanes_of_another_layout_have_another_magic(board):
 def test_a_board_without_lanes_is_as_it_was(tmp_path):
     plain = Board.create(tmp_path / "board.2-2", capacity=3)
 
-    assert (None, 0, 4096 + 3 * 266240) == (plain.slots[0].lanes, plain.lanes, len(plain.memory))
+    assert (None, 0, 4096 + 3 * 270336) == (plain.slots[0].lanes, plain.lanes, len(plain.memory))
 
 
 @pytest.mark.parametrize("count", [1, 2, 100, 1064, MOST_LANES])
