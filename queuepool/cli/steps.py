@@ -17,7 +17,7 @@ from queuepool.unix.exit_codes import FAILED, OK
 
 @click.group(cls=Verbs)
 def steps() -> None:
-    """Forget a step that is kept of a job, so that its next attempt runs it again"""
+    """Forget a step that is kept of a job, so that it runs again"""
 
 
 @steps.command("forget")

@@ -180,6 +180,7 @@ def test_as_much_is_kept_as_there_is_room_for():
     assert [("done", "")] == ran(lambda: step("even", lambda: "x" * (MOST_BYTES - 6)) and None)
 
 
+@pytest.mark.thorough("it keeps 10,000 steps")
 def test_a_job_has_no_more_steps_than_there_is_room_for(done):
     def body() -> None:
         for number in range(MOST_KEPT + 1):
