@@ -28,7 +28,7 @@ Exits with 0 for yes, 1 for no, 2 for a wrong command line, and 3 if no such poo
 """
 YES, NO, WRONG, NONE = 0, 1, 2, 3
 
-MAGIC = 0x71756575_0000000C
+MAGIC = 0x71756575_0000000D
 #: bytes of the header; the slots follow it
 HEADER = 4096
 #: offsets of whole numbers in the header, and in a slot

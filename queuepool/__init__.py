@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from queuepool.jobs.decorator import job
     from queuepool.jobs.job_class import Job
     from queuepool.jobs.job_options import Retry, exponential
+    from queuepool.jobs.steps import cursor, step
     from queuepool.payload.on_push import on_push
     from queuepool.payload.strict_json import register_type
 
 __all__ = [
-    "Job", "Queue", "Retry", "SoftTimeout", "around", "configure", "connect", "context", "current", "exponential",
-    "job", "lifespan", "on", "on_push", "register_type",
+    "Job", "Queue", "Retry", "SoftTimeout", "around", "configure", "connect", "context", "current", "cursor",
+    "exponential", "job", "lifespan", "on", "on_push", "register_type", "step",
 ]  # fmt: skip
 __version__ = "0.1.0"
 
@@ -28,9 +29,9 @@ __version__ = "0.1.0"
 _MODULES = MappingProxyType({
     "Job": "jobs.job_class", "Queue": "jobs.client", "Retry": "jobs.job_options", "SoftTimeout": "errors",
     "around": "jobs.around", "configure": "jobs.connecting", "connect": "jobs.connecting", "context": "jobs.context",
-    "current": "jobs.current_job", "exponential": "jobs.job_options", "job": "jobs.decorator",
+    "current": "jobs.current_job", "cursor": "jobs.steps", "exponential": "jobs.job_options", "job": "jobs.decorator",
     "lifespan": "jobs.around", "on": "events.listeners", "on_push": "payload.on_push",
-    "register_type": "payload.strict_json",
+    "register_type": "payload.strict_json", "step": "jobs.steps",
 })  # fmt: skip
 
 

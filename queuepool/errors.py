@@ -32,6 +32,8 @@ QueuepoolError
 └── NotRunning           no pool of that name runs on this host
 
 SoftTimeout              raised in a handler at its soft timeout; like KeyboardInterrupt, not an ``Exception``
+Leaving                  raised in a handler at the end of a step: its job goes on in another worker
+LeaseLost                raised in a handler by a step: another worker may have its job; neither is an ``Exception``
 """
 
 from __future__ import annotations
@@ -214,6 +216,20 @@ class SoftTimeout(BaseException):
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"the handler has run for {seconds:g} s, its soft timeout")
+
+
+class Leaving(BaseException):
+    """The job goes back to the head of its queue, and goes on behind its last step: its worker is to stop.
+
+    Not an ``Exception``, as ``SoftTimeout``. A handler that catches it and goes on gets it again at its next step.
+    """
+
+
+class LeaseLost(BaseException):
+    """Another worker may have the job: nothing that this attempt does is kept or settled. Not an ``Exception``."""
+
+    def __init__(self) -> None:
+        super().__init__("the lease of the job was lost: another worker may have it")
 
 
 class BootFailure(QueuepoolError):

@@ -28,13 +28,14 @@ from queuepool.board.states import RUNS_JOBS as RUNS_JOBS
 from queuepool.board.states import Killed as Killed
 from queuepool.board.states import Role as Role
 from queuepool.board.states import State as State
+from queuepool.board.step_place import StepPlace
 from queuepool.unix import file_lock, proc, stray_processes
 
-_MAGIC = 0x71756575_0000000C
+_MAGIC = 0x71756575_0000000D
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PAGE = 4096
 #: bytes of a slot without lanes
-_SLOT = -(-(Slot.size + 2 * AREA) // _PAGE) * _PAGE
+_SLOT = -(-(Slot.size + 2 * AREA + StepPlace.size) // _PAGE) * _PAGE
 #: most digits of a number in a board's name: a notice of another host may have any
 _MOST_DIGITS = 20
 #: seconds before a lease's end at which its worker must be dead
@@ -211,6 +212,7 @@ class Board:
         slot = Slot(self.memory, base)
         slot.index = index
         slot.hands = self._hand(slot, 0), self._hand(slot, 1)
+        slot.place = StepPlace(self.memory, base + Slot.size + 2 * AREA)
         beside = self.path.with_name(f"{self.path.name}.{index}")
         slot.lanes = Lanes(self.memory, base + _SLOT, self.lanes, beside) if self.lanes else None
         return slot

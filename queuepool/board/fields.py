@@ -17,6 +17,7 @@ from queuepool.board.lanes import HeldLane, Lanes
 from queuepool.board.paused_queues import ROOM
 from queuepool.board.record import Record, Seconds, Text, Whole, as_count
 from queuepool.board.states import HELPERS, Killed, Role, State
+from queuepool.board.step_place import StepPlace
 from queuepool.payload.lease import Lease
 
 #: tolerance in seconds: how much later a lease may end than one taken now
@@ -215,6 +216,8 @@ class Slot(Record):
     cancel_done = Seconds()
 
     hands: tuple[HeldJobs, HeldJobs]
+    #: how far the cursor of the running job is
+    place: StepPlace
     #: of a worker that runs jobs side by side; its hands stay empty
     lanes: Lanes | None
     index: int
@@ -297,6 +300,7 @@ class Slot(Record):
         self.cancel_done = cancel_done  # whoever cancelled the last worker's job may not have looked yet
         for hand in self.hands:
             hand.drop()
+        self.place.forget()
         if self.lanes:
             self.lanes.clear()
         self.incarnation = incarnation

@@ -1,4 +1,4 @@
-"""The layout of a slot's lanes: a few words, columns of one word for each lane, and a page for each lane.
+"""The layout of a slot's lanes: a few words, columns of one word for each lane, a page and a place for each lane.
 
 A reader copies the columns of a worker's lanes at once.
 """
@@ -13,6 +13,7 @@ from struct import Struct
 from queuepool.board.held_jobs import Stage
 from queuepool.board.orders import LaneOrder, due
 from queuepool.board.record import Record, Text
+from queuepool.board.step_place import StepPlace
 
 #: most lanes of a slot: for 1,000 running jobs, and for some that are done and wait to be deleted, or are suspects that
 #: wait for their turn
@@ -59,11 +60,19 @@ INLINE = PAGE - LanePage.size - LEASE.size
 
 def lanes_size(count: int) -> int:
     """The bytes of a slot's lanes: whole pages, and none without lanes."""
-    return (first_page(count) + count * PAGE) if count else 0
+    return first_place(count) + _whole_pages(count * StepPlace.size) if count else 0
 
 
 def first_page(count: int) -> int:
-    return -(-(HEAD + COLUMNS * count) * WORD // PAGE) * PAGE
+    return _whole_pages((HEAD + COLUMNS * count) * WORD)
+
+
+def first_place(count: int) -> int:
+    return first_page(count) + count * PAGE
+
+
+def _whole_pages(size: int) -> int:
+    return -(-size // PAGE) * PAGE
 
 
 def lanes_in(size: int) -> int | None:

@@ -51,6 +51,7 @@ class LaneWriter:
         self._memory = lanes.memory
         self._wholes, self._reals = lanes.wholes, lanes.reals
         self._pages = [LanePage(lanes.memory, lanes.page_at(lane)) for lane in range(lanes.count)]
+        self._places = [lanes.place(lane) for lane in range(lanes.count)]
         first = [HEAD + column * lanes.count for column in range(COLUMNS)]
         self._turn, self._stage, self._lease_end, self._deadline = first[TURN : DEADLINE + 1]
         self._since, self._attempt, self._counted, self._track, self._progress = first[SINCE : PROGRESS + 1]
@@ -92,6 +93,7 @@ class LaneWriter:
         if self._has_progress[lane]:
             self._has_progress[lane] = False
             reals[self._progress + lane], page.note = 0.0, ""
+            self._places[lane].forget()
         page.job_id = job_id
         wholes[self._attempt + lane] = attempt
         reals[self._since + lane], reals[self._deadline + lane] = since, deadline
@@ -143,6 +145,11 @@ class LaneWriter:
         self._has_progress[lane] = True
         self._pages[lane].note = note
         self._reals[self._progress + lane] = fraction or SAYS_0
+
+    def place(self, lane: int, name: str, place: bytes) -> None:
+        """Show how far the cursor of the running job is, as in ``StepPlace.show``."""
+        self._has_progress[lane] = True
+        self._places[lane].show(name, place)
 
     def ended(self, lane: int) -> None:
         """Nothing of the job runs any more: the worker need not be killed when its deadline or its lease ends."""

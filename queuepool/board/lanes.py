@@ -3,7 +3,7 @@
 A board has the same number of lanes in each slot, none unless its pool asks for them. Each lane is a unit of its own:
 the lanes that are not free are what a worker holds, in no order. The layout, behind the rest of the slot: a head with
 words about the worker, such as which lane has the processor; columns of one word for each lane, so that one read has a
-fact of all; then a page for each lane with its texts and its receipt.
+fact of all; then a page for each lane with its texts and its receipt; then for each lane how far its job's cursor is.
 
 A worker fills a lane while the lane is free, and sets its stage last. It raises the lane's turn first, so that what
 another process writes about the lane's last job is not applied to the next one. Any bits may be found here: a lane with
@@ -62,10 +62,12 @@ from queuepool.board.lane_layout import (
     LaneColumns,
     LanePage,
     first_page,
+    first_place,
 )
 from queuepool.board.orders import CANCELS, CancelOrder
 from queuepool.board.orders import LaneOrder as LaneOrder
 from queuepool.board.record import DAMAGED, SharedFile, as_count
+from queuepool.board.step_place import StepPlace
 from queuepool.payload.lease import Lease, LeaseRow
 
 
@@ -337,6 +339,10 @@ class Lanes:
     def _size(self) -> int:
         """Bytes of the head and the columns."""
         return (HEAD + COLUMNS * self.count) * WORD
+
+    def place(self, lane: int) -> StepPlace:
+        """How far the cursor of this lane's job is."""
+        return StepPlace(self.memory, self._base + first_place(self.count) + lane * StepPlace.size)
 
     def page_at(self, lane: int) -> int:
         """The place of this lane's page in the memory."""

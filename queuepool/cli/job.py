@@ -21,8 +21,10 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import NotTracked
 from queuepool.jobs.client import Queue
 from queuepool.jobs.following import JobState
+from queuepool.operating import kept_steps
 from queuepool.operating.attempts import facts_of, lines_of
 from queuepool.operating.job_search import NOWHERE, Facts, JobSearch
+from queuepool.operating.kept_steps import KeptStep
 from queuepool.search.ended import EndedAttempt
 from queuepool.unix.exit_codes import FAILED, OK
 
@@ -38,8 +40,8 @@ def job(where: Where, job_id: str, wait: bool, timeout: float | None, as_json: b
 
     A job that is not tracked is looked for in the pools of all hosts, in each queue, among the failed jobs and in
     quarantine; once it is done, nothing is left of it but the attempts, if the pool keeps them (keep_done). Those are
-    shown of each job: who ran it, when, and how it ended. Exits with 1 if the job is not found; with --wait, also if it
-    does not end well or in time, or is not tracked.
+    shown of each job: who ran it, when, and how it ended; and the steps that are kept of it. Exits with 1 if the job is
+    not found; with --wait, also if it does not end well or in time, or is not tracked.
     """
     if timeout is not None and not wait:
         raise click.UsageError("--timeout needs --wait")
@@ -93,13 +95,17 @@ class _Look:
 
 def _show(state: Facts, as_json: bool) -> None:
     attempts: list[EndedAttempt] = state.pop("ended")
+    steps: list[KeptStep] = state.pop("steps")
     facts = {key: _plain(value) for key, value in {**NOWHERE, **state}.items()}
     if as_json:
-        output.document(output.versioned(facts | {"ended": [facts_of(one) for one in attempts]}))
+        lists = {"steps": [one.facts() for one in steps], "ended": [facts_of(one) for one in attempts]}
+        output.document(output.versioned(facts | lists))
         return
     for key, value in facts.items():
         if value not in (None, ""):
             output.say(f"{key}: {_text(value)}")
+    for line in kept_steps.lines_of(steps):
+        output.say(line)
     begun = (state["attempts"] or 0) - (state["state"] in ("running", "reserved"))
     for line in lines_of(attempts, begun):
         output.say(line)

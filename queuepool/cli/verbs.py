@@ -36,6 +36,7 @@ VERBS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "push": ("push.push", "Push the job NAME and print its id"),
     "jobs": ("jobs.jobs", "Find jobs by what they are, where they are, and what is in their arguments"),
     "job": ("job.job", "Show where a job is, and the state of a tracked one; or wait until that is over"),
+    "step": ("steps.steps", "Forget a step that is kept of a job, so that it runs again"),
     "cancel": ("cancel.cancel", "Cancel one job that waits, or that runs on this host"),
     "stack": ("stack.stack", "Show where a job is in its code, while it runs"),
     "size": ("queues.size", "Count the jobs of queues"),

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from queuepool import __version__, around, on, on_push
-from queuepool.errors import AttemptLost, Cancelled, WorkerDied
+from queuepool.errors import AttemptLost, Cancelled, Leaving, WorkerDied
 from queuepool.errors import JobTimedOut as JobTimedOutError
 from queuepool.events import (
     Event,
@@ -72,6 +72,9 @@ def _processed(job: Current) -> Iterator[None]:
     try:
         yield
         _add_verdict(span, job)
+    except Leaving:
+        span.set_attribute("messaging.message.released", True)
+        raise
     except BaseException as raised:
         _add_error(span, _name_of(type(raised)), summary(raised), text_of(raised))
         raise

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from queuepool import around, on, on_push
-from queuepool.errors import AttemptLost
+from queuepool.errors import AttemptLost, Leaving
 from queuepool.events import (
     Event,
     JobExceptionOccurred,
@@ -119,6 +119,9 @@ def _processed(job: Current) -> Iterator[None]:
                 span.set_status("internal_error" if isinstance(job.verdict, Fail) else "ok")
                 if not isinstance(job.verdict, (Fail, Release)):
                     _state.forget(job.id, job.attempts)
+            except Leaving:
+                span.set_status("ok")
+                raise
             except BaseException:
                 span.set_status("internal_error")
                 raise

@@ -34,6 +34,7 @@ from queuepool.events.jobs import (
     LoopBlocked,
     PayloadOdd,
     ResultNotKept,
+    StepUnused,
     TasksLeft,
 )
 from queuepool.events.pool import (
@@ -110,6 +111,7 @@ __all__ = [
     "SchedulePushed",
     "SideStoreLost",
     "SideStoreRegained",
+    "StepUnused",
     "StewardStopping",
     "StoreLost",
     "StoreRefused",

@@ -189,6 +189,19 @@ class ResultNotKept(JobEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class StepUnused(JobEvent):
+    """The job is done, and its last attempt has not asked for the steps with these ``names``, which were kept of it.
+
+    Its code has changed since: a step was removed, or renamed, and so was run again.
+    """
+
+    words: ClassVar[str] = "kept steps were not used"
+    level: ClassVar[int] = logging.WARNING
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TasksLeft(JobEvent):
     """An async job or its hook left ``tasks`` on the loop. They were cancelled; ``refused`` of them did not end."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from queuepool.errors import Cancelled, JobFailedByHand, QueuepoolError
 from queuepool.jobs.job_options import Delay, seconds_until
@@ -16,11 +16,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from queuepool.payload.kept_step import StepsEnd
+    from queuepool.payload.lease import Lease
     from queuepool.stores.contract import Batch, Batches
 
 
 #: characters of a note on progress
 _MOST_NOTE = 200
+
+
+class AttemptSteps(Protocol):
+    """The steps that an attempt has asked for; ``jobs.steps`` makes it."""
+
+    @property
+    def end(self) -> StepsEnd:
+        """What the end of the attempt's lease does with what is kept."""
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """The names that are kept and that the attempt has not asked for."""
 
 
 @dataclass(slots=True, weakref_slot=True)
@@ -34,6 +48,10 @@ class Current:
     is_final: bool = False
     #: the seconds until its next try, if this exception sets them
     retry_after: float | None = None
+    #: the worker's right to it; ``None`` outside of a worker
+    lease: Lease | None = field(default=None, repr=False, compare=False)
+    #: its steps in this attempt, once it has asked for one
+    steps: AttemptSteps | None = field(default=None, init=False, repr=False, compare=False)
     #: what those who follow the job are shown
     run: Run = field(default=NOT_RUN, init=False, repr=False)
     # Unset in nearly all jobs, which so pay nothing for them.

@@ -19,6 +19,7 @@ from queuepool.jobs.client import Queue
 from queuepool.jobs.following import JobState, moment_of
 from queuepool.log.tracebacks import headline
 from queuepool.operating.choice import Choice
+from queuepool.operating.kept_steps import KeptStep, steps_of
 from queuepool.operating.queues import known_queues
 from queuepool.payload import strict_json
 from queuepool.search.ended import EndedAttempt, attempts_of
@@ -115,9 +116,17 @@ class JobSearch:
         return {**asdict(known), **about}
 
     def with_attempts(self, found: Facts) -> Facts:
-        """This, and as ``ended`` the attempts at it that are kept."""
+        """This, as ``ended`` the attempts at it that are kept, and as ``steps`` the steps."""
         queues = [found["queue"]] if found["queue"] else self._queues
-        return {**found, "ended": self._attempts(found["id"], queues)}
+        return {**found, "ended": self._attempts(found["id"], queues), "steps": self._steps(found["id"])}
+
+    def _steps(self, job_id: str) -> list[KeptStep]:
+        try:
+            return steps_of(self._stores, job_id)
+        except StoreError as error:  # a database may have no table for them, as no job has steps
+            if _is_away(error):
+                raise
+            return []
 
     def _attempts(self, job_id: str, queues: Sequence[str]) -> list[EndedAttempt]:
         until = time.monotonic() + self._within

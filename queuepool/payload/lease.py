@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from queuepool.payload.kept_step import StepsEnd
+
 
 class LeaseRow(NamedTuple):
     """A leased job's place in a table: the row's id, and which attempt this is."""
@@ -39,6 +41,8 @@ class Lease(NamedTuple):
     row: LeaseRow | None = None
     #: what the verb that ends this lease writes of the attempt, in the same step
     record: AttemptRecord | None = None
+    #: and what it does with the steps that are kept of the job, if any are
+    steps: StepsEnd | None = None
 
     @property
     def attempts(self) -> int | None:

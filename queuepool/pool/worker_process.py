@@ -8,7 +8,7 @@ import time
 import zlib
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 
 from queuepool.board.board import Board
 from queuepool.board.fields import Header, Slot
@@ -18,6 +18,7 @@ from queuepool.errors import StoreDown, StoreError
 from queuepool.events.listeners import LISTENERS
 from queuepool.jobs.current_job import set_batches, set_progress, set_stopping
 from queuepool.jobs.registry import REGISTRY, in_threads, unregistered, unserved
+from queuepool.jobs.steps import set_step_keeper
 from queuepool.settlement import deferred_hooks
 from queuepool.settlement.attempts import attempt_records
 from queuepool.settlement.outage import Outage
@@ -38,6 +39,7 @@ from queuepool.worker.lifespans import refuse_lifespans
 from queuepool.worker.loop import Rounds, Worker
 from queuepool.worker.prefetch import PrefetchSize
 from queuepool.worker.slot_writer import SlotWriter
+from queuepool.worker.step_keeper import WorkerSteps
 
 _log = logging.getLogger("queuepool")
 
@@ -118,6 +120,7 @@ def work(
     set_batches(context.settler.endings.batch_of, context.batches)
     set_stopping(partial(_is_stopping, context))
     set_progress(slot_writer.progress)
+    set_step_keeper(WorkerSteps(context, cache(lambda: Stores(settings.connection, shared=True).steps)))
     worker = _worker(context, settings)
     reason = _run(worker, recorder)
     slot_writer.meter.leaves(reason.counted_as, slot_writer.growth.most[0])

@@ -33,6 +33,7 @@ from queuepool.settlement.attempts import AttemptRecords
 from queuepool.settlement.endings import Endings, commands_of
 from queuepool.settlement.facts import facts_in, facts_of, facts_of_unread, unknown_in
 from queuepool.settlement.outage import Outage
+from queuepool.settlement.sealing import Sealer
 from queuepool.settlement.states import States
 from queuepool.settlement.verdict import NOT_RUN, Delete, Fail, Locks, Release, Run, Verdict
 from queuepool.stores.contract import QueueStore
@@ -96,6 +97,7 @@ class Settler:
         self.states = States(track)
         self.attempts = attempts
         self.endings = Endings(connection, commands_of(connection))
+        self.sealer = Sealer(connection)
         self._missed_locks = MissedLocks(connection, store.locks_of)
         # Leases whose last call was not answered, so that it may have been carried out; with the verdict, if any.
         self._unanswered: dict[Lease, Verdict | None] = {}
@@ -132,6 +134,8 @@ class Settler:
     def _act(self, facts: JobFacts, settlement: Settlement) -> tuple[Callable[[], bool], Event | None]:
         """What to call, and the event to emit when it has succeeded."""
         lease, payload, verdict, error, tally, cause, locks, run = settlement
+        if lease.steps is not None:
+            lease = self.sealer.ended(lease, payload, forget=isinstance(verdict, Delete))
         if self.attempts is not None:
             lease = self.attempts.settled(lease, payload, run, verdict, cause, error)
         match verdict:
@@ -159,8 +163,10 @@ class Settler:
         ``payload`` and ``run``: of its attempt, for its record.
         """
         facts, ended = facts_in(lease), lease
+        if lease.steps is not None and payload:
+            ended = self.sealer.ended(lease, payload)
         if self.attempts is not None and payload:
-            ended = self.attempts.given_back(lease, payload, run, is_cancelled=cause is not None)
+            ended = self.attempts.given_back(ended, payload, run, is_cancelled=cause is not None)
         is_ours = self._carry_out(facts, lease, lambda: self._store.give_back([ended])[0], cause=cause)
         if is_ours:
             self.note(JobGivenBack(facts))

@@ -163,12 +163,13 @@ def result_of(value: object) -> tuple[str, str]:
 
 
 def _kept_of(payload: Payload, run: Run) -> dict[str, str | None]:
-    if run.result and _is_encrypted(payload):
+    if run.result and is_secret(payload):
         return {"result_problem": "the job is encrypted"}
     return {"result": run.result or None, "result_problem": run.result_problem or None}
 
 
-def _is_encrypted(payload: Payload) -> bool:
+def is_secret(payload: Payload) -> bool:
+    """Whether the job is encrypted."""
     data = payload.data if isinstance(payload.data, dict) else {}
     return MARK in data or is_encrypted(str(data.get("command") or "O:"))
 

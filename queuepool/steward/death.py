@@ -23,6 +23,7 @@ from queuepool.board.held_jobs import BEGUN, NOTHING, HeldJob, Running, Stage
 from queuepool.board.lane_layout import key_of
 from queuepool.board.lanes import HeldLane, Lanes, OwnEnd
 from queuepool.board.meters import AS_LOST, DONE, GIVEN_BACK, LOST, SlotMeters
+from queuepool.board.step_place import StepPlace
 from queuepool.errors import AttemptLost, Cancelled, JobTimedOut, WorkerDied
 from queuepool.log.tracebacks import imports_part
 from queuepool.payload.envelope import Payload, decode
@@ -117,6 +118,7 @@ class Death:
         payload = decode(lease.receipt, lease.attempts)
         if one.stage != Stage.RUNNING and payload.id != ran.id:
             return OpenAttempt(lease, payload, run=Run(by=self.by))
+        lease = lease._replace(steps=self._place(one).end_of(payload.id))
         # The result was lost with the worker.
         problem = "the worker died before the result was stored" if one.stage == Stage.DONE else ""
         run = Run(
@@ -130,6 +132,13 @@ class Death:
         # It may be one that the store refused to settle, with another begun after it: tracked as its payload says.
         tracked = payload.tracked_for(ran.track) if payload.id == ran.id else payload
         return OpenAttempt(lease, tracked, Policy.from_text(ran.policy or "{}"), run)
+
+    def has_steps(self, one: HeldJob) -> bool:
+        """Whether steps may be kept of this held job."""
+        return bool(self._place(one).turn)
+
+    def _place(self, one: HeldJob) -> StepPlace:
+        return self.slot.lanes.place(one.number) if self.slot.lanes else self.slot.place
 
     @property
     def by(self) -> RanBy:

@@ -243,10 +243,13 @@ class SettleDead:
 
     def _finish(self, death: Death, jobs: Sequence[HeldJob]) -> None:
         """Delete done jobs. At most one of them has something that follows: a worker settles such a job at once."""
-        followed = [one for one in jobs if death.ran(one).track or self._settler.may_follow(one.lease.receipt)]
+        followed = [one for one in jobs if self._is_followed(death, one)]
         self._settler.delete([self._recorded(death, one) for one in jobs if one not in followed])
         for one in followed:
             self._alone(death, one, self._finish_followed)
+
+    def _is_followed(self, death: Death, one: HeldJob) -> bool:
+        return bool(death.ran(one).track) or death.has_steps(one) or self._settler.may_follow(one.lease.receipt)
 
     def _recorded(self, death: Death, one: HeldJob) -> Lease:
         """The lease of a done job, with the record of its attempt if that is kept."""
@@ -254,8 +257,8 @@ class SettleDead:
         return attempts.done_by(one.lease, death.by) if attempts else one.lease
 
     def _finish_followed(self, death: Death, one: HeldJob) -> None:
-        _, payload, policy, run = death.attempt(one)
-        self._settler.settle(Settlement(one.lease, payload, Delete(), locks=policy.locks, run=run))
+        lease, payload, policy, run = death.attempt(one)
+        self._settler.settle(Settlement(lease, payload, Delete(), locks=policy.locks, run=run))
 
     def _note(self, death: Death, held: Sequence[HeldJob]) -> None:
         slot = death.slot

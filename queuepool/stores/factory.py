@@ -17,6 +17,7 @@ from queuepool.stores.contract import Batches, PushStore, QueueStore
 from queuepool.stores.control import ControlKeys, KeyPlace, lock_prefix_of, maintenance_key_of, prefix_of
 from queuepool.stores.elsewhere import FailedElsewhere, Forwarder, LocksElsewhere
 from queuepool.stores.journal import Journal
+from queuepool.stores.kept_steps import KeptSteps
 from queuepool.stores.locks import Locks, LocksOf
 from queuepool.stores.records import FailedStore, Records
 from queuepool.stores.values import Values
@@ -56,6 +57,8 @@ class Stores:
     values: Values
     #: those that have ended lately, where a pool keeps them
     attempts: Attempts
+    #: what is kept of the steps of jobs
+    steps: KeptSteps
     control: ControlKeys
     #: by URL: those in the jobs' own store, and in the stores of Laravel's cache
     locks: Mapping[str, Locks]
@@ -155,6 +158,7 @@ class Stores:
     def _in_redis(self) -> str:
         """Build the stores beside the jobs; returns the key of our own maintenance mode."""
         from queuepool.stores.redis.attempts import RedisAttempts
+        from queuepool.stores.redis.kept_steps import RedisKeptSteps
         from queuepool.stores.redis.queue import RedisQueue
         from queuepool.stores.redis.records import RedisRecords
         from queuepool.stores.redis.values import RedisValues
@@ -166,6 +170,7 @@ class Stores:
         locks_of = LocksOf("redis", values, self.laravel_locks)
         self.records = RedisRecords(client, keys, locks_of)
         self.attempts = RedisAttempts(client, keys)
+        self.steps = RedisKeptSteps(client, keys)
         self.queue = RedisQueue(client, keys, settings.retry_after, locks_of, **self._kept)
         return keys.down
 
@@ -174,6 +179,7 @@ class Stores:
         from queuepool.stores.sql.attempts import SqlAttempts
         from queuepool.stores.sql.borrowed import Borrowing
         from queuepool.stores.sql.jobs_table import JobsTable
+        from queuepool.stores.sql.kept_steps import SqlKeptSteps
         from queuepool.stores.sql.queue import SqlQueue
         from queuepool.stores.sql.records import SqlRecords
 
@@ -185,6 +191,7 @@ class Stores:
         self.records = records = SqlRecords(client, settings.name, table, values, locks_of)
         self.attempts = attempts = SqlAttempts(client, prefix_of(settings.restart_key))
         self.queue = queue = SqlQueue(client, table, records, values, locks_of, attempts, **self._kept)
+        self.steps = SqlKeptSteps(client, queue.leases)
         self.borrowing = Borrowing(client, queue)
         return f"{prefix_of(settings.restart_key)}queuepool:down"
 

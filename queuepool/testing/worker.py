@@ -16,6 +16,7 @@ from queuepool.events import Event, HookRaised, JobExceptionOccurred, JobFailed,
 from queuepool.events.listeners import LISTENERS, Listeners
 from queuepool.jobs.current_job import running, set_current
 from queuepool.jobs.registry import REGISTRY, Handler, Registry
+from queuepool.jobs.steps import set_step_keeper
 from queuepool.log import JobLines
 from queuepool.payload.envelope import decode
 from queuepool.payload.lease import Lease
@@ -30,6 +31,7 @@ from queuepool.worker.context import Limits, StoreControlState, WorkerContext
 from queuepool.worker.django_support import renew_connections_outside_transactions
 from queuepool.worker.invoker import Invoker, JobLoop
 from queuepool.worker.slot_writer import SlotWriter
+from queuepool.worker.step_keeper import WorkerSteps
 
 
 class InProcessWorker:
@@ -45,6 +47,7 @@ class InProcessWorker:
         self._settler = context.settler
         self._invoker = QuietInvoker(self._listeners)
         self._runner = Runner(context, JobLines(), self._invoker)
+        self._keeper = WorkerSteps(context, lambda: stores.steps, waits=False)
         self._tag = self._store.join()
         self._error: BaseException | None = None
         #: seconds until the first job of the queues asked last is due, if none was ready
@@ -96,7 +99,7 @@ class InProcessWorker:
         return attempts[-1] if attempts else None
 
     def _run(self, lease: Lease) -> None:
-        outer = running()
+        outer, keeper = running(), set_step_keeper(self._keeper)
         self._batch.hold([lease], lease_end=math.inf, since=math.inf)  # it never waits for long
         self._batch.next_job()
         try:
@@ -105,6 +108,7 @@ class InProcessWorker:
         finally:
             self._batch.drop()
             self._settler.emit_noted()
+            set_step_keeper(keeper)
             set_current(outer)
 
     def _note(self, attempt: Attempt) -> None:

@@ -70,13 +70,14 @@ FORMS: Mapping[str, str] = MappingProxyType({
     "Facet": "by:text values:FoundCount[] left_out:int",
     "Failed": "Read connection:text connections:text[] jobs:FailedRow[] columns:text[]- facets:Facet[] total:int? "
     "found:int- is_whole:bool- looked_at:int unreadable:int- next:text?",
+    "KeptStep": "name:text kind:text value:any",
     "Attempt": "attempt:int? gap:text- outcome:text?- then:text?- began:time?- ended:time?- seconds:number?- "
     "host:text?- pool:text?- worker:int?- pid:int?- generation:int?- pool_since:time?- error:text?- lease_lost:bool-",
     "Job": "Read id:text connection:text? state:text? misses:text[] found:text- name:text- queue:text- attempts:int?- "
     "pushed:time?- since:time?- began:time?- due:time?- host:text- pool:text- worker:int?- pid:int?- running:number?- "
     "time_left:number?- progress:number?- note:text- result:any- result_problem:text- error:text- is_failed:bool- "
-    "is_over:bool- ended:Attempt[]- ended_is_cut:bool- arguments:any- is_closed:bool- raw:text?- trace:text?- "
-    "tags:text[]- options:any- size:int?-",
+    "is_over:bool- ended:Attempt[]- steps:KeptStep[]- ended_is_cut:bool- arguments:any- is_closed:bool- raw:text?- "
+    "trace:text?- tags:text[]- options:any- size:int?-",
     "JobTimes": "queue:text job:text done:int released:int failed:int lost:int given_back:int per_minute:number "
     "run_p50:number? run_p95:number? run_p99:number? wait_p50:number? wait_p95:number?",
     "KeptQueue": "queue:text ready:int ready_most:int delayed:int reserved:int quarantined:int oldest:number "

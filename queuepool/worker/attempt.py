@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 
+from queuepool import errors
 from queuepool.board import cancel_orders
 from queuepool.board.cancel_orders import CancelOrder
-from queuepool.errors import BadPayload
+from queuepool.errors import BadPayload, Leaving
 from queuepool.events import (
     Event,
     JobCancelled,
@@ -19,7 +21,9 @@ from queuepool.events import (
     JobProcessed,
     JobProcessing,
     KilledAttempt,
+    LeaseLost,
     ResultNotKept,
+    StepUnused,
 )
 from queuepool.jobs.around import HOOKS
 from queuepool.jobs.current_job import Current, running, set_current
@@ -89,13 +93,18 @@ class JobAttempt:
             return self.job.run
         return self.job.run._replace(began=self.began, ended=self.began + self.duration)
 
+    @property
+    def ended(self) -> Lease:
+        """The lease as it is to end: with what becomes of the job's steps."""
+        return self.lease if self.job.steps is None else self.lease._replace(steps=self.job.steps.end)
+
     def settlement(self, verdict: Verdict) -> Settlement:
         """The settlement to write to the store."""
         policy, run = self.plan.policy, self.run
         # Possibly only the handler sets for how long the job's state is kept.
         payload = self.payload.tracked_for(self.plan.track)
         tally = "exceptions" if self.error is not None and policy.max_exceptions is not None else ""
-        return Settlement(self.lease, payload, verdict, self.error, tally, self.cause, policy.locks, run)
+        return Settlement(self.ended, payload, verdict, self.error, tally, self.cause, policy.locks, run)
 
 
 class Runner:
@@ -133,7 +142,7 @@ class Runner:
         except BadPayload as bad:
             self._quarantine(lease, number, bad.reason)
             return
-        attempt = JobAttempt(lease, number, payload, plan, Current(payload, lease.queue))
+        attempt = JobAttempt(lease, number, payload, plan, Current(payload, lease.queue, lease=lease))
         if plan.unlocks or plan.has_end:
             self._ask_store(attempt)
         if INCOMPLETE:  # by a listener
@@ -243,7 +252,9 @@ class Runner:
         """Let the next reserve delete the job, unless something follows from its end."""
         is_line_due = self._job_lines.is_due(ended)
         # From most jobs nothing can follow, so ask no further.
-        follows = (attempt.plan.may_follow or attempt.payload.context is not None) and self._follows(attempt)
+        job = attempt.job
+        may_follow = attempt.plan.may_follow or attempt.payload.context is not None or job.steps is not None
+        follows = may_follow and self._follows(attempt)
         if is_line_due or follows or INCOMPLETE or attempt.error is not None or self._listeners.wants(JobProcessed):
             self._leave_job()
             self._report(attempt)
@@ -267,12 +278,15 @@ class Runner:
 
     def _follows(self, attempt: JobAttempt) -> bool:
         plan, endings = attempt.plan, self._settler.endings
-        return bool(plan.track or plan.policy.locks is not None or endings.after(attempt.payload) != NOTHING)
+        has_more = plan.track or plan.policy.locks is not None or attempt.job.steps is not None
+        return bool(has_more or endings.after(attempt.payload) != NOTHING)
 
     def _finish(self, attempt: JobAttempt) -> None:
         """Settle at once a job from which something follows."""
         if problem := attempt.job.run.result_problem:
             self._listeners.emit(ResultNotKept(attempt.facts, problem))
+        if attempt.job.steps and (unused := attempt.job.steps.unused):
+            self._listeners.emit(StepUnused(attempt.facts, unused))
         self._settler.settle(attempt.settlement(_DELETE))
         self._batch.settled(attempt.number)
         self._settler.emit_noted()
@@ -282,10 +296,27 @@ class Runner:
         self._leave_job()  # first: time in the store and in listeners is not the job's
         if order := cancel_orders.order_for(self._slot_writer.slot, attempt.number):
             self._cancel(attempt, order)
-            return
-        attempt.verdict = self._rule(attempt)
-        self._report(attempt)
-        self._carry_out(attempt, attempt.verdict)
+        elif is_of(errors.LeaseLost, attempt.error):
+            self._lose(attempt)
+        elif has_left(attempt):
+            self._leave(attempt)
+        else:
+            attempt.verdict = self._rule(attempt)
+            self._report(attempt)
+            self._carry_out(attempt, attempt.verdict)
+
+    def _lose(self, attempt: JobAttempt) -> None:
+        """Settle nothing: another worker may have the job."""
+        self._batch.settled(attempt.number)
+        self._meter.loses(attempt.duration)
+        self._listeners.emit(LeaseLost(attempt.facts))
+        self._settler.loses(attempt.lease, attempt.payload, attempt.run)
+
+    def _leave(self, attempt: JobAttempt) -> None:
+        """The job has left at one of its steps, and goes on in another worker."""
+        self._settler.give_back_begun(attempt.payload, attempt.ended, run=attempt.run)
+        self._meter.gives_back()
+        self._ends(attempt, None)
 
     def _cancel(self, attempt: JobAttempt, order: CancelOrder) -> None:
         """The job was cancelled, and has ended by itself."""
@@ -294,7 +325,7 @@ class Runner:
         ended = KilledAttempt(attempt.began, time.time(), payload.extra, is_cancelled=True)
         attempt.cause = JobCancelled(attempt.facts, order.by, ended)
         if order.requeue:
-            is_back = self._settler.give_back_begun(payload, attempt.lease, attempt.cause, attempt.run)
+            is_back = self._settler.give_back_begun(payload, attempt.ended, attempt.cause, attempt.run)
             self._meter.gives_back()
             self._ends(attempt, order if is_back else None)
         else:
@@ -364,3 +395,15 @@ class Runner:
         """Stop the job's clock before something is written; exit if the worker's files are broken."""
         self._slot_writer.alive()
         self.leave_if_broken()
+
+
+def is_of(kind: type[BaseException], error: BaseException | None) -> bool:
+    """Whether the attempt ended by this alone, as its tasks may have raised it together."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.split((kind, asyncio.CancelledError))[1] is None and error.subgroup(kind) is not None
+    return isinstance(error, kind)
+
+
+def has_left(attempt: JobAttempt) -> bool:
+    """Whether the job has left at one of its steps, and has asked for no other end."""
+    return attempt.job.verdict is None and is_of(Leaving, attempt.error)

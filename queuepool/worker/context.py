@@ -159,6 +159,10 @@ class Limits:
         """Whether no job may follow after this many."""
         return (jobs > 0 and self.once) or 0 < self.max_jobs <= jobs
 
+    def is_over(self, *, rss: float, now: float) -> bool:
+        """Whether a job that can go on in another worker is to leave this one; the number of jobs is no reason."""
+        return bool((self.memory and rss >= self.memory) or (self.until and now >= self.until))
+
     def reached(self, *, jobs: int, rss: float, found_none: bool, now: float, idle: float = 0.0) -> StopReason | None:
         """The first reason to leave, in Laravel's order; ``idle``: seconds since the start or the last job.
 

@@ -16,7 +16,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any
 
-from queuepool import events
+from queuepool import errors, events
 from queuepool.board.orders import CancelOrder
 from queuepool.errors import BadPayload, JobTimedOut
 from queuepool.events import JobExceptionOccurred, JobProcessed, JobProcessing, KilledAttempt, LeaseLost, TasksLeft
@@ -30,7 +30,7 @@ from queuepool.payload.envelope import Payload
 from queuepool.payload.lease import Lease
 from queuepool.settlement.cancelled import cancelled_in
 from queuepool.settlement.verdict import Delete
-from queuepool.worker.attempt import JobAttempt, Runner
+from queuepool.worker.attempt import JobAttempt, Runner, has_left, is_of
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.deadlines import Deadlines
 from queuepool.worker.django_support import around_beside, with_new_connections
@@ -97,7 +97,7 @@ class LaneRunner(Runner):
             self._quarantine(lease, lane, bad.reason)
             return None
         self._batch.has_read(lane)
-        attempt = JobAttempt(lease, lane, payload, plan, Current(payload, lease.queue))
+        attempt = JobAttempt(lease, lane, payload, plan, Current(payload, lease.queue, lease=lease))
         if plan.unlocks or plan.has_end:
             self._ask_store(attempt)
         if payload.attempts > 1:
@@ -122,15 +122,16 @@ class LaneRunner(Runner):
         """Settle an attempt that is over; returns whether only its receipt is left to delete."""
         try:
             self._counts(attempt)  # first: ``abandon`` ends what was begun here
-            if attempt.is_lost and attempt.verdict is None:  # what is done stays so, even if it is done again
-                self._meter.loses(attempt.duration)
-                self._batch.settled(attempt.number)
-                self._listeners.emit(LeaseLost(attempt.facts))
-                self._settler.loses(attempt.lease, attempt.payload, attempt.run)
+            is_lost = attempt.is_lost or is_of(errors.LeaseLost, attempt.error)
+            if is_lost and attempt.verdict is None:  # what is done stays so, even if it is done again
+                self._lose(attempt)
                 return False
             if attempt.verdict is None:
                 if order := self._lanes.lanes.cancelled(attempt.number):
                     self._cancel(attempt, order)
+                    return False
+                if has_left(attempt):
+                    self._leave(attempt)
                     return False
                 verdict = attempt.verdict = self._rule(attempt)
                 self._carry_out(attempt, verdict)
@@ -146,6 +147,12 @@ class LaneRunner(Runner):
         finally:
             attempt.error = attempt.verdict = None
 
+    def _lose(self, attempt: JobAttempt) -> None:
+        self._meter.loses(attempt.duration)  # first, as below
+        self._batch.settled(attempt.number)
+        self._listeners.emit(LeaseLost(attempt.facts))
+        self._settler.loses(attempt.lease, attempt.payload, attempt.run)
+
     def _note_settled(self, attempt: JobAttempt) -> None:
         # In the opposite order to a worker of one job: of all lanes, the meters know only the attempt counted last.
         self._meter.settled(attempt.duration)
@@ -159,7 +166,7 @@ class LaneRunner(Runner):
         """The meters are about to count this attempt."""
         self._meter.turn(attempt.lease.queue, attempt.payload.name if attempt.plan.handler else "unknown")
         self._meter.counts(self._lanes.key(attempt.number), attempt.payload, attempt.began)
-        if attempt.error is not None:
+        if attempt.error is not None and not has_left(attempt):
             self._meter.raised(attempt.error)
 
     # On the loop.
@@ -342,7 +349,7 @@ class LaneRunner(Runner):
 
     def _report(self, attempt: JobAttempt) -> None:
         """Emit how it ended; print what it left of a line."""
-        if attempt.job.cancelled:
+        if attempt.job.cancelled or is_of(errors.LeaseLost, attempt.error) or has_left(attempt):
             pass  # it is reported once that is settled
         elif attempt.error is not None:
             self._listeners.emit(JobExceptionOccurred(attempt.facts, attempt.error, attempt.duration))

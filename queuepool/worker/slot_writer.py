@@ -130,9 +130,15 @@ class SlotWriter:
         self.slot.note = note
         self.slot.progress = fraction or SAYS_0
 
+    def place(self, name: str, place: bytes) -> None:
+        """Show how far the cursor of the running job is, or with an empty name that the job has steps."""
+        self._has_progress = True
+        self.slot.place.show(name, place)
+
     def _clear_progress(self) -> None:
         self._has_progress = False
         self.slot.progress, self.slot.note = 0.0, ""
+        self.slot.place.forget()
 
     def arm(self, timeout: float) -> None:
         """Set a deadline in ``timeout`` seconds, 0 = none: the kernel's alarm, and behind it the master."""

@@ -16,6 +16,7 @@ from tests.chaos.followers import Followers
 from tests.chaos.idle_lanes import IdleLanes
 from tests.chaos.innocents import Innocents
 from tests.chaos.kept import Kept
+from tests.chaos.kept_steps import KeptEffects
 from tests.chaos.lanes import Lanes
 from tests.chaos.ledger import Event, Torn
 from tests.chaos.neighbours import Neighbours
@@ -80,6 +81,7 @@ def check(history: Iterable[Event | Torn]) -> Findings:
     lanes, neighbours, idle = Lanes(findings, windows), Neighbours(findings, windows), IdleLanes(findings, windows)
     beside = lanes, neighbours, idle, Suspects(findings, windows)
     kept, refused = Kept(findings, jobs, windows), Refused(findings, windows)
+    steps = KeptEffects(findings, windows)
     listeners: dict[str, list[Callable[[Event], None]]] = {}
     for part in (
         windows,
@@ -103,12 +105,13 @@ def check(history: Iterable[Event | Torn]) -> Findings:
         *beside,
         kept,
         refused,
+        steps,
     ):
         for what in part.EVENTS:
             listeners.setdefault(what, []).append(part.read)
     _read(history, listeners, findings, jobs)
     parts = order, attempts, outcomes, followers, followed, times, soft, outside, counted, traced, alerts
-    for part in (*parts, *beside, pace, kept, refused):
+    for part in (*parts, *beside, pace, kept, refused, steps):
         part.rule()
     return findings
 

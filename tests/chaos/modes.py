@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from queuepool import current
 from tests.chaos.boards import ON_BOARDS
+from tests.chaos.kept_steps import stepped
 from tests.chaos.ledger import Ledger
 from tests.chaos.overruns import OVERRUN
 
@@ -152,4 +153,5 @@ MODES: dict[str, Callable[..., object]] = {
     "sys_exit": exit_once,
     "release": release_once,
     "fail": fail,
+    "stepped": stepped,
 }

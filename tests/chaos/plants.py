@@ -12,6 +12,7 @@ from tests.chaos.plants_of_cancels import OF_CANCELS
 from tests.chaos.plants_of_endings import OF_ENDINGS
 from tests.chaos.plants_of_lanes import OF_LANES
 from tests.chaos.plants_of_schedules import OF_SCHEDULES
+from tests.chaos.plants_of_steps import OF_STEPS
 from tests.chaos.plants_of_stops import OF_STOPS
 
 _HANGING = replace(PEACE, hostile=8.0, modes=("hang_in_c",), drain=2.0)
@@ -259,5 +260,6 @@ PLANTS = {
     **OF_ENDINGS,
     **OF_LANES,
     **OF_SCHEDULES,
+    **OF_STEPS,
     **OF_STOPS,
 }  # fmt: skip

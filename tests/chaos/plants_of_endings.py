@@ -53,7 +53,7 @@ OF_ENDINGS = {
         (
             (
                 "steward/settle_dead.py",
-                " if death.ran(one).track or self._settler.may_follow(one.lease.receipt)]",
+                " if self._is_followed(death, one)]",
                 " if False]",
             ),
             ("worker/attempt.py", _REMOVE, f"        {_PAUSE}\n{_REMOVE}"),

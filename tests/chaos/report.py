@@ -32,6 +32,8 @@ def _lines(findings: Findings) -> Iterator[str]:
             yield from (f"      {case}" for case in findings.examples.get(what, [])[:2])
     yield _row("overlaps", len(rules.get("I4 overlap", [])))
     for what in (
+        "effects",
+        "effects again",
         "released",
         "failed",
         "given back",

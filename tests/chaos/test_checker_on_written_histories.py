@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 from tests.chaos.checker import INVALID, UNKNOWN, VALID, check
+from tests.chaos.kept_steps import EFFECTS
 from tests.chaos.ledger import Ledger, Torn, read
 from tests.chaos.report import table
 from tests.support.each import each
@@ -681,3 +682,22 @@ def test_each_settled_attempt_has_one_record_and_was_not_lost():
     assert ["I33 recorded twice"] == kept((1, 10, False), (2, 11, False), (2, 11, False), records=True)
     assert ["I33 settled, and recorded as lost"] == kept((1, 10, False), (2, 11, True), records=True)
     assert [] == kept()
+
+
+def effects(*names, pid=10):
+    return [("effect", {"id": "h.0", "a": 1, "pid": pid, "n": name}) for name in names]
+
+
+def test_an_effect_happens_again_only_where_its_job_begins_again():
+    begun, again = start(m="stepped"), start(m="stepped", attempt=2, pid=11)
+    names = sorted(EFFECTS)
+    killed = [kill(), ("death", {"pid": 10}), said("release")]
+
+    assert [] == violated(*pushed(), begun, *effects(*names), finish())
+    assert ["S1 effect left out"] == violated(*pushed(), begun, *effects(*names[1:]), finish())
+    assert ["S2 effect again"] == violated(*pushed(), begun, *effects(*names, names[0]), finish())
+    rest = effects(*names[3:], pid=11), finish(attempt=2, pid=11)
+    once = [*pushed(), begun, *effects(*names[:4]), *killed, again, *rest[0], rest[1]]
+    assert [] == violated(*once)
+    twice = [*pushed(), begun, *effects(*names[:5]), *killed, again, *rest[0], rest[1]]
+    assert ["S2 effect again"] == violated(*twice)

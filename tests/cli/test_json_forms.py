@@ -28,11 +28,12 @@ KINDS: dict[str, tuple[type, ...]] = {
 BY_NAME = {"events", "buckets[].events", "buckets[].queues", "arguments"}
 APP = """
 from pathlib import Path
-from queuepool import current, job
+from queuepool import current, job, step
 from tests.support.eventually import eventually
 
 @job("held", track=600, schedule="1h")
 def held(gate=""):
+    step("first", int)
     current().progress(0.5, "half")
     eventually(lambda: Path(gate).exists())
 

@@ -24,7 +24,7 @@ from queuepool.steward.settle_dead import SettleDead
 from queuepool.stores.contract import QueueStore
 from queuepool.stores.factory import Stores
 from tests.support.burials import chore_on, chores_on
-from tests.support.drivers import opened
+from tests.support.drivers import connection_of, opened
 from tests.support.samples import new_jobs, payload
 
 TAG = 7
@@ -89,6 +89,43 @@ def test_what_it_ran_and_what_it_had_done_is_recorded_as_its_own(stores, board, 
     assert [(4711, 1, 1)] * 2 == [(one.pid, one.worker, one.generation) for one in (done, lost)]
     assert "SIGKILL" in lost.error
     assert [] == attempts_of(stores, ["default"], "unbegun")
+
+
+@pytest.mark.parametrize("driver", ["redis", "sqlite"])
+def test_the_last_row_of_a_dead_worker_is_written_with_what_gives_its_job_back(request, driver, board, bury):
+    with opened(connection_of(driver, request)) as stores:
+        stores.queue.push("default", new_jobs(payload("a")))
+        slot = dead(board)
+        slot.policy = '{"tries": 0}'
+        [lease] = stores.queue.reserve(["default"], slot.tag, 1).leases
+        stores.steps.keep(lease, "a", {"charge": b"1", "~rows": b"41"})
+        slot.hold([lease])
+        slot.job_id, slot.state = "a", State.BUSY
+        slot.place.show("", b"")
+        slot.place.show("~rows", b"42")
+        slot.hand.mark(0, Stage.RUNNING)
+        bury(stores).run(time.monotonic())
+
+        assert 1 == stores.queue.sizes("default").ready
+        assert {"charge": b"1", "~rows": b"42"} == stores.steps.of_job("a")
+
+
+@pytest.mark.parametrize("driver", ["redis", "sqlite"])
+def test_the_steps_of_what_a_dead_worker_had_done_are_forgotten(request, driver, board, bury):
+    with opened(connection_of(driver, request)) as stores:
+        stores.queue.push("default", new_jobs(payload("first"), payload("a")))
+        slot = dead(board)
+        leases = stores.queue.reserve(["default"], slot.tag, 2).leases
+        stores.steps.keep(leases[1], "a", {"charge": b"1"})
+        slot.hold(leases)
+        slot.job_id, slot.state, slot.current_index = "a", State.BUSY, 1
+        slot.place.show("", b"")
+        for number in range(2):
+            slot.hand.mark(number, Stage.DONE)
+        bury(stores).run(time.monotonic())
+
+        assert 0 == stores.queue.sizes("default").total
+        assert {} == stores.steps.of_job("a")
 
 
 def test_what_was_taken_from_behind_a_slow_job_was_not_lost_though_its_worker_dies_in_that(

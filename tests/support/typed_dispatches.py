@@ -1,8 +1,10 @@
 """Dispatches that a user's type checker accepts, and some that it must refuse where a comment says so."""
 
 from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
 
-from queuepool import Job, connect, context, current, job
+from queuepool import Job, connect, context, current, cursor, job, step
 
 
 @job("mail", queue="mails", tries=3, backoff=[1, 5])
@@ -62,3 +64,33 @@ mail.using(delay=1).dispatch()  # refused: call-arg
 mail.later(5, 7)  # refused: arg-type
 Import(path=7)  # refused: arg-type
 Import()  # refused: call-arg
+
+
+def priced(order: int, *, note: str = "") -> Decimal:
+    return Decimal(order)
+
+
+async def shipped(row: int) -> Sequence[str]:
+    return [str(row)]
+
+
+def rows_after(after: int | None) -> Sequence[Path]:
+    return []
+
+
+async def fetched_after(after: int | None) -> Sequence[Path]:
+    return []
+
+
+async def steps() -> None:
+    price: Decimal = step("price", priced, 7, note="x")
+    again: Decimal = step("price", priced, 7, key=price)
+    names: Sequence[str] = await step("ship", shipped, 7)
+    more: Sequence[str] = await step("ship", shipped, 7, key=names)
+    for row in cursor("rows", lambda after: rows_after(after), key=lambda row: row.name):
+        print(row.parent, again, more)
+    async for row in cursor("rows", fetched_after):
+        print(row.parent)
+    wrong: int = step("price", priced, 7)  # refused: assignment
+    step("price", priced, "7")  # refused: call-overload
+    print(wrong, step("price", priced, 7).parent)  # refused: attr-defined

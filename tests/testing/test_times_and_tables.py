@@ -16,7 +16,7 @@ from tests.support.each import each
 from tests.testing.jobs import welcome
 
 BERLIN = ZoneInfo("Europe/Berlin")
-TABLES = ["jobs", "failed_jobs", "cache", "cache_locks"]
+TABLES = ["jobs", "failed_jobs", "cache", "cache_locks", "queuepool_steps"]
 
 
 @job("testing.nightly", schedule="30 2 * * *")

@@ -81,6 +81,7 @@ DOORS = {
         "worker/template.py",
         "worker/loop.py",
         "worker/lane_loop.py",
+        "worker/step_keeper.py",
         "stores/pace.py",
     ],
     "queuepool.unix.originals.start_thread": ["steward/acts.py", "steward/side_stores.py", "worker/lane_loop.py"],
@@ -92,7 +93,7 @@ DOORS = {
 NEVER = ["eval", "exec", "compile", "__import__", "os.system", "os.popen", "pickle.loads", "marshal.loads"]
 MOST_LINES, MASTERS_LINES, FUNCTIONS_LINES = 420, 215, 40
 #: what users import: an error, and the event of the same thing, by Laravel's name
-PUBLIC_PAIRS = {"JobTimedOut", "WorkerDied"}
+PUBLIC_PAIRS = {"JobTimedOut", "LeaseLost", "WorkerDied"}
 
 
 @cache
@@ -250,11 +251,12 @@ def test_nobody_starts_a_thread_but_a_steward_a_pushing_coroutine_a_flush_that_m
     threads = {"threading", "multiprocessing", "concurrent.futures", "_thread"}
     using = [where(path) for path in paths() if threads & imports(path)]
 
-    # The log only asks in which thread it is, the invoker whether code stands where a lock is taken. An application's
-    # test may have threads of its own, and an event loop that its jobs cannot run on. The dashboard is no part of a
-    # pool: it reads stores in threads.
+    # The log only asks in which thread it is, the invoker whether code stands where a lock is taken, and steps have
+    # locks for a job's own threads. An application's test may have threads of its own, and an event loop that its jobs
+    # cannot run on. The dashboard is no part of a pool: it reads stores in threads.
     in_workers = ["worker/invoker.py", "worker/lane_loop.py", "worker/lane_tasks.py"]
-    assert ["contrib/otel.py", "jobs/in_threads.py", "log/captured.py", "unix/originals.py", *in_workers] == [
+    of_jobs = ["jobs/in_threads.py", "jobs/steps.py"]
+    assert ["contrib/otel.py", *of_jobs, "log/captured.py", "unix/originals.py", *in_workers] == [
         file for file in using if not file.startswith(("testing/", "web/"))
     ]
     assert "steward.side_stores" not in reached("master.loop")

@@ -145,6 +145,20 @@ def test_of_a_job_whose_attempts_are_not_kept_there_are_none(at):
         assert "Attempts that have ended" not in browser.get(f"/jobs/{job}").text
 
 
+def test_the_steps_that_are_kept_are_on_the_page_of_their_job(at):
+    job, stores = at.push(), at.queue.stores
+    [lease] = stores.queue.reserve(["default"], stores.queue.join(), 1).leases
+    charge = b'{"id":"<b>7</b>","password":"geheim"}'
+    stores.steps.keep(lease, job, {"charge": charge, "ship:9": b"null", "~rows": b"42"})
+    with opened(config_of(at)) as browser:
+        shown, page = browser.facts(f"/jobs/{job}")["steps"], browser.get(f"/jobs/{job}").text
+
+        assert [("charge", "step"), ("ship:9", "step"), ("rows", "cursor")] == [(s["name"], s["kind"]) for s in shown]
+        assert 42 == shown[2]["value"]
+        assert "<b>" not in page.partition("Steps that are done")[2]
+        assert "geheim" not in page
+
+
 @pytest.mark.bad_input("B179")
 def test_whatever_names_and_payloads_hold_is_shown_as_text(at):
     for text in HOSTILE:

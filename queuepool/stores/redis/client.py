@@ -58,8 +58,9 @@ _UNKNOWN = re.compile(r"unknown command [`'](\w+)")
 _DENIED = re.compile("executing the script can't|ACL failure in script|NOPERM")
 
 
-#: how the script is called that is ``keep.lua`` around another one, and the line in whose place that stands
-KEEP = "keep:"
+#: how a script is called within ``keep.lua`` or ``end_steps.lua``, and the line in whose place it stands there
+KEEP, STEPS = "keep:", "steps:"
+_AROUND = {KEEP: "keep", STEPS: "end_steps"}
 _INNER = "-- the script\n"
 #: a script's name, keys and arguments
 ScriptCall = tuple[str, Sequence[str], Sequence[Any]]
@@ -369,14 +370,16 @@ def load_all() -> None:
     for file in (files(__package__) / "lua").iterdir():
         if file.name.endswith(".lua"):
             script(file.name.removesuffix(".lua"))
-    _around()
+    for start in _AROUND:
+        _around(start)
 
 
 @cache
 def script(name: str) -> tuple[str, str]:
     """The script's text, and the SHA-1 digest by which the server knows it; ``keep:NAME``: within ``keep.lua``."""
-    if name.startswith(KEEP):
-        return _digested(_around().replace(_INNER, f"{script(name.removeprefix(KEEP))[0]}\n"))
+    for start in _AROUND:
+        if name.startswith(start):
+            return _digested(_around(start).replace(_INNER, f"{script(name.removeprefix(start))[0]}\n"))
     folder = files(__package__) / "lua"
     text = (folder / f"{name}.lua").read_text()
     included = re.search(r"^-- include: (.*)$", text, re.MULTILINE)
@@ -385,8 +388,8 @@ def script(name: str) -> tuple[str, str]:
 
 
 @cache
-def _around() -> str:
-    return (files(__package__) / "lua" / "include" / "keep.lua").read_text()
+def _around(start: str) -> str:
+    return (files(__package__) / "lua" / "include" / f"{_AROUND[start]}.lua").read_text()
 
 
 def _digested(whole: str) -> tuple[str, str]:

@@ -22,7 +22,7 @@ from queuepool.stores.redis.client import RedisClient, explained
 from queuepool.stores.redis.connections import PendingReplies
 from queuepool.stores.redis.ending import EndingScripts, PayloadPlaces
 from queuepool.stores.redis.shelves import RedisShelves
-from queuepool.stores.redis.wire import BATCH, BATCH_BYTES, Keys, following, whole
+from queuepool.stores.redis.wire import BATCH, BATCH_BYTES, Keys, following, whole, with_steps
 from queuepool.stores.steps import in_steps
 
 #: as many as fit the bits of a lease's score (lua/include/lease.lua)
@@ -172,7 +172,7 @@ class RedisQueue(RedisShelves):
         if state:
             names, args = [*names, keys.state(job_id)], [*args, state.text, whole(state.seconds)]
         run = self._recording.around([lease], 3) if lease.record else self.client.script
-        return bool(run("release", names, args) == 1)
+        return bool(run(*with_steps(lease.steps, keys, "release", names, args)) == 1)
 
     def give_back(self, leases: Sequence[Lease], mark: str = "") -> list[bool]:
         tallies = [self.keys.tallies(mark)] if mark else []
@@ -182,7 +182,7 @@ class RedisQueue(RedisShelves):
             names = [self.keys.ready(queue), self.keys.reserved(queue), self.keys.notify(queue), *tallies]
             proofs = [word for lease in own for word in (lease.tag, lease.receipt)]
             run = self._recording.around(own, 2, step=2) if own[0].record else self.client.script
-            replies = run("give_back", names, proofs)
+            replies = run(*with_steps(own[0].steps, self.keys, "give_back", names, proofs))
             answers |= {lease: answer == 1 for lease, answer in zip(own, replies, strict=True)}
         return [answers[lease] for lease in leases]
 
@@ -221,7 +221,8 @@ class RedisQueue(RedisShelves):
         names, args = following(ending, self.locks_of.here(ending.unlocks), self.keys)
         reserved, proof = self.keys.reserved(lease.queue), [lease.receipt, lease.tag]
         run = self._recording.around([lease], 1) if lease.record else self.client.script
-        return self.locks_of.ended(run("finish", [reserved, *names], [*proof, *args]))
+        call = with_steps(lease.steps, self.keys, "finish", [reserved, *names], [*proof, *args])
+        return self.locks_of.ended(run(*call))
 
     def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
         keys = self.keys
@@ -230,7 +231,7 @@ class RedisQueue(RedisShelves):
         more, words = following(ending, self.locks_of.here(ending.unlocks), keys)
         names = [keys.reserved(lease.queue), *kept, keys.tallies(job_id), *more]
         run = self._recording.around([lease], 2) if lease.record else self.client.script
-        return self.locks_of.ended(run("fail", names, [*args, *words]))
+        return self.locks_of.ended(run(*with_steps(lease.steps, keys, "fail", names, [*args, *words])))
 
     def cancel(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
         keys, queue = self.keys, lease.queue

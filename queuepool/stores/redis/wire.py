@@ -10,7 +10,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from queuepool.payload.kept_step import StepsEnd
 from queuepool.payload.lease import NOTHING, Ending, Unlock
+from queuepool.stores.kept_steps import STEPS_LAST
 
 #: the special characters of a Redis pattern
 _GLOB, _ESCAPED = re.compile(r"[\\*?\[\]^-]"), r"\\\g<0>"
@@ -118,6 +120,10 @@ class Keys:
         """The records of a queue's attempts."""
         return f"{self._own_prefix}attempts:{queue}"
 
+    def steps(self, job_id: str) -> str:
+        """What is kept of a job's steps."""
+        return f"{self._own_prefix}steps:{job_id}"
+
     @property
     def room(self) -> str:
         """A key that never exists, to ask whether the server has room for one."""
@@ -135,6 +141,17 @@ def following(ending: Ending, unlocks: Sequence[Unlock], keys: Keys) -> tuple[li
     job_id, text, seconds = ending.state or ("", b"", 0.0)
     names = [keys.ready(queue), keys.notify(queue), keys.state(job_id), *(keys.lock(lock.name) for lock in unlocks)]
     return names, [payload, text, whole(seconds), *(lock.owner for lock in unlocks)]
+
+
+def with_steps(
+    end: StepsEnd | None, keys: Keys, name: str, names: Sequence[str], args: Sequence[Any]
+) -> tuple[str, Sequence[str], Sequence[Any]]:
+    """The script with its keys and arguments, within ``end_steps.lua`` if steps are kept of the job."""
+    if end is None:
+        return name, names, args
+    cursor, place = end.place or ("", b"")
+    lasts = "0" if end.forget else whole(STEPS_LAST)
+    return f"steps:{name}", [*names, keys.steps(end.job_id)], [*args, cursor, place, lasts]
 
 
 def whole(seconds: float) -> int:

@@ -23,6 +23,7 @@ from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.records import SqlRecords
 from queuepool.stores.sql.statements import SLACK, TAGS, marked, row_of
+from queuepool.stores.sql.step_rows import StepRows
 
 T = TypeVar("T")
 _log = logging.getLogger("queuepool")
@@ -40,6 +41,7 @@ class Leases:
 
     def __init__(self, client: SqlClient, table: JobsTable, records: SqlRecords, attempts: SqlAttempts) -> None:
         self._attempts = attempts
+        self._steps = StepRows(client)
         self._client = client
         self._table = table
         self._records = records
@@ -140,6 +142,8 @@ class Leases:
         answers = [marked(lease) in existing for lease in leases]
         if any(answers):
             act(connection, [row_of(lease).id for lease, is_held in zip(leases, answers, strict=True) if is_held])
+        if (end := leases[0].steps) and answers[0]:  # of a job that ends alone
+            self._steps.end(connection, end)
         if leases[0].record and not self._client.former:  # all that one call ends have one, or none has
             self._attempts.add(connection, leases, answers)
         return answers

@@ -1,4 +1,4 @@
-"""Creates Laravel's tables where they are missing; never alters an existing one."""
+"""Creates Laravel's tables, and our own, where they are missing; never alters an existing one."""
 
 from __future__ import annotations
 

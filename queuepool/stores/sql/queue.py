@@ -92,6 +92,11 @@ class SqlQueue:
         self._offset_ends = 0.0
 
     @property
+    def leases(self) -> Leases:
+        """For what else is written under a lease."""
+        return self._leases
+
+    @property
     def polls(self) -> bool:
         """PostgreSQL notifies only of our own pushes, not of Laravel's; on other databases, ``wait`` polls for both."""
         return self.client.engine.dialect.name == "postgresql"

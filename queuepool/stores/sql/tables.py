@@ -1,5 +1,7 @@
 """Laravel's tables, as far as we use them, under their configured names, and what we must know of existing ones.
 
+Beside them is our own ``queuepool_steps``.
+
 Source: Illuminate/Queue/Console/stubs and Illuminate/Cache/Console/stubs (8.83 to 13.x).
 """
 
@@ -10,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache as remembered
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, Connection, Integer, MetaData, Table, Text, inspect
+from sqlalchemy import BigInteger, Column, Connection, Integer, LargeBinary, MetaData, Table, Text, inspect
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import scheme_of
@@ -47,9 +49,11 @@ class Tables:
     cache_locks: Table = field(repr=False)
     #: read only: Laravel counts the jobs
     job_batches: Table = field(repr=False)
+    #: our own: what is kept of the steps of jobs
+    queuepool_steps: Table = field(repr=False)
 
     def table(self, usual: str) -> Table:
-        """One of them, by its name in Laravel."""
+        """One of them, by its usual name."""
         found: Table = getattr(self, usual)
         return found
 
@@ -64,6 +68,7 @@ def tables_of(names: TableNames) -> Tables:
         _table(names.cache, names.schema, _cache_columns("value")),
         _table(names.cache_locks, names.schema, _cache_columns("owner")),
         _table(names.job_batches, names.schema, _batch_columns()),
+        _table("queuepool_steps", names.schema, _step_columns()),
     )
 
 
@@ -97,6 +102,12 @@ def _batch_columns() -> list[Column[Any]]:
     return [Column("id", Text, primary_key=True), Column("name", Text), *numbers]
 
 
+def _step_columns() -> list[Column[Any]]:
+    keys: list[Column[Any]] = [Column("job", Text, primary_key=True), Column("name", LargeBinary, primary_key=True)]
+    #: ``written`` is in Unix seconds
+    return [*keys, Column("value", Text), Column("written", BigInteger)]
+
+
 def _table(name: str, schema: str, columns: list[Column[Any]]) -> Table:
     return Table(name, MetaData(), *columns, schema=schema or None)
 
@@ -112,7 +123,7 @@ MOST_ATTEMPTS = 65535
 #: the largest numbers by column type: signed, unsigned
 _LARGEST = {"TINYINT": (127, 255), "SMALLINT": (32767, MOST_ATTEMPTS)}
 #: those that we create, by their usual names
-TABLES = ("jobs", "failed_jobs", "cache", "cache_locks")
+TABLES = ("jobs", "failed_jobs", "cache", "cache_locks", "queuepool_steps")
 #: without these nothing works; the others are for some kinds of jobs
 REQUIRED = TABLES[:3]
 #: the settings that give them other names

@@ -14,6 +14,7 @@ from queuepool.jobs.client import Queue
 from queuepool.jobs.following import JobState
 from queuepool.operating.attempts import GAP, facts_of, numbered
 from queuepool.operating.job_search import NOWHERE, JobSearch
+from queuepool.operating.kept_steps import KeptStep
 from queuepool.search.ended import EndedAttempt
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob, plain
@@ -33,6 +34,8 @@ _SEARCHED = 1.0
 _LONGEST_ID, _MOST_SHOWN = 200, 64 * 1024
 #: attempts that have ended that are shown: the latest
 _MOST_ATTEMPTS = 200
+#: steps that are kept that are shown: the first ones
+_MOST_STEPS = 500
 
 
 def job(desk: Desk, asked: Asked) -> Facts:
@@ -73,6 +76,7 @@ def _look(desk: Desk, asked: Asked, link: StoreLink, opened: Queue, job_id: str)
         return None, search.looked_at
     facts = search.with_attempts(facts)
     facts["ended"] = [without_data(one, asked) for one in _ended(facts["ended"], facts)]
+    facts["steps"] = [_shown_step(one, asked) for one in facts["steps"][:_MOST_STEPS]]
     found = search.job or _reserved(opened, facts, job_id)
     plain_facts = {key: _plain(value) for key, value in {**NOWHERE, **facts}.items()}
     is_failed = found is not None and found.state == "failed"
@@ -85,6 +89,12 @@ def _ended(attempts: list[EndedAttempt], facts: Facts) -> list[Facts]:
     begun = (facts["attempts"] or 0) - (facts["state"] in ("running", "reserved"))
     shown = numbered(attempts, begun)[-_MOST_ATTEMPTS:]
     return [facts_of(one) if one else {"attempt": number, "gap": GAP} for number, one in shown]
+
+
+def _shown_step(one: KeptStep, asked: Asked) -> Facts:
+    """A name's key may be data, too."""
+    name = one.name if asked.data == "yes" else one.name.partition(":")[0]
+    return {**one.facts(), "name": name, "value": arguments(plain(one.value), asked)}
 
 
 def _state(opened: Queue, job_id: str) -> JobState | None:

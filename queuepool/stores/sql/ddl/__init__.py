@@ -1,4 +1,4 @@
-"""The statements of Laravel's migrations, in one file for each family of databases.
+"""The statements of Laravel's migrations, and for our own table, in one file for each family of databases.
 
 Source: Illuminate/Queue/Console/stubs and Illuminate/Cache/Console/stubs (13.x).
 """

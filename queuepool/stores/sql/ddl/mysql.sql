@@ -13,3 +13,6 @@ alter table `cache` add index `cache_expiration_index`(`expiration`);
 create table `cache_locks` (`key` varchar(255) not null, `owner` varchar(255) not null, `expiration` bigint not null) default character set utf8mb4 collate 'utf8mb4_unicode_ci';
 alter table `cache_locks` add primary key `cache_locks_key_primary`(`key`);
 alter table `cache_locks` add index `cache_locks_expiration_index`(`expiration`);
+-- queuepool_steps
+create table `queuepool_steps` (`job` varchar(128) not null, `name` varbinary(192) not null, `value` mediumtext not null, `written` bigint not null, primary key (`job`, `name`)) default character set utf8mb4 collate 'utf8mb4_bin';
+alter table `queuepool_steps` add index `queuepool_steps_written_index`(`written`);

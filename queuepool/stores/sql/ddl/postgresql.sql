@@ -13,3 +13,6 @@ create index "cache_expiration_index" on "cache" ("expiration");
 create table "cache_locks" ("key" varchar(255) not null, "owner" varchar(255) not null, "expiration" bigint not null);
 alter table "cache_locks" add primary key ("key");
 create index "cache_locks_expiration_index" on "cache_locks" ("expiration");
+-- queuepool_steps
+create table "queuepool_steps" ("job" varchar(128) not null, "name" bytea not null, "value" text not null, "written" bigint not null, primary key ("job", "name"));
+create index "queuepool_steps_written_index" on "queuepool_steps" ("written");

@@ -11,3 +11,6 @@ create index "cache_expiration_index" on "cache" ("expiration");
 -- cache_locks
 create table "cache_locks" ("key" varchar not null, "owner" varchar not null, "expiration" integer not null, primary key ("key"));
 create index "cache_locks_expiration_index" on "cache_locks" ("expiration");
+-- queuepool_steps
+create table "queuepool_steps" ("job" varchar not null, "name" blob not null, "value" text not null, "written" integer not null, primary key ("job", "name"));
+create index "queuepool_steps_written_index" on "queuepool_steps" ("written");

@@ -1,0 +1,72 @@
+"""What a worker does for the steps of its jobs: asks the store, shows on the board, and says when a job is to leave."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from queuepool.errors import LeaseLost, StoreDenied, StoreDown
+from queuepool.jobs.current_job import Current
+from queuepool.stores.kept_steps import KeptSteps
+from queuepool.unix import proc
+from queuepool.unix.originals import sleep
+from queuepool.worker.context import WorkerContext
+
+T = TypeVar("T")
+#: seconds of the first pause while the store is away, and of the longest
+_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+#: seconds for which a measurement of memory is reused
+_MEASURED = 1.0
+
+
+class WorkerSteps:
+    """The ``StepKeeper`` of one worker. ``steps``: the kept ones, for all threads; opened at the first use."""
+
+    def __init__(self, context: WorkerContext, steps: Callable[[], KeptSteps], *, waits: bool = True) -> None:
+        """``waits``: wait while the store is away."""
+        self.is_shared = context.pool.concurrency > 1 and not context.alone
+        self._context = context
+        self._steps = steps
+        self._waits = waits
+        self._sealer = context.settler.sealer
+        self._rss, self._rss_until = 0.0, 0.0
+
+    def of_job(self, job: Current) -> dict[str, bytes]:
+        found = self._insist(lambda: self._steps().of_job(job.id))
+        return {name: self._sealer.opened(job.payload, raw) for name, raw in found.items()}
+
+    def keep(self, job: Current, values: Mapping[str, bytes]) -> None:
+        lease, sealed = job.lease, {name: self._sealer.sealed(job.payload, raw) for name, raw in values.items()}
+        assert lease
+        if not self._insist(lambda: self._steps().keep(lease, job.id, sealed)):
+            raise LeaseLost
+
+    def show(self, name: str, place: bytes) -> None:
+        self._context.slot_writer.place(name, place)
+
+    def must_leave(self, job: Current, *, has_progress: bool) -> bool:
+        context = self._context
+        if context.is_draining() or job.queue in context.control_state.paused():
+            return True
+        # Without progress it would leave for ever: the next worker may be as old, or as large, before its first step.
+        return has_progress and context.limits.is_over(rss=self._memory(), now=time.monotonic())
+
+    def _memory(self) -> float:
+        now = time.monotonic()
+        if now >= self._rss_until:
+            self._rss, self._rss_until = proc.resident_mb(os.getpid()), now + _MEASURED
+        return self._rss
+
+    def _insist(self, verb: Callable[[], T]) -> T:
+        """Ask the store until it answers, as the verb may be repeated. The job's timeout ends the wait."""
+        pause = _PAUSE
+        while True:
+            try:
+                return verb()
+            except StoreDown as error:
+                if isinstance(error, StoreDenied) or not self._waits:
+                    raise
+            sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
