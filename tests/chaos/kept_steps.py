@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 STEPS, ROWS = 4, 12
 #: all effects that a job has
 EFFECTS = {*(f"step {number}" for number in range(STEPS)), *(f"row {number}" for number in range(ROWS))}
-#: seconds that an effect takes: long enough to be killed in
+#: seconds before and after an effect: long enough to be killed in
 _TAKES = 0.01
 
 
@@ -33,6 +33,7 @@ def stepped(attempt: int, ledger: Ledger) -> None:
 
 
 def _effect(ledger: Ledger, name: str) -> None:
+    time.sleep(_TAKES)
     ledger.write("effect", id=current().id, a=current().attempts, n=name)
     time.sleep(_TAKES)
 
