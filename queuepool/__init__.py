@@ -8,19 +8,23 @@ if TYPE_CHECKING:
     from queuepool.errors import SoftTimeout
     from queuepool.events.listeners import on
     from queuepool.jobs.around import around, lifespan
+    from queuepool.jobs.calls import Call, Member, result, results
     from queuepool.jobs.client import Queue
+    from queuepool.jobs.composing import chain, group
     from queuepool.jobs.connecting import configure, connect
     from queuepool.jobs.context import context
     from queuepool.jobs.current_job import current
     from queuepool.jobs.decorator import job
+    from queuepool.jobs.flows import Flow
     from queuepool.jobs.job_class import Job
     from queuepool.jobs.job_options import Retry, exponential
     from queuepool.payload.on_push import on_push
     from queuepool.payload.strict_json import register_type
 
 __all__ = [
-    "Job", "Queue", "Retry", "SoftTimeout", "around", "configure", "connect", "context", "current", "exponential",
-    "job", "lifespan", "on", "on_push", "register_type",
+    "Call", "Flow", "Job", "Member", "Queue", "Retry", "SoftTimeout", "around", "chain", "configure", "connect",
+    "context", "current", "exponential", "group", "job", "lifespan", "on", "on_push", "register_type", "result",
+    "results",
 ]  # fmt: skip
 __version__ = "0.1.0"
 
@@ -30,7 +34,8 @@ _MODULES = MappingProxyType({
     "around": "jobs.around", "configure": "jobs.connecting", "connect": "jobs.connecting", "context": "jobs.context",
     "current": "jobs.current_job", "exponential": "jobs.job_options", "job": "jobs.decorator",
     "lifespan": "jobs.around", "on": "events.listeners", "on_push": "payload.on_push",
-    "register_type": "payload.strict_json",
+    "register_type": "payload.strict_json", "Call": "jobs.calls", "Member": "jobs.calls", "result": "jobs.calls",
+    "results": "jobs.calls", "Flow": "jobs.flows", "chain": "jobs.composing", "group": "jobs.composing",
 })  # fmt: skip
 
 

@@ -84,11 +84,12 @@ Calls = Callable[[], Sequence[tuple[object, Mapping[str, Any]]]]
 
 async def adispatched(name: str, calls: Calls, sending: Sending, options: Options) -> list[JobId]:
     """As ``dispatched``, awaited."""
-    queue = bound(await _default_queue(), sending)
+    queue = bound(await default_queue_aside(), sending)
     return await queue.aside(lambda: pushed(queue, name, calls(), sending, options))
 
 
-async def _default_queue() -> Queue:
+async def default_queue_aside() -> Queue:
+    """The queue that ``dispatch`` uses; a thread makes the first one."""
     from queuepool.jobs import connecting  # imported here: slow, and a worker may never push
 
     if not connecting.is_configured():

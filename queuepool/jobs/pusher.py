@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property, partial
@@ -19,6 +20,7 @@ from queuepool.jobs.in_threads import with_pauses
 from queuepool.jobs.job_options import Delay
 from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Envelope, encode
 from queuepool.payload.lease import Lock
+from queuepool.payload.members import NewFlow, NewMember
 from queuepool.payload.on_push import stamper
 from queuepool.payload.options import TRACK
 from queuepool.payload.php_values import build_command
@@ -27,6 +29,7 @@ from queuepool.payload.unique_locks import claimed, exact, lasting
 from queuepool.stores.contract import NewJob, PushStore
 
 if TYPE_CHECKING:
+    from queuepool.jobs.calls import Call
     from queuepool.payload.encrypter import Encrypter
 
 
@@ -66,6 +69,28 @@ class Pusher:
         if diverted:
             pushes = diverted.pushes(self._settings, pushes, diversion.Push([""], [("", payload)], terms))
         pushes.push(queue, [NewJob(payload)], terms.delay)
+        if diverted:
+            diverted.run()
+
+    def encoded(self, call: Call[Any], extra: Mapping[str, object]) -> tuple[Terms, bytes]:
+        """The terms and the payload of a call that a flow pushes later, with these further fields.
+
+        Raises as ``Queue.push`` does.
+        """
+        options, sending = call.options, call.sending
+        terms = terms_of(call.name, sending.queue, sending.delay, options.track, options, options.encrypted)
+        envelope = self._envelope([call.name], terms._replace(delay=0.0))
+        envelope = envelope._replace(extra={**envelope.extra, **extra})
+        return terms, encode(call.name, call.data, envelope)[1]
+
+    def write_flow(self, flow: NewFlow, members: Sequence[NewMember], calls: Sequence[Call[Any]]) -> None:
+        """Write a flow with these members, which are ``calls``. Raises as ``Queue.push`` does."""
+        pushes, diverted = self.pushes, diversion.active
+        if diverted:
+            pushes = diverted.flow_pushes(self._settings, pushes, [_pushed(*one) for one in zip(members, calls, strict=True)])
+        pushes.write_flow(flow, members)
+        if at_import.is_under_way:
+            at_import.warn_of([call.name for call in calls])
         if diverted:
             diverted.run()
 
@@ -111,6 +136,11 @@ class Pusher:
     @property
     def _current(self) -> ConnectionSettings:
         return diversion.active.settings(self._settings) if diversion.active else self._settings
+
+
+def _pushed(member: NewMember, call: Call[Any]) -> diversion.Push:
+    identity = str(json.loads(member.payload)["id"])
+    return diversion.Push([identity], [(call.name, call.data)], Terms(member.queue, member.delay))
 
 
 def _new_jobs(made: Sequence[tuple[str, bytes]], names: Sequence[str], terms: Terms) -> list[NewJob]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from queuepool.payload.members import MemberEnd
+
 
 class LeaseRow(NamedTuple):
     """A leased job's place in a table: the row's id, and which attempt this is."""
@@ -99,6 +101,7 @@ class Ending(NamedTuple):
     outcome: Outcome | None = None
     unlocks: tuple[Unlock, ...] = ()
     state: StateRecord | None = None
+    member: MemberEnd | None = None
 
 
 NOTHING = Ending()

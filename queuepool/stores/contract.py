@@ -20,6 +20,8 @@ from enum import Enum
 from typing import Any, Literal, NamedTuple, Protocol
 
 from queuepool.payload.lease import NOTHING, Ending, Lease, Lock, StateRecord, Tallies, Unlock
+from queuepool.payload.members import NewFlow, NewMember
+from queuepool.stores.flows import Flows
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 
 #: where a queue keeps a job
@@ -206,6 +208,9 @@ class PushStore(Protocol):
         ``False``, and nothing is written, if another job holds it.
         """
 
+    def write_flow(self, flow: NewFlow, members: Sequence[NewMember]) -> None:
+        """As ``Flows.write``; in a transaction, all of it or nothing."""
+
 
 class Wake(Enum):
     """Why a steward should look at once."""
@@ -221,6 +226,10 @@ class QueueStore(PushStore, Protocol):
 
     #: how ``finish``, ``fail`` and ``unlock`` find unique locks, and whether the last call found any
     locks_of: LocksOf
+
+    @property
+    def flows(self) -> Flows:
+        """The flows of its jobs, which ``finish``, ``fail`` and ``cancel`` go on with."""
 
     @property
     def polls(self) -> bool:

@@ -16,6 +16,7 @@ from queuepool.stores.commands import CommandPost
 from queuepool.stores.contract import Batches, PushStore, QueueStore
 from queuepool.stores.control import ControlKeys, KeyPlace, lock_prefix_of, maintenance_key_of, prefix_of
 from queuepool.stores.elsewhere import FailedElsewhere, Forwarder, LocksElsewhere
+from queuepool.stores.flows import Flows
 from queuepool.stores.journal import Journal
 from queuepool.stores.locks import Locks, LocksOf
 from queuepool.stores.records import FailedStore, Records
@@ -56,6 +57,7 @@ class Stores:
     values: Values
     #: those that have ended lately, where a pool keeps them
     attempts: Attempts
+    flows: Flows
     control: ControlKeys
     #: by URL: those in the jobs' own store, and in the stores of Laravel's cache
     locks: Mapping[str, Locks]
@@ -166,7 +168,8 @@ class Stores:
         locks_of = LocksOf("redis", values, self.laravel_locks)
         self.records = RedisRecords(client, keys, locks_of)
         self.attempts = RedisAttempts(client, keys)
-        self.queue = RedisQueue(client, keys, settings.retry_after, locks_of, **self._kept)
+        self.queue = queue = RedisQueue(client, keys, settings.retry_after, locks_of, **self._kept)
+        self.flows = queue.flows
         return keys.down
 
     def _in_sql(self) -> str:
@@ -185,6 +188,7 @@ class Stores:
         self.records = records = SqlRecords(client, settings.name, table, values, locks_of)
         self.attempts = attempts = SqlAttempts(client, prefix_of(settings.restart_key))
         self.queue = queue = SqlQueue(client, table, records, values, locks_of, attempts, **self._kept)
+        self.flows = queue.flows
         self.borrowing = Borrowing(client, queue)
         return f"{prefix_of(settings.restart_key)}queuepool:down"
 

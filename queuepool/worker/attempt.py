@@ -37,6 +37,7 @@ from queuepool.settlement.verdict import Delete, Fail, Release, Run, Verdict, ju
 from queuepool.unix import fork
 from queuepool.unix.exit_codes import BROKEN
 from queuepool.worker.context import WorkerContext
+from queuepool.worker.flows import FlowsOfWorker, kept_for_flow
 from queuepool.worker.invoker import Invoker, JobHooks
 from queuepool.worker.plan import Plan
 from queuepool.worker.preparation import LonePreparer, Preparer, Starter, followed
@@ -89,9 +90,19 @@ class JobAttempt:
             return self.job.run
         return self.job.run._replace(began=self.began, ended=self.began + self.duration)
 
+    @property
+    def is_told_by_end(self) -> bool:
+        """Whether only its settlement says all that its flow must know. Until then the board does not say that it is
+        done: a steward would settle it without that.
+        """
+        flow = self.job.flow
+        return flow is not None and bool(flow.member.is_taken or flow.children or flow.left_out)
+
     def settlement(self, verdict: Verdict) -> Settlement:
         """The settlement to write to the store."""
         policy, run = self.plan.policy, self.run
+        if flow := self.job.flow:
+            run = run._replace(children=tuple(flow.children))
         # Possibly only the handler sets for how long the job's state is kept.
         payload = self.payload.tracked_for(self.plan.track)
         tally = "exceptions" if self.error is not None and policy.max_exceptions is not None else ""
@@ -122,6 +133,7 @@ class Runner:
         self._starter = Starter(context)
         self._invoker = self._slot_writer.invoker = invoker or Invoker(context.listeners)
         self._hooks = JobHooks(context.listeners, self._invoker)
+        self._flows = FlowsOfWorker(context.store, context.outage, context.listeners)
         self._job_lines = job_lines
 
     def run(self, lease: Lease) -> None:
@@ -134,7 +146,7 @@ class Runner:
             self._quarantine(lease, number, bad.reason)
             return
         attempt = JobAttempt(lease, number, payload, plan, Current(payload, lease.queue))
-        if plan.unlocks or plan.has_end:
+        if plan.asks:
             self._ask_store(attempt)
         if INCOMPLETE:  # by a listener
             log_incomplete()
@@ -200,6 +212,8 @@ class Runner:
             self._settler.unlock(attempt.facts, attempt.payload, attempt.plan.unlocks)
         if attempt.plan.has_end:
             attempt.now = self._outage.insist(self._store.now)[0]
+        if member := attempt.plan.member:
+            attempt.job.joins(self._flows.begin(attempt.payload, member))
 
     def _perform(self, attempt: JobAttempt) -> None:
         """Call the handler and its hooks; note what it raises, or that it has succeeded."""
@@ -215,6 +229,8 @@ class Runner:
                 returned = self._invoker.call(task.run)
             else:
                 returned = plan.guard.call(self._invoker, task.run, job)
+            if plan.is_taken:
+                job.run = kept_for_flow(job.name, job.run, task, returned)
         # Whatever a job raises, even SystemExit, ends the job, not the worker.
         except BaseException as raised:  # noqa: BLE001
             attempt.error = raised
@@ -224,7 +240,8 @@ class Runner:
         self._invoker.leave_if_forked(attempt.error)
         if has_returned if job.verdict is None else isinstance(job.verdict, Delete):
             attempt.verdict = _DELETE
-            self._batch.succeeded(attempt.number)
+            if not attempt.is_told_by_end:
+                self._batch.succeeded(attempt.number)
             if has_returned and plan.track:
                 job.run = followed(job.run, task, returned)
         if not self._slot_writer.is_open():
@@ -267,13 +284,16 @@ class Runner:
 
     def _follows(self, attempt: JobAttempt) -> bool:
         plan, endings = attempt.plan, self._settler.endings
-        return bool(plan.track or plan.policy.locks is not None or endings.after(attempt.payload) != NOTHING)
+        is_followed = plan.track or plan.policy.locks is not None or plan.member is not None
+        return bool(is_followed or endings.after(attempt.payload) != NOTHING)
 
     def _finish(self, attempt: JobAttempt) -> None:
         """Settle at once a job from which something follows."""
         if problem := attempt.job.run.result_problem:
             self._listeners.emit(ResultNotKept(attempt.facts, problem))
         self._settler.settle(attempt.settlement(_DELETE))
+        if attempt.is_told_by_end:
+            self._batch.succeeded(attempt.number)
         self._batch.settled(attempt.number)
         self._settler.emit_noted()
 

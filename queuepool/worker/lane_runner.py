@@ -34,6 +34,7 @@ from queuepool.worker.attempt import JobAttempt, Runner
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.deadlines import Deadline, Deadlines
 from queuepool.worker.django_support import around_beside, with_new_connections
+from queuepool.worker.flows import kept_for_flow
 from queuepool.worker.invoker import limited
 from queuepool.worker.lane_board import LaneSlotWriter
 from queuepool.worker.lane_loop import LaneLoop
@@ -98,7 +99,7 @@ class LaneRunner(Runner):
             return None
         self._batch.has_read(lane)
         attempt = JobAttempt(lease, lane, payload, plan, Current(payload, lease.queue))
-        if plan.unlocks or plan.has_end:
+        if plan.asks:
             self._ask_store(attempt)
         if payload.attempts > 1:
             self._ask_for_suspicions(attempt)
@@ -238,6 +239,8 @@ class LaneRunner(Runner):
             if self._listeners.wants(JobProcessing):
                 self._listeners.emit(JobProcessing(attempt.facts))
             returned = await self._called(task, plan, job)
+            if plan.is_taken:
+                job.run = kept_for_flow(job.name, job.run, task, returned)
         # Whatever a job raises, even SystemExit, ends the job, not the worker.
         except BaseException as raised:  # noqa: BLE001
             attempt.error = raised
@@ -250,7 +253,8 @@ class LaneRunner(Runner):
         is_over = has_returned if job.verdict is None else isinstance(job.verdict, Delete)
         if is_over and not deadline.passed:
             attempt.verdict = _DELETE
-            self._batch.succeeded(attempt.number)
+            if not attempt.is_told_by_end:
+                self._batch.succeeded(attempt.number)
             if task and has_returned and plan.track:
                 job.run = followed(job.run, task, returned)
         if task and has_returned and attempt.verdict is not None and (hook := task.after_succeeded):

@@ -16,6 +16,7 @@ from queuepool.jobs.job_options import Options, Retry
 from queuepool.jobs.registry import Handler, Registry
 from queuepool.payload.envelope import OBJECT_JOB, Payload
 from queuepool.payload.lease import Unlock
+from queuepool.payload.members import MemberOf
 from queuepool.payload.options import PayloadOptions
 from queuepool.settlement.verdict import Backoff, Locks, Policy, Retryable
 from queuepool.worker.invoker import Invoker
@@ -83,8 +84,12 @@ class Plan(NamedTuple):
     guard: Guard | None = None
     #: whether the job can expire (``expires``, ``retryUntil``), so that the store's clock must be read
     has_end: bool = False
+    #: whether the store is asked before the job begins
+    asks: bool = False
     #: the unique locks to release before the job runs; only in the plan of one job
     unlocks: tuple[Unlock, ...] = ()
+    #: which member of a flow the job is; only in the plan of one job
+    member: MemberOf | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -94,7 +99,12 @@ class Plan(NamedTuple):
     def with_locks(self, locks: Locks, unlocks: tuple[Unlock, ...] = ()) -> Plan:
         """The plan with these unique locks in its policy, and those to release before the job runs."""
         policy = replace(self.policy, locks=locks)
-        return self._replace(policy=policy, text=policy.to_text(), unlocks=unlocks)
+        return self._replace(policy=policy, text=policy.to_text(), unlocks=unlocks, asks=self.asks or bool(unlocks))
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether another member of its flow takes the result."""
+        return self.member is not None and self.member.is_taken
 
 
 class Plans:
@@ -125,6 +135,7 @@ class Plans:
         usual = options.track or self._pool.track or asked.usual_track or 0.0
         track = usual if asked.track is None else asked.track
         is_object_job = asked.job == OBJECT_JOB
+        has_end = policy.retry_until is not None or options.expires is not None
         return Plan(
             asked,
             handler,
@@ -138,7 +149,8 @@ class Plans:
             track=track,
             may_follow=is_object_job or options.is_unique or track > 0,
             guard=guard,
-            has_end=policy.retry_until is not None or options.expires is not None,
+            has_end=has_end,
+            asks=has_end,
         )
 
     def _find(self, name: str) -> Handler | None:

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, func, not_, select
 
 from queuepool.payload.lease import NOTHING, Ending, Lease, Lock, StateRecord, Tallies, Unlock
+from queuepool.payload.members import NewFlow, NewMember
 from queuepool.stores.contract import (
     Measured,
     MovedJob,
@@ -27,6 +28,7 @@ from queuepool.stores.sql import postgresql
 from queuepool.stores.sql.attempts import SqlAttempts
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.encoding import bytes_of
+from queuepool.stores.sql.flows import SqlFlows
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.leases import LOCKED, Act, Leases
 from queuepool.stores.sql.locks import marked
@@ -73,6 +75,7 @@ class SqlQueue:
     ) -> None:
         self.client = client
         self.locks_of = locks_of
+        self.flows = SqlFlows(client, table)
         self._table = table
         self._leases = Leases(client, table, records, attempts)
         self._records = records
@@ -133,6 +136,9 @@ class SqlQueue:
         self._table.push(connection, queue, [job.payload for job in jobs], delay)
         self._values.add_states(connection, [job.state for job in jobs if job.state])
         return True
+
+    def write_flow(self, flow: NewFlow, members: Sequence[NewMember]) -> None:
+        self.flows.write(flow, members)
 
     def unlock(self, unlocks: Sequence[Unlock]) -> None:
         here = self.locks_of.here(unlocks)
@@ -198,7 +204,7 @@ class SqlQueue:
     def release(
         self, lease: Lease, delay: float, job_id: str, tally: str = "", state: StateRecord | None = None
     ) -> bool:
-        follow = self._following(Ending(state=state), ())
+        follow = self._following(Ending(state=state), (), lease)
 
         def act(connection: Connection, ids: list[int]) -> None:
             self._table.release(connection, ids, lease.queue, delay)
@@ -208,20 +214,20 @@ class SqlQueue:
         return self._leases.if_held([lease], act)[0]
 
     def finish(self, lease: Lease, ending: Ending) -> bool:
-        follow = self._following(ending, self.locks_of.here(ending.unlocks))
+        follow = self._following(ending, self.locks_of.here(ending.unlocks), lease)
 
         def act(connection: Connection, ids: list[int]) -> None:
             self._table.delete(connection, ids)
             follow(connection)
 
-        return self._leases.if_held([lease], act)[0]
+        return self._settled(self._leases.if_held([lease], act)[0], ending)
 
     def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
-        follow = self._following(ending, self.locks_of.here(ending.unlocks))
-        return self._leases.if_held([lease], self._failing(job_id, record, follow))[0]
+        follow = self._following(ending, self.locks_of.here(ending.unlocks), lease)
+        return self._settled(self._leases.if_held([lease], self._failing(job_id, record, follow))[0], ending)
 
     def cancel(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
-        follow = self._following(ending, self.locks_of.own_among(ending.unlocks))
+        follow = self._following(ending, self.locks_of.own_among(ending.unlocks), lease)
         act, row = self._failing(job_id, record, follow), row_of(lease)
 
         def work(connection: Connection) -> bool:
@@ -234,7 +240,12 @@ class SqlQueue:
 
         is_out = self.client.transaction(work)
         self.locks_of.release_elsewhere(ending.unlocks if is_out else ())
-        return is_out
+        return self._settled(is_out, ending)
+
+    def _settled(self, is_ours: bool, ending: Ending) -> bool:
+        if ending.member:
+            self.flows.after_settling(ending.member, is_ours)
+        return is_ours
 
     def _failing(self, job_id: str, record: Mapping[str, Any], follow: Callable[[Connection], None]) -> Act:
         """Records the job in place of its row, and writes its ending."""
@@ -388,7 +399,7 @@ class SqlQueue:
         gone = delete(jobs).where(jobs.c.id.in_(bindparam("ids", expanding=True)))
         return connection.execute(gone, {"ids": [row.id for row in rows]}).rowcount if rows else 0
 
-    def _following(self, ending: Ending, unlocks: Sequence[Unlock]) -> Callable[[Connection], None]:
+    def _following(self, ending: Ending, unlocks: Sequence[Unlock], lease: Lease) -> Callable[[Connection], None]:
         """Writes the ending in the transaction that ends the job, and releases these locks of its own store."""
         if unlocks:
             self._values.examine()
@@ -399,6 +410,8 @@ class SqlQueue:
                 self._table.push(connection, ending.outcome.queue, [ending.outcome.payload])
             if ending.state:
                 self._values.write_state(connection, ending.state)
+            if ending.member:
+                self.flows.settle(connection, ending.member, lease)
 
         return follow
 

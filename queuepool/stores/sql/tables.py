@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache as remembered
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, Connection, Integer, MetaData, Table, Text, inspect
+from sqlalchemy import BigInteger, Column, Connection, Double, Integer, MetaData, Table, Text, inspect
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import scheme_of
@@ -47,6 +47,10 @@ class Tables:
     cache_locks: Table = field(repr=False)
     #: read only: Laravel counts the jobs
     job_batches: Table = field(repr=False)
+    # Ours, for flows
+    queuepool_flows: Table = field(repr=False)
+    queuepool_members: Table = field(repr=False)
+    queuepool_edges: Table = field(repr=False)
 
     def table(self, usual: str) -> Table:
         """One of them, by its name in Laravel."""
@@ -64,6 +68,9 @@ def tables_of(names: TableNames) -> Tables:
         _table(names.cache, names.schema, _cache_columns("value")),
         _table(names.cache_locks, names.schema, _cache_columns("owner")),
         _table(names.job_batches, names.schema, _batch_columns()),
+        _table("queuepool_flows", names.schema, _flow_columns()),
+        _table("queuepool_members", names.schema, _member_columns()),
+        _table("queuepool_edges", names.schema, [Column(name, Text, primary_key=True) for name in _EDGE]),
     )
 
 
@@ -97,6 +104,28 @@ def _batch_columns() -> list[Column[Any]]:
     return [Column("id", Text, primary_key=True), Column("name", Text), *numbers]
 
 
+_EDGE = ("flow", "pred", "succ")
+
+
+def _flow_columns() -> list[Column[Any]]:
+    """Times in Unix seconds; ``look``: when a steward must look."""
+    numbers = [Column(name, Integer) for name in ("total", "roots", "stops")]
+    times = [Column(name, Double) for name in ("keep", "created", "deadline", "look", "ended")]
+    texts = [Column(name, Text) for name in ("name", "state", "alarm_queue", "alarm")]
+    return [Column("id", Text, primary_key=True), *texts, *numbers, *times]
+
+
+def _member_columns() -> list[Column[Any]]:
+    """``open``: how many of those that it follows are not over, ``bad`` how many have failed or were cancelled.
+
+    ``spent``: those that follow it by the rules f and a have been told of its end; ``held``: it was ready while its
+    flow was stopped. ``payload`` is null once it was pushed.
+    """
+    keys = [Column(name, Text, primary_key=True) for name in ("flow", "n")]
+    texts = [Column(name, Text) for name in ("state", "rule", "queue", "payload", "result")]
+    return [*keys, *texts, Column("delay", Double), *(Column(one, Integer) for one in ("open", "bad", "spent", "held"))]
+
+
 def _table(name: str, schema: str, columns: list[Column[Any]]) -> Table:
     return Table(name, MetaData(), *columns, schema=schema or None)
 
@@ -112,7 +141,7 @@ MOST_ATTEMPTS = 65535
 #: the largest numbers by column type: signed, unsigned
 _LARGEST = {"TINYINT": (127, 255), "SMALLINT": (32767, MOST_ATTEMPTS)}
 #: those that we create, by their usual names
-TABLES = ("jobs", "failed_jobs", "cache", "cache_locks")
+TABLES = ("jobs", "failed_jobs", "cache", "cache_locks", "queuepool_flows", "queuepool_members", "queuepool_edges")
 #: without these nothing works; the others are for some kinds of jobs
 REQUIRED = TABLES[:3]
 #: the settings that give them other names

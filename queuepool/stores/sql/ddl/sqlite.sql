@@ -11,3 +11,12 @@ create index "cache_expiration_index" on "cache" ("expiration");
 -- cache_locks
 create table "cache_locks" ("key" varchar not null, "owner" varchar not null, "expiration" integer not null, primary key ("key"));
 create index "cache_locks_expiration_index" on "cache_locks" ("expiration");
+-- queuepool_flows
+create table "queuepool_flows" ("id" varchar not null primary key, "name" varchar not null, "state" varchar not null, "total" integer not null, "roots" integer not null, "stops" integer not null, "keep" real not null, "created" real not null, "deadline" real not null, "look" real not null, "ended" real, "alarm_queue" varchar, "alarm" text);
+create index "queuepool_flows_look_index" on "queuepool_flows" ("look");
+create index "queuepool_flows_ended_index" on "queuepool_flows" ("ended");
+-- queuepool_members
+create table "queuepool_members" ("flow" varchar not null, "n" varchar not null, "state" varchar not null, "rule" varchar not null, "queue" varchar not null, "delay" real not null, "open" integer not null, "bad" integer not null, "spent" integer not null, "held" integer not null, "payload" text, "result" text, primary key ("flow", "n"));
+create index "queuepool_members_flow_state_index" on "queuepool_members" ("flow", "state");
+-- queuepool_edges
+create table "queuepool_edges" ("flow" varchar not null, "pred" varchar not null, "succ" varchar not null, primary key ("flow", "pred", "succ"));
