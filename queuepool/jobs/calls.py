@@ -65,7 +65,9 @@ def results(members: Iterable[Member[T]]) -> list[T]:
     """
     taken = tuple(_member(one) for one in members)
     if len(taken) > MOST_TAKEN:
-        raise ValueError(f"results takes at most {MOST_TAKEN} members, not {len(taken)}: let jobs in between merge them")
+        raise ValueError(
+            f"results takes at most {MOST_TAKEN} members, not {len(taken)}: let jobs in between merge them"
+        )
     return cast(list[T], Taken(taken, is_list=True))
 
 
@@ -83,7 +85,9 @@ def call_of(name: str, data: object, options: Options, sending: Sending) -> Call
     if options.unique is not None:
         raise ValueError(f"{name} is unique: a flow would wait for a member that was not pushed; dispatch it by itself")
     if sending.within is not None or sending.after_commit is not None:
-        raise ValueError(f"{name}: give within and after_commit to the dispatch of the flow, which is written as a whole")
+        raise ValueError(
+            f"{name}: give within and after_commit to the dispatch of the flow, which is written as a whole"
+        )
     takes: dict[str, Taken] = {}
     if isinstance(data, Mapping):
         takes = {key: value for key, value in data.items() if isinstance(value, Taken)}

@@ -144,7 +144,7 @@ class Flow:
 
     def _alarm(self, queue: Queue) -> tuple[str, bytes] | None:
         call = self._on_failure
-        return call and (call.sending.queue, queue.pusher.encoded(call, {})[1])
+        return None if call is None else (call.sending.queue, queue.pusher.encoded(call, {})[1])
 
     def __enter__(self) -> Self:
         return self
@@ -207,4 +207,3 @@ def _members_in(after: Member[Any] | Group | None) -> Iterator[Member[Any]]:
 
 def _sending(within: Any, after_commit: Any) -> Sending:
     return Sending(queue="", within=within, after_commit=after_commit)
-

@@ -116,7 +116,9 @@ def ended_flow(look: Callable[[], FlowState | None], flow_id: str, timeout: floa
     return _wait(flow_id, timeout).until_over(look)
 
 
-async def aended_flow(look: Callable[[], Awaitable[FlowState | None]], flow_id: str, timeout: float | None) -> FlowState:
+async def aended_flow(
+    look: Callable[[], Awaitable[FlowState | None]], flow_id: str, timeout: float | None
+) -> FlowState:
     """``ended_flow``, awaited."""
     return await _wait(flow_id, timeout).auntil_over(look)
 

@@ -87,7 +87,9 @@ class Pusher:
         """Write a flow with these members, which are ``calls``. Raises as ``Queue.push`` does."""
         pushes, diverted = self.pushes, diversion.active
         if diverted:
-            pushes = diverted.flow_pushes(self._settings, pushes, [_pushed(*one) for one in zip(members, calls, strict=True)])
+            pushes = diverted.flow_pushes(
+                self._settings, pushes, [_pushed(*one) for one in zip(members, calls, strict=True)]
+            )
         pushes.write_flow(flow, members)
         if at_import.is_under_way:
             at_import.warn_of([call.name for call in calls])

@@ -16,8 +16,8 @@ from typing import Any, Literal, NamedTuple
 
 #: the keys of a member's flow, and of the arguments that are results of other members
 FLOW, ARGS = "qpFlow", "qpArgs"
-#: how a member has ended: done, failed, cancelled, or left out as its flow was stopped: if that goes on again, it is put
-#: back on its queue
+#: how a member has ended: done, failed, cancelled, or left out, as its flow was stopped; it is put back if that has been
+#: resumed
 How = Literal["d", "f", "c", "o"]
 Rule = Literal["s", "f", "a"]
 #: most members of a flow, and most whose results one argument takes

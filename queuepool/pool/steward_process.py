@@ -109,7 +109,15 @@ class StewardProcess:
         watching = [self._report_running(), *self._watching, self._publish]
         room = WatchRoom(self._board.header, self._stores.queue)  # after those that write, as it relies on them
         flows = LookAtFlows(self._stores.flows, self._settler)
-        return [*self._lease_chores(), *watching, room, flows, *self._measure(), *self._history, *self._attempts_chores()]
+        return [
+            *self._lease_chores(),
+            *watching,
+            room,
+            flows,
+            *self._measure(),
+            *self._history,
+            *self._attempts_chores(),
+        ]
 
     def _outlive(self, steward: Steward) -> None:
         """Outlive the master, whose death the kernel has signalled: workers finish their jobs and need a steward."""

@@ -26,7 +26,7 @@ def _end_of(payload: Payload, how: How, run: Run) -> MemberEnd | None:
         return None
     is_done = how == "d"
     return MemberEnd(
-        member.flow, member.number, how, run.result if is_done and member.is_taken else "",
+        member.flow, member.number, how, (run.result or "null") if is_done and member.is_taken else "",
         run.children if is_done else (),
     )  # fmt: skip
 

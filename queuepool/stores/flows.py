@@ -123,4 +123,3 @@ class Flows(Protocol):
 def in_order(numbers: Sequence[str]) -> list[str]:
     """Members' numbers as people count, children behind their parent."""
     return sorted(numbers, key=lambda number: tuple(map(int, number.split("."))))
-

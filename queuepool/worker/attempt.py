@@ -24,6 +24,7 @@ from queuepool.events import (
 from queuepool.jobs.around import HOOKS
 from queuepool.jobs.current_job import Current, running, set_current
 from queuepool.jobs.job_options import Retry
+from queuepool.jobs.registry import Task
 from queuepool.log import JobLines
 from queuepool.log.captured import INCOMPLETE, log_incomplete
 from queuepool.log.tracebacks import text_of
@@ -37,7 +38,7 @@ from queuepool.settlement.verdict import Delete, Fail, Release, Run, Verdict, ju
 from queuepool.unix import fork
 from queuepool.unix.exit_codes import BROKEN
 from queuepool.worker.context import WorkerContext
-from queuepool.worker.flows import FlowsOfWorker, kept_for_flow
+from queuepool.worker.flows import FlowsOfWorker
 from queuepool.worker.invoker import Invoker, JobHooks
 from queuepool.worker.plan import Plan
 from queuepool.worker.preparation import LonePreparer, Preparer, Starter, followed
@@ -229,8 +230,6 @@ class Runner:
                 returned = self._invoker.call(task.run)
             else:
                 returned = plan.guard.call(self._invoker, task.run, job)
-            if plan.is_taken:
-                job.run = kept_for_flow(job.name, job.run, task, returned)
         # Whatever a job raises, even SystemExit, ends the job, not the worker.
         except BaseException as raised:  # noqa: BLE001
             attempt.error = raised
@@ -240,10 +239,10 @@ class Runner:
         self._invoker.leave_if_forked(attempt.error)
         if has_returned if job.verdict is None else isinstance(job.verdict, Delete):
             attempt.verdict = _DELETE
-            if not attempt.is_told_by_end:
+            if plan.may_follow:
+                self._note_success(attempt, task, returned if has_returned else None)
+            else:
                 self._batch.succeeded(attempt.number)
-            if has_returned and plan.track:
-                job.run = followed(job.run, task, returned)
         if not self._slot_writer.is_open():
             self.leave_if_broken()
         if has_returned and attempt.verdict is not None and (hook := task.after_succeeded):
@@ -255,6 +254,13 @@ class Runner:
             self._invoker.clear(attempt.facts)
         self._invoker.renew_connections()
         self._batch.ended()
+
+    def _note_success(self, attempt: JobAttempt, task: Task | None, returned: object) -> None:
+        """Of a job from whose end something may follow."""
+        if not attempt.is_told_by_end:
+            self._batch.succeeded(attempt.number)
+        if task and attempt.error is None and attempt.plan.track:
+            attempt.job.run = followed(attempt.job.run, task, returned)
 
     def _done(self, attempt: JobAttempt, ended: float) -> None:
         """Let the next reserve delete the job, unless something follows from its end."""

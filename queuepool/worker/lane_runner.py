@@ -34,7 +34,6 @@ from queuepool.worker.attempt import JobAttempt, Runner
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.deadlines import Deadline, Deadlines
 from queuepool.worker.django_support import around_beside, with_new_connections
-from queuepool.worker.flows import kept_for_flow
 from queuepool.worker.invoker import limited
 from queuepool.worker.lane_board import LaneSlotWriter
 from queuepool.worker.lane_loop import LaneLoop
@@ -48,7 +47,7 @@ from queuepool.worker.lane_tasks import (
     default_threads,
 )
 from queuepool.worker.plan import Plan
-from queuepool.worker.preparation import Skipped, followed
+from queuepool.worker.preparation import Skipped
 
 _DELETE = Delete()
 #: seconds that cancelled tasks have to end, within the timeout of the job that left them
@@ -239,8 +238,6 @@ class LaneRunner(Runner):
             if self._listeners.wants(JobProcessing):
                 self._listeners.emit(JobProcessing(attempt.facts))
             returned = await self._called(task, plan, job)
-            if plan.is_taken:
-                job.run = kept_for_flow(job.name, job.run, task, returned)
         # Whatever a job raises, even SystemExit, ends the job, not the worker.
         except BaseException as raised:  # noqa: BLE001
             attempt.error = raised
@@ -253,10 +250,10 @@ class LaneRunner(Runner):
         is_over = has_returned if job.verdict is None else isinstance(job.verdict, Delete)
         if is_over and not deadline.passed:
             attempt.verdict = _DELETE
-            if not attempt.is_told_by_end:
+            if plan.may_follow:
+                self._note_success(attempt, task, returned)
+            else:
                 self._batch.succeeded(attempt.number)
-            if task and has_returned and plan.track:
-                job.run = followed(job.run, task, returned)
         if task and has_returned and attempt.verdict is not None and (hook := task.after_succeeded):
             await self._hooks.wait_for(job, "after_succeeded", self._beside(plan, hook))
         if entered:
@@ -270,7 +267,7 @@ class LaneRunner(Runner):
             return await self._awaited(task, plan)
         try:
             work, soft = self._awaited(task, plan), plan.guard.soft_timeout
-            return await (limited(work, soft, soft) if soft else work)
+            return plan.guard.kept(await (limited(work, soft, soft) if soft else work), job)
         except BaseException as error:
             plan.guard.judge(error, job)
             raise

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from queuepool.config.settings import PoolSettings
 from queuepool.config.values import LONGEST
-from queuepool.errors import UnknownJob
+from queuepool.errors import ResultTooLarge, UnknownJob
 from queuepool.jobs.arguments import Reader, reader_of
 from queuepool.jobs.current_job import Current
 from queuepool.jobs.job_options import Options, Retry
@@ -18,6 +18,7 @@ from queuepool.payload.envelope import OBJECT_JOB, Payload
 from queuepool.payload.lease import Unlock
 from queuepool.payload.members import MemberOf
 from queuepool.payload.options import PayloadOptions
+from queuepool.settlement.states import result_of
 from queuepool.settlement.verdict import Backoff, Locks, Policy, Retryable
 from queuepool.worker.invoker import Invoker
 
@@ -37,15 +38,26 @@ class Guard(NamedTuple):
     retryable: Retryable
     #: by exception class; ``None`` = as for any other exception
     delays: Mapping[type[BaseException], Backoff | None] = MappingProxyType({})
+    #: whether another member of the job's flow takes what it returns
+    keeps: bool = False
 
     def call(self, invoker: Invoker, run: Callable[[], object], job: Current) -> object:
         """Call the handler, and note on the job whether and when it is retried. Raises whatever it raises."""
         try:
-            return invoker.call_within(run, self.soft_timeout)
+            return self.kept(invoker.call_within(run, self.soft_timeout), job)
         except BaseException as error:
             # Judged here, since what is raised before the call, such as an outage, is not the handler's error.
             self.judge(error, job)
             raise
+
+    def kept(self, returned: object, job: Current) -> object:
+        """What the handler has returned, kept if it is to be. Raises ``ResultTooLarge``."""
+        if self.keeps and not job.run.cancelled:
+            result, problem = result_of(returned)
+            if problem:
+                raise ResultTooLarge(job.name, problem)
+            job.run = job.run._replace(result=result)
+        return returned
 
     def judge(self, error: BaseException, job: Current) -> None:
         """Note on the job whether and when it is retried after what its handler has raised."""
@@ -101,10 +113,12 @@ class Plan(NamedTuple):
         policy = replace(self.policy, locks=locks)
         return self._replace(policy=policy, text=policy.to_text(), unlocks=unlocks, asks=self.asks or bool(unlocks))
 
-    @property
-    def is_taken(self) -> bool:
-        """Whether another member of its flow takes the result."""
-        return self.member is not None and self.member.is_taken
+    def in_flow(self, member: MemberOf | None) -> Plan:
+        """The plan for this member of a flow."""
+        guard = self.guard
+        if member and member.is_taken:
+            guard = (guard or Guard(0.0, Retryable()))._replace(keeps=True)
+        return self._replace(member=member, may_follow=True, asks=True, guard=guard)
 
 
 class Plans:

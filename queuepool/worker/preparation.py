@@ -52,7 +52,7 @@ class Preparer:
         if plan.handler and (plan.is_unique or (claim and claim.until_start)):
             plan = self._unique(payload, plan, plan.handler.options, claim)
         if FLOW in payload.fields:
-            plan = plan._replace(member=member_in(payload.fields), may_follow=True, asks=True)
+            plan = plan.in_flow(member_in(payload.fields))
         self._oddities.report(payload, lease.queue, plan, claim)
         return payload, plan
 

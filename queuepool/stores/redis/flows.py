@@ -64,7 +64,8 @@ class RedisFlows:
     def page(self, after: float | None = None, count: int = 100) -> list[FlowRecord]:
         ids = [key.decode() for key in self._client.command("ZRANGE", self._keys.flows, 0, -1)]
         found = sorted(
-            ((float(facts["created"]), flow_id, facts) for flow_id in ids if (facts := self._facts(flow_id))), reverse=True
+            ((float(facts["created"]), flow_id, facts) for flow_id in ids if (facts := self._facts(flow_id))),
+            reverse=True,
         )
         rows = [row for row in found if after is None or row[0] < after][:count]
         return [_record(flow_id, facts, self._counts(flow_id)) for _, flow_id, facts in rows]
@@ -107,7 +108,8 @@ class RedisFlows:
         else:
             is_lost = now >= float(facts["deadline"]) + LOST_AFTER
             self._stop(flow_id, "expired", is_lost=is_lost)
-            self.go_on(flow_id)
+            if self.last_end is None:
+                self.go_on(flow_id)
         return self.last_end
 
     def go_on(self, flow_id: str) -> None:
@@ -119,7 +121,7 @@ class RedisFlows:
     def words(self, lease: Lease, end: MemberEnd, payload: bytes) -> tuple[list[str], list[Any]]:
         """The keys of the member's flow, and its arguments with their number before them."""
         names, args = self._keys.of_flow(end.flow)
-        own = [end.number, end.how, end.result, lease.queue, payload]
+        own: list[Any] = [end.number, end.how, end.result, lease.queue, payload]
         for one in end.children:
             own += [one.number, one.rule, one.queue, one.delay, one.payload]
         return names, [len(own), *args, self._clock(), *own]

@@ -99,7 +99,7 @@ class RedisRecords:
         names = [keys.failed, *of_flow, keys.failed_times, keys.ready(target), keys.notify(target)]
         # As below.
         names += [keys.state(state.job_id) if state else keys.failed, keys.lock(lock.name) if lock else keys.failed]
-        args = ["", member.number, "", *words, "", failed.id, failed.payload, failed.mark]
+        args: list[Any] = ["", member.number, "", *words, "", failed.id, failed.payload, failed.mark]
         args += [state.text, whole(state.seconds)] if state else ["", ""]
         args += [lock.owner, lock.seconds] if lock else ["", ""]
         return Returned(self._client.script("retry_member", names, args))

@@ -106,9 +106,7 @@ class SqlFlows:
             }
             for one in members
         ]  # fmt: skip
-        edges = [
-            {"flow": flow_id, "pred": one.number, "succ": edge[:-1]} for one in members for edge in one.edges
-        ]
+        edges = [{"flow": flow_id, "pred": one.number, "succ": edge[:-1]} for one in members for edge in one.edges]
         if rows:
             connection.execute(insert(self._members), rows)
         if edges:
@@ -145,16 +143,22 @@ class SqlFlows:
         wanted = (flows.id, flows.name, flows.state, flows.created, flows.deadline, flows.ended)
         rows = connection.execute(select(*wanted).where(which).order_by(flows.created.desc()).limit(count)).all()
         return [
-            FlowRecord(row.id, row.name, row.state, self._counts(connection, row.id), row.created, row.deadline, row.ended)
+            FlowRecord(
+                row.id, row.name, row.state, self._counts(connection, row.id), row.created, row.deadline, row.ended
+            )
             for row in rows
         ]
 
     def _counts(self, connection: Connection, flow_id: str) -> FlowCounts:
         state = self._members.c.state
-        return FlowCounts.of([
-            (letter, int(count))
-            for letter, count in connection.execute(select(state, func.count()).where(self._of(flow_id)).group_by(state))
-        ])
+        return FlowCounts.of(
+            [
+                (letter, int(count))
+                for letter, count in connection.execute(
+                    select(state, func.count()).where(self._of(flow_id)).group_by(state)
+                )
+            ]
+        )
 
     def members(self, flow_id: str) -> list[MemberRecord]:
         return self._client.ask(partial(self._read_members, flow_id=flow_id))
@@ -163,7 +167,9 @@ class SqlFlows:
         member, edge = self._members.c, self._edges.c
         rows = {
             row.n: row
-            for row in connection.execute(select(member.n, member.state, member.rule, member.payload).where(self._of(flow_id)))
+            for row in connection.execute(
+                select(member.n, member.state, member.rule, member.payload).where(self._of(flow_id))
+            )
         }
         edges: dict[str, list[str]] = {}
         for pred, succ in connection.execute(select(edge.pred, edge.succ).where(edge.flow == flow_id)):
@@ -181,8 +187,10 @@ class SqlFlows:
         def read(connection: Connection) -> dict[str, Any]:
             found = dict[str, Any]()
             for part in _parts(numbers):
-                rows = select(self._members.c.n, self._members.c.result).where(self._of(flow_id), self._members.c.n.in_(part))
-                found |= {number: result for number, result in connection.execute(rows)}
+                rows = select(self._members.c.n, self._members.c.result).where(
+                    self._of(flow_id), self._members.c.n.in_(part)
+                )
+                found |= {row.n: row.result for row in connection.execute(rows)}
             return found
 
         found = self._client.ask(read)
@@ -260,7 +268,11 @@ class SqlFlows:
         if how == "o" and self._state(connection, end.flow, lock=False) in _RUNS:  # it was resumed meanwhile
             self._jobs.push(connection, lease.queue, [uncounted(lease.receipt)])
             return
-        back = {"payload": self._text(connection, uncounted(lease.receipt)), "held": 1, "delay": 0} if letter == "c" else {}
+        back = (
+            {"payload": self._text(connection, uncounted(lease.receipt)), "held": 1, "delay": 0}
+            if letter == "c"
+            else {}
+        )
         result = self._charsets.json(connection, "result", end.result) if self._has_room(connection, end) else None
         connection.execute(mine.values(state=letter, spent=1, result=result, **back))
         self._add_children(connection, end)
@@ -305,16 +317,17 @@ class SqlFlows:
         for part in _parts(followers):
             these = self._of(flow_id), columns.n.in_(part)
             rows = connection.execute(
-                select(columns.n, columns.rule, columns.state, columns.spent).where(*these).order_by(columns.n).with_for_update()
+                select(columns.n, columns.rule, columns.state, columns.spent)
+                .where(*these)
+                .order_by(columns.n)
+                .with_for_update()
             ).all()
             if letter != "d":
                 its = "k" if letter == "k" else "c"
                 gone = [row for row in rows if row.rule == "s" and row.state == "w"]
                 self._letter(connection, flow_id, [row.n for row in gone], its)
                 over += [(row.n, its, bool(row.spent)) for row in gone]
-            counted = [
-                row.n for row in rows if (letter == "d" if row.rule == "s" else not is_spent)
-            ]
+            counted = [row.n for row in rows if (letter == "d" if row.rule == "s" else not is_spent)]
             over += self._count_down(connection, flow_id, counted, letter)
         return iter(over)
 
@@ -360,9 +373,7 @@ class SqlFlows:
                 self._jobs.push(connection, queue, payloads, delay)
             connection.execute(update(self._members).where(*these).values(state="r", payload=None, held=0))
 
-    def _letter(
-        self, connection: Connection, flow_id: str, numbers: Sequence[str], letter: str, **more: int
-    ) -> None:
+    def _letter(self, connection: Connection, flow_id: str, numbers: Sequence[str], letter: str, **more: int) -> None:
         for part in _parts(numbers):
             these = update(self._members).where(self._of(flow_id), self._members.c.n.in_(part))
             connection.execute(these.values(state=letter, spent=1, **more))

@@ -1,4 +1,4 @@
-"""Flows: a member starts when those that it follows have ended, once, and the flow ends with its last running member."""
+"""Flows: a member starts when those that it follows have ended, once; the flow ends with its last running member."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from queuepool.payload.lease import Ending, StateRecord, Unlock
+from queuepool.payload.lease import Ending, Lease, LeaseRow, StateRecord, Unlock
 from queuepool.payload.members import MemberEnd, NewMember
 from queuepool.stores.flows import FlowEnd, FlowGone
 from queuepool.stores.records import Retrying
 from tests.support.graphs import Drawn, ended, taken
-from tests.support.samples import payload, record
+from tests.support.samples import new_jobs, payload, record
 from tests.support.store_contract import RETRY_AFTER, THEIRS
 
 pytestmark = pytest.mark.usefixtures("at")
@@ -58,7 +58,8 @@ def test_the_callback_waits_for_all(built):
     found = taken(built.queue)
 
     assert ["a", "b", "c"] == sorted(found)
-    assert ended(built.queue, found["a"]) and ended(built.queue, found["c"])
+    assert ended(built.queue, found["a"])
+    assert ended(built.queue, found["c"])
     assert {} == taken(built.queue)
     assert ended(built.queue, found["b"])
     assert None is built.flows.last_end
@@ -116,8 +117,6 @@ def test_a_copy_of_a_job_ends_and_counts_nothing(built):
     drawn = begun(built, FAN)
     found = taken(built.queue)
     ended(built.queue, found["a"])
-    from tests.support.samples import new_jobs
-
     built.queue.push("default", new_jobs(drawn.members[0].payload))
     [copy] = taken(built.queue).values()
 
@@ -357,9 +356,7 @@ def test_what_a_member_adds_is_waited_for(built):
 
 def test_a_waiting_job_of_a_flow_may_be_cancelled(built):
     drawn = begun(built, CHAIN)
-    [waiting] = [job for job in built.queue.walk("default", ["ready"]).page(10)]
-    from queuepool.payload.lease import Lease, LeaseRow
-
+    [waiting] = built.queue.walk("default", ["ready"]).page(10)
     row = LeaseRow(waiting.place, waiting.attempts) if waiting.attempts is not None else None
     lease = Lease("default", waiting.payload, 0, row)
     ending = Ending(member=MemberEnd(drawn.id, "0", "f"))

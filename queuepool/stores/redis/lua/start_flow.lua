@@ -7,6 +7,7 @@
 write_nothing(KEYS[7])
 local flow = open_flow(1, 1)
 if flow.state == '' then return 'lacks' end
+if fact(flow, 'ended') ~= '' then return '' end
 local roots = tonumber(fact(flow, 'roots'))
 if flow.state == 'building' then
   if redis.call('hlen', flow.letters) ~= tonumber(fact(flow, 'total')) then return 'lacks' end
@@ -22,7 +23,12 @@ for n = first, after - 1 do
   redis.call('hincrby', flow.facts, 'active', -1)
 end
 redis.call('hset', flow.facts, 'next', after)
-redis.call('zadd', flow.flows, after < roots and flow.now + 2 or fact(flow, 'deadline'), flow.id)
+local deadline = tonumber(fact(flow, 'deadline'))
+if after < roots then
+  redis.call('zadd', flow.flows, flow.now + 2, flow.id)
+elseif flow.now < deadline then
+  redis.call('zadd', flow.flows, deadline, flow.id)
+end
 follow_edges(flow, work)
 if after < roots then return 'more' end
 return go_on(flow)
