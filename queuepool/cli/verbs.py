@@ -37,6 +37,7 @@ VERBS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "jobs": ("jobs.jobs", "Find jobs by what they are, where they are, and what is in their arguments"),
     "job": ("job.job", "Show where a job is, and the state of a tracked one; or wait until that is over"),
     "cancel": ("cancel.cancel", "Cancel one job that waits, or that runs on this host"),
+    "flow": ("flow.flow", "List flows, show one as a graph, cancel it, or resume it after a failure"),
     "stack": ("stack.stack", "Show where a job is in its code, while it runs"),
     "size": ("queues.size", "Count the jobs of queues"),
     "monitor": ("queues.monitor", "Show which queues are too long"),

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
+from typing import Any, Generic, Literal, TypeVar, cast
 
 from queuepool.jobs.arguments import check_values
-from queuepool.jobs.dispatch import Sending
 from queuepool.jobs.job_options import Options
+from queuepool.jobs.sending import Sending
 from queuepool.payload.members import MOST_TAKEN
-
-if TYPE_CHECKING:
-    from queuepool.jobs.flows import Flow
 
 T = TypeVar("T")
 #: after what a member starts: when all that it follows are done, have ended with a failure among them, or have ended
@@ -36,7 +33,8 @@ class Call(Generic[T]):
 class Member(Generic[T]):
     """A call that was added to a flow; ``result`` and ``results`` hand on what its job returns."""
 
-    flow: Flow
+    #: a ``Flow``
+    flow: object
     call: Call[T]
     after: tuple[Member[Any], ...]
     on: On

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from queuepool.errors import BadArguments
-from queuepool.payload.members import FLOW, MemberOf, NewMember
+from queuepool.payload.members import MemberOf, NewMember
 
 if TYPE_CHECKING:
     from queuepool.jobs.calls import Call
@@ -21,6 +21,8 @@ class CurrentFlow:
     """The running job as a member of its flow."""
 
     member: MemberOf
+    #: makes a member of a call
+    encode: Callable[[Call[Any], MemberOf], NewMember]
     #: the results that it takes, by argument, as JSON holds them
     taken: Mapping[str, Any] = field(default_factory=dict)
     #: why it is not to begin; empty if it is
@@ -41,18 +43,10 @@ class CurrentFlow:
         What follows this job waits for it as well. Raises ``ValueError`` for a call that takes results, and above 1,000
         calls, ``NotSendable`` for an argument that JSON cannot hold, and ``StoreError``.
         """
-        from queuepool.jobs.connecting import default_queue  # imported here: slow, and few jobs push
-        from queuepool.jobs.flows import as_call
-
-        known = as_call(call)
-        if known.takes:
-            raise ValueError(f"{known.name}: a call that is added by a running job takes no results of others")
         if len(self.children) >= MOST_CHILDREN:
-            raise ValueError(f"{known.name}: a job adds at most {MOST_CHILDREN} calls to its flow")
+            raise ValueError(f"a job adds at most {MOST_CHILDREN} calls to its flow")
         number = f"{self.member.number}.{len(self.children)}"
-        extra = {FLOW: self.member._replace(number=number, rule="s", is_taken=False).text}
-        terms, payload = default_queue().pusher.encoded(known, extra)
-        self.children.append(NewMember(number, "s", terms.queue, terms.delay, payload))
+        self.children.append(self.encode(call, self.member._replace(number=number, rule="s", is_taken=False)))
 
     def check(self, name: str) -> None:
         """Raise ``BadArguments`` if it cannot begin."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from queuepool.jobs.current_flow import CurrentFlow
-    from queuepool.stores.contract import Batch, Batches
+    from queuepool.stores.batches import Batch, Batches
 
 
 #: characters of a note on progress

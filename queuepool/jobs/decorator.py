@@ -12,9 +12,10 @@ from queuepool.config import words
 from queuepool.errors import ConfigError
 from queuepool.jobs.bulk import as_in_json, calls_of, captured
 from queuepool.jobs.definition import check_is_known, check_runs, name_of
-from queuepool.jobs.dispatch import Calls, Sending, adispatched, dispatched
+from queuepool.jobs.dispatch import Calls, adispatched, dispatched
 from queuepool.jobs.job_options import JobOptions, Options, check_schedule, options_of, target_of
 from queuepool.jobs.registry import REGISTRY, Handler, arguments_of, by_name, fitted, keywords
+from queuepool.jobs.sending import Sending
 
 if TYPE_CHECKING:
     from queuepool.jobs.calls import Call

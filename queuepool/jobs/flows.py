@@ -8,9 +8,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from queuepool.jobs.calls import Call, Member, On, Taken
-from queuepool.jobs.dispatch import Sending, bound
+from queuepool.jobs.dispatch import bound
+from queuepool.jobs.door import Terms, terms_of
 from queuepool.jobs.job_class import Job
 from queuepool.jobs.job_options import Delay, seconds_until
+from queuepool.jobs.sending import Sending
 from queuepool.payload.members import (
     ARGS,
     FLOW,
@@ -19,6 +21,7 @@ from queuepool.payload.members import (
     NewFlow,
     NewMember,
     Rule,
+    names_as_text,
     numbers_as_text,
 )
 
@@ -136,15 +139,16 @@ class Flow:
         members = _Numbered(flow_id, self._members, self._keeps_results)
         calls, alarm = [*members.calls(queue)], self._alarm(queue)
         flow = NewFlow(
-            flow_id, self.name, len(calls), members.roots, self._stops, self._deadline, self._keep, alarm
+            flow_id, self.name, len(calls), members.roots, self._stops, self._deadline, self._keep, alarm,
+            members.names,
         )  # fmt: skip
-        queue.pusher.write_flow(flow, calls, [one.call for one in members.ordered])
+        queue.pusher.write_flow(flow, calls, [(one.call.name, one.call.data) for one in members.ordered])
         self.id = FlowId(flow_id, queue)
         return self.id
 
     def _alarm(self, queue: Queue) -> tuple[str, bytes] | None:
         call = self._on_failure
-        return None if call is None else (call.sending.queue, queue.pusher.encoded(call, {})[1])
+        return None if call is None else (call.sending.queue, encoded(queue, call, {})[1])
 
     def __enter__(self) -> Self:
         return self
@@ -171,6 +175,14 @@ class _Numbered:
             for before in one.after:
                 self._edges[before].append(f"{self._numbers[one]}{_RULES[one.on]}")
 
+    @property
+    def names(self) -> str:
+        """The names of their jobs, for people."""
+        found: dict[str, list[str]] = {}
+        for one in self.ordered:
+            found.setdefault(one.call.name, []).append(self._numbers[one])
+        return names_as_text(found)
+
     def calls(self, queue: Queue) -> Iterator[NewMember]:
         """What is written for each. Raises ``NotSendable``."""
         for one in self.ordered:
@@ -179,7 +191,7 @@ class _Numbered:
             extra: dict[str, object] = {FLOW: MemberOf(self._flow_id, number, rule, is_taken).text}
             if call.takes:
                 extra[ARGS] = {key: self._numbers_of(taken) for key, taken in call.takes.items()}
-            terms, payload = queue.pusher.encoded(call, extra)
+            terms, payload = encoded(queue, call, extra)
             yield NewMember(
                 number, rule, terms.queue, terms.delay, payload, len(one.after), tuple(self._edges[one])
             )  # fmt: skip
@@ -187,6 +199,13 @@ class _Numbered:
     def _numbers_of(self, taken: Taken) -> str:
         numbers = [self._numbers[one] for one in taken.members]
         return f"[{numbers_as_text(numbers)}]" if taken.is_list else numbers[0]
+
+
+def encoded(queue: Queue, call: Call[Any], extra: dict[str, object]) -> tuple[Terms, bytes]:
+    """The terms of a call, and its payload with these further fields. Raises as ``Queue.push`` does."""
+    options, sending = call.options, call.sending
+    terms = terms_of(call.name, sending.queue, sending.delay, options.track, options, options.encrypted)
+    return terms, queue.pusher.encoded(call.name, call.data, terms, extra)
 
 
 def as_call(given: object) -> Call[Any]:

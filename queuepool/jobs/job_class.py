@@ -11,9 +11,10 @@ from queuepool.config import words
 from queuepool.errors import ConfigError
 from queuepool.jobs.bulk import captured, objects_of
 from queuepool.jobs.definition import check_handle, check_is_known, name_of, written_name
-from queuepool.jobs.dispatch import Sending, adispatched, dispatched
+from queuepool.jobs.dispatch import adispatched, dispatched
 from queuepool.jobs.job_options import JobOptions, Options, check_schedule, options_of, target_of
 from queuepool.jobs.registry import REGISTRY, Handler
+from queuepool.jobs.sending import Sending
 
 if TYPE_CHECKING:
     from queuepool.jobs.calls import Call

@@ -29,7 +29,6 @@ from queuepool.payload.unique_locks import claimed, exact, lasting
 from queuepool.stores.contract import NewJob, PushStore
 
 if TYPE_CHECKING:
-    from queuepool.jobs.calls import Call
     from queuepool.payload.encrypter import Encrypter
 
 
@@ -72,27 +71,20 @@ class Pusher:
         if diverted:
             diverted.run()
 
-    def encoded(self, call: Call[Any], extra: Mapping[str, object]) -> tuple[Terms, bytes]:
-        """The terms and the payload of a call that a flow pushes later, with these further fields.
+    def encoded(self, name: str, data: object, terms: Terms, extra: Mapping[str, object]) -> bytes:
+        """The payload of a job that a flow pushes later, with these further fields. Raises as ``Queue.push`` does."""
+        envelope = self._envelope([name], terms._replace(delay=0.0))
+        return encode(name, data, envelope._replace(extra={**envelope.extra, **extra}))[1]
 
-        Raises as ``Queue.push`` does.
-        """
-        options, sending = call.options, call.sending
-        terms = terms_of(call.name, sending.queue, sending.delay, options.track, options, options.encrypted)
-        envelope = self._envelope([call.name], terms._replace(delay=0.0))
-        envelope = envelope._replace(extra={**envelope.extra, **extra})
-        return terms, encode(call.name, call.data, envelope)[1]
-
-    def write_flow(self, flow: NewFlow, members: Sequence[NewMember], calls: Sequence[Call[Any]]) -> None:
-        """Write a flow with these members, which are ``calls``. Raises as ``Queue.push`` does."""
+    def write_flow(self, flow: NewFlow, members: Sequence[NewMember], jobs: Sequence[tuple[str, object]]) -> None:
+        """Write a flow with these members, the jobs each a name and data. Raises as ``Queue.push`` does."""
         pushes, diverted = self.pushes, diversion.active
         if diverted:
-            pushes = diverted.flow_pushes(
-                self._settings, pushes, [_pushed(*one) for one in zip(members, calls, strict=True)]
-            )
+            pushed = [_pushed(*one) for one in zip(members, jobs, strict=True)]
+            pushes = diverted.flow_pushes(self._settings, pushes, pushed)
         pushes.write_flow(flow, members)
         if at_import.is_under_way:
-            at_import.warn_of([call.name for call in calls])
+            at_import.warn_of([name for name, _ in jobs])
         if diverted:
             diverted.run()
 
@@ -140,9 +132,8 @@ class Pusher:
         return diversion.active.settings(self._settings) if diversion.active else self._settings
 
 
-def _pushed(member: NewMember, call: Call[Any]) -> diversion.Push:
-    identity = str(json.loads(member.payload)["id"])
-    return diversion.Push([identity], [(call.name, call.data)], Terms(member.queue, member.delay))
+def _pushed(member: NewMember, job: tuple[str, object]) -> diversion.Push:
+    return diversion.Push([str(json.loads(member.payload)["id"])], [job], Terms(member.queue, member.delay))
 
 
 def _new_jobs(made: Sequence[tuple[str, bytes]], names: Sequence[str], terms: Terms) -> list[NewJob]:

@@ -16,14 +16,16 @@ from typing import Any, Literal, NamedTuple
 
 #: the keys of a member's flow, and of the arguments that are results of other members
 FLOW, ARGS = "qpFlow", "qpArgs"
-#: how a member has ended: done, failed, cancelled, or left out, as its flow was stopped; it is put back if that has been
-#: resumed
+#: how a member has ended: done, failed, cancelled, or left out, as its flow was stopped; the last is put back if that
+#: has been resumed
 How = Literal["d", "f", "c", "o"]
 Rule = Literal["s", "f", "a"]
 #: most members of a flow, and most whose results one argument takes
 MOST_MEMBERS, MOST_TAKEN = 100_000, 10_000
 #: most bytes of all results of a flow
 MOST_RESULTS = 16 * 1024 * 1024
+#: most characters of the names of a flow's jobs
+_MOST_NAMES = 64 * 1024
 _FLOW = re.compile(r"([A-Za-z0-9_-]{22}):([0-9]{1,6}(?:\.[0-9]{1,4}){0,8})([far]{0,2})")
 _NUMBER = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,4}){0,8}")
 _RANGE = re.compile(r"([0-9]{1,6})-([0-9]{1,6})")
@@ -74,6 +76,8 @@ class NewFlow(NamedTuple):
     keep: float
     #: queue and payload of a job to push if it fails
     on_failure: tuple[str, bytes] | None = None
+    #: the names of its members' jobs, for people (``names_as_text``)
+    names: str = ""
 
 
 class MemberEnd(NamedTuple):
@@ -129,6 +133,22 @@ def numbers_as_text(numbers: list[str]) -> str:
     return ",".join(first if first == last else f"{first}-{last}" for first, last in _runs(numbers))
 
 
+def names_as_text(names: Mapping[str, list[str]]) -> str:
+    """For each name of a job the numbers of its members, as JSON; empty if that is long."""
+    text = json.dumps({name: numbers_as_text(numbers) for name, numbers in names.items()}, separators=(",", ":"))
+    return text if len(text) <= _MOST_NAMES else ""
+
+
+def names_in(text: str) -> dict[str, str]:
+    """The name for each number, as far as ``names_as_text`` has kept it."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    pairs = found.items() if isinstance(found, dict) else ()
+    return {number: name for name, numbers in pairs for number in numbers_in(str(numbers), MOST_MEMBERS)}
+
+
 def _runs(numbers: list[str]) -> Iterator[tuple[str, str]]:
     first = last = ""
     for number in numbers:
@@ -142,13 +162,13 @@ def _runs(numbers: list[str]) -> Iterator[tuple[str, str]]:
         yield first, last
 
 
-def numbers_in(text: str) -> list[str]:
-    """The numbers of ``numbers_as_text``, at most ``MOST_TAKEN``; what is damaged names none."""
+def numbers_in(text: str, most: int = MOST_TAKEN) -> list[str]:
+    """The numbers of ``numbers_as_text``, at most ``most``; what is damaged names none."""
     found: list[str] = []
     for part in text.split(","):
         if of_range := _RANGE.fullmatch(part):
             first, last = int(of_range[1]), int(of_range[2])
-            found += map(str, range(first, min(last, first + MOST_TAKEN - 1) + 1))
+            found += map(str, range(first, min(last, first + most - 1) + 1))
         elif _NUMBER.fullmatch(part):
             found.append(part)
-    return found[:MOST_TAKEN]
+    return found[:most]

@@ -1,4 +1,4 @@
-"""The contract of a store of jobs, and of Laravel's batches; ``records`` and ``values`` have the other contracts.
+"""The contract of a store of jobs; ``records``, ``values`` and ``flows`` have the other contracts.
 
 Times are seconds; the store's own clock decides what is due.
 
@@ -403,25 +403,3 @@ class QueueStore(PushStore, Protocol):
         A job and the unique locks that ``finder`` finds are dropped in one step, in which its state, if one is kept,
         becomes what ``finder`` says; a long queue takes several steps.
         """
-
-
-# Laravel's batches, as its table ``job_batches`` has them.
-
-
-class Batch(NamedTuple):
-    """A batch as it was when read; only Laravel changes it."""
-
-    id: str
-    name: str
-    #: jobs: all, unfinished ones, and failures, which later retries do not reduce
-    total: int
-    pending: int
-    failed: int
-    cancelled: bool
-
-
-class Batches(Protocol):
-    """The batches in one database."""
-
-    def find(self, batch_id: str) -> Batch | None:
-        """The batch; ``None`` if there is no such row."""

@@ -12,8 +12,9 @@ from queuepool.config.urls import kind_of, scheme_of
 from queuepool.errors import ConfigError
 from queuepool.payload.signing import signer_of
 from queuepool.stores.attempts import Attempts
+from queuepool.stores.batches import Batches
 from queuepool.stores.commands import CommandPost
-from queuepool.stores.contract import Batches, PushStore, QueueStore
+from queuepool.stores.contract import PushStore, QueueStore
 from queuepool.stores.control import ControlKeys, KeyPlace, lock_prefix_of, maintenance_key_of, prefix_of
 from queuepool.stores.elsewhere import FailedElsewhere, Forwarder, LocksElsewhere
 from queuepool.stores.flows import Flows

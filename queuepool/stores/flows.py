@@ -78,12 +78,12 @@ class FlowRecord(NamedTuple):
 
 
 class MemberRecord(NamedTuple):
-    """A member as it was when read. ``edges`` as in ``NewMember``; ``payload`` is empty once it was pushed."""
+    """A member as it was when read. ``edges`` as in ``NewMember``; ``name`` of its job, empty if it is not known."""
 
     number: str
     letter: str
     edges: tuple[str, ...]
-    payload: bytes
+    name: str
 
 
 class Flows(Protocol):

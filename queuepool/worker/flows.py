@@ -8,9 +8,12 @@ from functools import partial
 from typing import Any
 
 from queuepool.events.listeners import Listeners
+from queuepool.jobs.calls import Call
+from queuepool.jobs.connecting import default_queue
 from queuepool.jobs.current_flow import CurrentFlow
+from queuepool.jobs.flows import as_call, encoded
 from queuepool.payload.envelope import Payload
-from queuepool.payload.members import MemberOf, TakenBy, taken_in
+from queuepool.payload.members import FLOW, MemberOf, NewMember, TakenBy, taken_in
 from queuepool.settlement.flows import event_of
 from queuepool.settlement.outage import Outage
 from queuepool.stores.contract import QueueStore
@@ -35,7 +38,7 @@ class FlowsOfWorker:
             self._look()
             self._look_again = time.monotonic() + _PERIOD
         if member.rule == "s" and member.flow in self._stopped:
-            return CurrentFlow(member, left_out=f"its flow {member.flow} has been stopped")
+            return CurrentFlow(member, _encoded, left_out=f"its flow {member.flow} has been stopped")
         return self._with_results(member, taken_in(payload.fields))
 
     def _look(self) -> None:
@@ -50,7 +53,15 @@ class FlowsOfWorker:
             found = self._outage.insist(partial(self._store.flows.results, member.flow, numbers))[0]
             if missing := [number for number, one in zip(numbers, found, strict=True) if one is None]:
                 why = f"the result of member {missing[0]} is not kept: all results of a flow have at most 16 MiB"
-                return CurrentFlow(member, lacks=f"argument {argument!r}: {why}")
+                return CurrentFlow(member, _encoded, lacks=f"argument {argument!r}: {why}")
             values = [json.loads(one) for one in found if one is not None]
             taken[argument] = values if is_list else values[0]
-        return CurrentFlow(member, taken)
+        return CurrentFlow(member, _encoded, taken)
+
+
+def _encoded(call: Call[Any], member: MemberOf) -> NewMember:
+    known = as_call(call)
+    if known.takes:
+        raise ValueError(f"{known.name}: a call that is added by a running job takes no results of others")
+    terms, payload = encoded(default_queue(), known, {FLOW: member.text})
+    return NewMember(member.number, member.rule, terms.queue, terms.delay, payload)

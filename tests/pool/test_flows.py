@@ -7,9 +7,9 @@ from __future__ import annotations
 import os
 import random
 import signal
-import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -35,12 +35,9 @@ def names(site: Site, what: str) -> list[str]:
 
 
 def kill_one(pool: RunningPool, chance: random.Random) -> None:
-    workers = pool.workers()
-    if workers:
-        try:
+    if workers := pool.workers():
+        with suppress(ProcessLookupError):
             os.kill(chance.choice(workers), signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
 
 @pytest.mark.parametrize("more", [(), ("--concurrency", "4")], ids=["one by one", "side by side"])
@@ -68,9 +65,9 @@ def test_the_callback_runs_once_while_workers_are_killed(place):
         last = flow.add(step.call(f"c{number}", 0.1), after=last)
     found = flow.push_to(place.queue)
     with place.pool("--workers", "3", "--max-crashes", "0", *APP) as pool:
-        while not found.flow().is_over:
+        for ended in range(1, 25):  # a kill for each that has ended, so that enough of them run between
+            eventually(lambda ended=ended: len(names(place, "ends")) >= ended or found.flow().is_over)
             kill_one(pool, chance)
-            time.sleep(0.15)  # the pace of the kills, not a wait
         assert "done" == found.wait(60).state
 
     assert 1 == len(place.trail(what="merges"))

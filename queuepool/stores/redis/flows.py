@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from queuepool.payload.lease import Lease
-from queuepool.payload.members import MemberEnd, NewFlow, NewMember
+from queuepool.payload.members import MemberEnd, NewFlow, NewMember, names_in
 from queuepool.stores.flows import (
     ENDED,
     LOST_AFTER,
@@ -71,8 +71,9 @@ class RedisFlows:
         return [_record(flow_id, facts, self._counts(flow_id)) for _, flow_id, facts in rows]
 
     def members(self, flow_id: str) -> list[MemberRecord]:
-        letters, waiting = (self._hash(f"{self._keys.flow(flow_id)}:{end}") for end in ("letters", "waiting"))
-        return [_member(number, letters[number], waiting.get(number, b"")) for number in in_order(list(letters))]
+        letters = self._hash(f"{self._keys.flow(flow_id)}:letters")
+        names = names_in((self._client.command("HGET", self._keys.flow(flow_id), "names") or b"").decode())
+        return [_member(number, letters[number], names.get(number, "")) for number in in_order(list(letters))]
 
     def results(self, flow_id: str, numbers: Sequence[str]) -> list[bytes | None]:
         if not numbers:
@@ -176,7 +177,7 @@ class RedisFlows:
 def _facts_of(flow: NewFlow, now: float) -> list[Any]:
     facts = {
         "name": flow.name, "total": flow.total, "roots": flow.roots, "stops": int(flow.stops), "created": now,
-        "deadline": now + flow.deadline, "keep": flow.keep,
+        "deadline": now + flow.deadline, "keep": flow.keep, "names": flow.names,
     }  # fmt: skip
     words = [word for pair in facts.items() for word in pair]
     if flow.on_failure:
@@ -191,6 +192,6 @@ def _record(flow_id: str, facts: Mapping[str, str], counts: FlowCounts) -> FlowR
     return FlowRecord(flow_id, facts["name"], facts["state"], counts, created, deadline, ended)
 
 
-def _member(number: str, letter: bytes, waiting: bytes) -> MemberRecord:
+def _member(number: str, letter: bytes, name: str) -> MemberRecord:
     edges = tuple(edge for edge in letter[2:].decode().split(",") if edge)
-    return MemberRecord(number, letter[:1].decode(), edges, waiting.split(b"\n", 2)[-1])
+    return MemberRecord(number, letter[:1].decode(), edges, name)

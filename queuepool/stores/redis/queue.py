@@ -225,8 +225,7 @@ class RedisQueue(RedisShelves):
 
     def finish(self, lease: Lease, ending: Ending) -> bool:
         if ending.member:
-            unlocks, names = self.locks_of.here(ending.unlocks), [self.keys.reserved(lease.queue)]
-            return self._end_member("finish_member", lease, ending, unlocks, names)
+            return self._end_member("finish_member", lease, ending, [self.keys.reserved(lease.queue)])
         names, args = following(ending, self.locks_of.here(ending.unlocks), self.keys)
         reserved, proof = self.keys.reserved(lease.queue), [lease.receipt, lease.tag]
         run = self._recording.around([lease], 1) if lease.record else self.client.script
@@ -237,8 +236,7 @@ class RedisQueue(RedisShelves):
         kept, identity, text = self._kept(record)
         if ending.member:
             names = [keys.reserved(lease.queue), *kept, keys.tallies(job_id)]
-            unlocks = self.locks_of.here(ending.unlocks)
-            return self._end_member("fail_member", lease, ending, unlocks, names, identity, text)
+            return self._end_member("fail_member", lease, ending, names, identity, text)
         args = [self.clock, lease.receipt, identity, text, lease.tag]
         more, words = following(ending, self.locks_of.here(ending.unlocks), keys)
         names = [keys.reserved(lease.queue), *kept, keys.tallies(job_id), *more]
@@ -250,8 +248,7 @@ class RedisQueue(RedisShelves):
         kept, identity, text = self._kept(record)
         if ending.member:
             names = [keys.ready(queue), *kept, keys.tallies(job_id), keys.delayed(queue), keys.notify(queue)]
-            own = self.locks_of.own_among(ending.unlocks)
-            is_out = self._end_member("cancel_member", lease, ending, own, names, identity, text)
+            is_out = self._end_member("cancel_member", lease, ending, names, identity, text)
             self.locks_of.release_elsewhere(ending.unlocks if is_out else ())
             return is_out
         more, words = following(ending, self.locks_of.own_among(ending.unlocks), keys)
@@ -266,15 +263,14 @@ class RedisQueue(RedisShelves):
         run = self._recording.around([lease], 2) if lease.record else self.client.script
         return bool(run("quarantine", names, [self.clock, lease.receipt, reason, lease.tag]) == 1)
 
-    def _end_member(
-        self, script: str, lease: Lease, ending: Ending, unlocks: Sequence[Unlock], names: Sequence[str], *record: str
-    ) -> bool:
+    def _end_member(self, script: str, lease: Lease, ending: Ending, names: Sequence[str], *record: str) -> bool:
         """End the job of a member of a flow by this script; ``names``: its keys, but for those of the flow."""
         assert ending.member
-        follows, more = following(ending, unlocks, self.keys)
+        locks = self.locks_of.here if lease.tag else self.locks_of.own_among
+        follows, more = following(ending, locks(ending.unlocks), self.keys)
         of_flow, words = self.flows.words(lease, ending.member, uncounted(lease.receipt))
-        first, *others = names
-        keys, args = [first, *of_flow, *others, *follows], [lease.receipt, lease.tag, *words, *record, *more]
+        keys = [names[0], *of_flow, *names[1:], *follows]
+        args = [lease.receipt, lease.tag, *words, *record, *more]
         run = self._recording.around([lease], 1) if lease.record else self.client.script
         return self.locks_of.ended(self.flows.settled(ending.member, run(script, keys, args)))
 

@@ -1,9 +1,4 @@
-"""Flows in tables of our own; see ``stores.flows.Flows``.
-
-A member's row counts down as those that it follows end; the transaction that brings it to 0 pushes the member. What
-ends a member updates its own row first, and those that follow it in the order of their keys, so that two that end at
-once wait for each other and do not lock each other out.
-"""
+"""Flows in tables of our own; see ``stores.flows.Flows``. What ends a member is in ``members.SqlMembers``."""
 
 from __future__ import annotations
 
@@ -12,11 +7,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, case, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
 
-from queuepool.payload.envelope import uncounted
 from queuepool.payload.lease import Lease
-from queuepool.payload.members import MOST_RESULTS, MemberEnd, NewFlow, NewMember
+from queuepool.payload.members import MemberEnd, NewFlow, NewMember, names_in
 from queuepool.stores.flows import (
     FAILED_LASTS,
     LOST_AFTER,
@@ -29,17 +23,15 @@ from queuepool.stores.flows import (
     in_order,
 )
 from queuepool.stores.sql.client import SqlClient
-from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
-from queuepool.stores.sql.texts import Charsets
+from queuepool.stores.sql.members import SqlMembers, parts_of
 
-#: rows that one statement names, and flows that one look of a steward takes
-_ROWS, _LOOKS = 500, 100
+#: how many flows one look of a steward takes
+_LOOKS = 100
 #: seconds between looks for flows that nobody has ended
 _LOOK_AGAIN = 5.0
-#: flows that go on, and those that start nothing more by the rule s
-_RUNS = ("running",)
+#: states of flows that start nothing more by the rule s
 _STOPPED = ("failing", "cancelled", "expired")
 
 
@@ -52,7 +44,7 @@ class SqlFlows:
         self._flows = client.tables.queuepool_flows
         self._members = client.tables.queuepool_members
         self._edges = client.tables.queuepool_edges
-        self._charsets = Charsets(self._members)
+        self._rows = SqlMembers(client, jobs)
         #: when (monotonic) to look for flows that nobody has ended
         self._look_again = 0.0
         self.last_end: FlowEnd | None = None
@@ -73,52 +65,37 @@ class SqlFlows:
         return self._client.transaction(lambda connection: self._add(connection, flow, members))
 
     def _add(self, connection: Connection, flow: NewFlow, members: Sequence[NewMember]) -> bool:
-        state = self._state(connection, flow.id, lock=True)
+        state = self._rows.state(connection, flow.id, lock=True)
         if state is None:
             self._insert_flow(connection, flow)
         elif state != "building":
             return False
         numbers = [one.number for one in members]
         known = set[str]()
-        for part in _parts(numbers):
-            there = select(self._members.c.n).where(self._of(flow.id), self._members.c.n.in_(part))
+        for part in parts_of(numbers):
+            there = select(self._members.c.n).where(self._rows.of(flow.id), self._members.c.n.in_(part))
             known |= set(connection.execute(there).scalars())
-        self._insert_members(connection, flow.id, [one for one in members if one.number not in known])
+        self._rows.insert(connection, flow.id, [one for one in members if one.number not in known])
         return True
 
     def _insert_flow(self, connection: Connection, flow: NewFlow) -> None:
-        now = self._now(connection)
+        now = self._rows.now(connection)
         queue, payload = flow.on_failure or (None, None)
         row = {
-            "id": flow.id, "name": self._charsets.text(connection, "queue", flow.name), "state": "building",
+            "id": flow.id, "name": self._rows.charsets.text(connection, "queue", flow.name), "state": "building",
             "total": flow.total, "roots": flow.roots, "stops": int(flow.stops), "keep": flow.keep, "created": now,
-            "deadline": now + flow.deadline, "look": now + UNSTARTED_LASTS, "alarm_queue": queue,
-            "alarm": payload and self._text(connection, payload),
+            "deadline": now + flow.deadline, "look": now + UNSTARTED_LASTS, "alarm_queue": queue, "names": flow.names,
+            "alarm": payload and self._rows.text(connection, payload),
         }  # fmt: skip
         connection.execute(insert(self._flows), [row])
-
-    def _insert_members(self, connection: Connection, flow_id: str, members: Sequence[NewMember]) -> None:
-        common = {"flow": flow_id, "state": "w", "bad": 0, "spent": 0, "held": 0}
-        rows = [
-            {
-                **common, "n": one.number, "rule": one.rule, "queue": one.queue, "delay": one.delay,
-                "open": one.follows, "payload": self._text(connection, one.payload),
-            }
-            for one in members
-        ]  # fmt: skip
-        edges = [{"flow": flow_id, "pred": one.number, "succ": edge[:-1]} for one in members for edge in one.edges]
-        if rows:
-            connection.execute(insert(self._members), rows)
-        if edges:
-            connection.execute(insert(self._edges), edges)
 
     def start(self, flow_id: str) -> None:
         """Begin it, and push all that starts with it; does nothing if it has begun. Raises ``FlowGone``."""
         self._client.transaction(lambda connection: self._start(connection, flow_id))
 
     def _start(self, connection: Connection, flow_id: str) -> None:
-        state = self._state(connection, flow_id, lock=True)
-        counted = select(func.count()).where(self._of(flow_id))
+        state = self._rows.state(connection, flow_id, lock=True)
+        counted = select(func.count()).where(self._rows.of(flow_id))
         whole = select(self._flows.c.total, self._flows.c.deadline).where(self._flows.c.id == flow_id)
         if state is None:
             raise FlowGone(flow_id)
@@ -127,9 +104,9 @@ class SqlFlows:
         total, deadline = connection.execute(whole).one()
         if connection.execute(counted).scalar_one() != total:
             raise FlowGone(flow_id)
-        self._set(connection, flow_id, state="running", look=deadline)
-        roots = select(self._members.c.n).where(self._of(flow_id), self._members.c.open == 0)
-        self._push(connection, flow_id, list(connection.execute(roots).scalars()))
+        self._rows.set(connection, flow_id, state="running", look=deadline)
+        roots = select(self._members.c.n).where(self._rows.of(flow_id), self._members.c.open == 0)
+        self._rows.push(connection, flow_id, list(connection.execute(roots).scalars()))
 
     def find(self, flow_id: str) -> FlowRecord | None:
         return next(iter(self._client.ask(lambda c: self._records(c, self._flows.c.id == flow_id, 1))), None)
@@ -155,7 +132,7 @@ class SqlFlows:
             [
                 (letter, int(count))
                 for letter, count in connection.execute(
-                    select(state, func.count()).where(self._of(flow_id)).group_by(state)
+                    select(state, func.count()).where(self._rows.of(flow_id)).group_by(state)
                 )
             ]
         )
@@ -165,30 +142,26 @@ class SqlFlows:
 
     def _read_members(self, connection: Connection, flow_id: str) -> list[MemberRecord]:
         member, edge = self._members.c, self._edges.c
-        rows = {
-            row.n: row
-            for row in connection.execute(
-                select(member.n, member.state, member.rule, member.payload).where(self._of(flow_id))
-            )
-        }
+        wanted = select(member.n, member.state, member.rule).where(member.flow == flow_id)
+        rows = {row.n: row for row in connection.execute(wanted)}
         edges: dict[str, list[str]] = {}
         for pred, succ in connection.execute(select(edge.pred, edge.succ).where(edge.flow == flow_id)):
             edges.setdefault(pred, []).append(succ)
-        found = in_order(list(rows))
-        return [
-            MemberRecord(
-                n, rows[n].state, tuple(f"{succ}{rows[succ].rule}" for succ in in_order(edges.get(n, []))),
-                bytes_of(rows[n].payload),
-            )
-            for n in found
-        ]  # fmt: skip
+        kept = connection.execute(select(self._flows.c.names).where(self._flows.c.id == flow_id)).scalar()
+        names = names_in(bytes_of(kept).decode())
+
+        def record(n: str) -> MemberRecord:
+            follow = tuple(f"{succ}{rows[succ].rule}" for succ in in_order(edges.get(n, [])))
+            return MemberRecord(n, rows[n].state, follow, names.get(n, ""))
+
+        return [record(n) for n in in_order(list(rows))]
 
     def results(self, flow_id: str, numbers: Sequence[str]) -> list[bytes | None]:
         def read(connection: Connection) -> dict[str, Any]:
             found = dict[str, Any]()
-            for part in _parts(numbers):
+            for part in parts_of(numbers):
                 rows = select(self._members.c.n, self._members.c.result).where(
-                    self._of(flow_id), self._members.c.n.in_(part)
+                    self._rows.of(flow_id), self._members.c.n.in_(part)
                 )
                 found |= {row.n: row.result for row in connection.execute(rows)}
             return found
@@ -213,7 +186,7 @@ class SqlFlows:
             raise FlowGone(flow_id)
         if found.ended is not None:
             return False
-        self._set(connection, flow_id, state=state, look=self._now(connection) + LOST_AFTER)
+        self._rows.set(connection, flow_id, state=state, look=self._rows.now(connection) + LOST_AFTER)
         self.last_end = self._end(connection, flow_id, is_lost=is_lost)
         return True
 
@@ -222,7 +195,7 @@ class SqlFlows:
 
         def due(connection: Connection) -> list[Any]:
             wanted = select(flows.id, flows.state, flows.deadline, flows.ended)
-            return list(connection.execute(wanted.where(flows.look <= self._now(connection)).limit(_LOOKS)))
+            return list(connection.execute(wanted.where(flows.look <= self._rows.now(connection)).limit(_LOOKS)))
 
         found = [self._client.transaction(partial(self._look_at, row=row)) for row in self._client.ask(due)]
         return [end for end in (*found, *self._look_for_ends()) if end]
@@ -242,155 +215,41 @@ class SqlFlows:
         if row.ended is not None or row.state == "building":
             self._forget(connection, row)
             return None
-        now = self._now(connection)
+        now = self._rows.now(connection)
         if now < row.deadline:  # one that was to end
-            self._set(connection, row.id, look=row.deadline)
+            self._rows.set(connection, row.id, look=row.deadline)
             return self._end(connection, row.id)
         self._stop(connection, row.id, "expired", is_lost=now >= row.deadline + LOST_AFTER)
         return self.last_end
 
     def _forget(self, connection: Connection, row: Any) -> None:
-        same = self._flows.c.id == row.id, self._flows.c.state == row.state, self._flows.c.look <= self._now(connection)
+        same = (
+            self._flows.c.id == row.id,
+            self._flows.c.state == row.state,
+            self._flows.c.look <= self._rows.now(connection),
+        )
         if connection.execute(delete(self._flows).where(*same)).rowcount:
             connection.execute(delete(self._edges).where(self._edges.c.flow == row.id))
-            connection.execute(delete(self._members).where(self._of(row.id)))
-
-    # In the transaction that ends a job
+            connection.execute(delete(self._members).where(self._rows.of(row.id)))
 
     def settle(self, connection: Connection, end: MemberEnd, lease: Lease) -> None:
-        """Settle the member, and push what follows from that; does nothing if it was counted before."""
-        how, letter = end.how, "c" if end.how == "o" else end.how
-        own, columns = self._one(end.flow, end.number), self._members.c
-        mine = update(self._members).where(own, columns.state == "r")
-        spent = connection.execute(select(columns.spent).where(own, columns.state == "r").with_for_update()).scalar()
-        if spent is None:
-            return
-        if how == "o" and self._state(connection, end.flow, lock=False) in _RUNS:  # it was resumed meanwhile
-            self._jobs.push(connection, lease.queue, [uncounted(lease.receipt)])
-            return
-        back = (
-            {"payload": self._text(connection, uncounted(lease.receipt)), "held": 1, "delay": 0}
-            if letter == "c"
-            else {}
-        )
-        result = self._charsets.json(connection, "result", end.result) if self._has_room(connection, end) else None
-        connection.execute(mine.values(state=letter, spent=1, result=result, **back))
-        self._add_children(connection, end)
-        if how == "f":
-            running = self._flows.c.id == end.flow, self._flows.c.state == "running", self._flows.c.stops == 1
-            connection.execute(update(self._flows).where(*running).values(state="failing"))
-        self._follow(connection, end.flow, [(end.number, letter, bool(spent))])
+        """Settle the member in the transaction that ends its job."""
+        self._rows.settle(connection, end, lease)
 
-    def _has_room(self, connection: Connection, end: MemberEnd) -> bool:
-        size = select(func.coalesce(func.sum(func.length(self._members.c.result)), 0)).where(self._of(end.flow))
-        return bool(end.result) and int(connection.execute(size).scalar_one()) + len(end.result) <= MOST_RESULTS
-
-    def _add_children(self, connection: Connection, end: MemberEnd) -> None:
-        """Those that follow the member wait for what it adds as well."""
-        if not end.children:
-            return
-        edges = select(self._edges.c.succ).where(self._edges.c.flow == end.flow, self._edges.c.pred == end.number)
-        followers = sorted(connection.execute(edges).scalars())
-        for part in _parts(followers):
-            more = update(self._members).where(self._of(end.flow), self._members.c.n.in_(part))
-            connection.execute(more.values(open=self._members.c.open + len(end.children)))
-        children = [one._replace(edges=tuple(f"{succ}s" for succ in followers)) for one in end.children]
-        self._insert_members(connection, end.flow, children)
-        grown = update(self._flows).where(self._flows.c.id == end.flow)
-        connection.execute(grown.values(total=self._flows.c.total + len(children)))
-        self._start_or_hold(connection, end.flow, [one.number for one in children])
-
-    def _follow(self, connection: Connection, flow_id: str, over: list[tuple[str, str, bool]]) -> None:
-        """``over``: each member that is over, its letter, and whether its edges were spent."""
-        while over:
-            number, letter, is_spent = over.pop()
-            over += self._follow_one(connection, flow_id, number, letter, is_spent)
-
-    def _follow_one(
-        self, connection: Connection, flow_id: str, number: str, letter: str, is_spent: bool
-    ) -> Iterator[tuple[str, str, bool]]:
-        """Returns those that are over by this."""
-        columns = self._members.c
-        of_it = self._edges.c.flow == flow_id, self._edges.c.pred == number
-        followers = sorted(connection.execute(select(self._edges.c.succ).where(*of_it)).scalars())
-        over = list[tuple[str, str, bool]]()
-        for part in _parts(followers):
-            these = self._of(flow_id), columns.n.in_(part)
-            rows = connection.execute(
-                select(columns.n, columns.rule, columns.state, columns.spent)
-                .where(*these)
-                .order_by(columns.n)
-                .with_for_update()
-            ).all()
-            if letter != "d":
-                its = "k" if letter == "k" else "c"
-                gone = [row for row in rows if row.rule == "s" and row.state == "w"]
-                self._letter(connection, flow_id, [row.n for row in gone], its)
-                over += [(row.n, its, bool(row.spent)) for row in gone]
-            counted = [row.n for row in rows if (letter == "d" if row.rule == "s" else not is_spent)]
-            over += self._count_down(connection, flow_id, counted, letter)
-        return iter(over)
-
-    def _count_down(
-        self, connection: Connection, flow_id: str, numbers: Sequence[str], letter: str
-    ) -> list[tuple[str, str, bool]]:
-        if not numbers:
-            return []
-        columns = self._members.c
-        these = self._of(flow_id), columns.n.in_(numbers)
-        bad = columns.bad + int(letter in "fc")
-        connection.execute(update(self._members).where(*these).values(open=columns.open - 1, bad=bad))
-        ready = select(columns.n, columns.rule, columns.bad, columns.spent).where(
-            *these, columns.open == 0, columns.state == "w"
-        )
-        rows = connection.execute(ready).all()
-        skipped = [row for row in rows if row.rule == "f" and not row.bad]
-        self._letter(connection, flow_id, [row.n for row in skipped], "k")
-        self._push(connection, flow_id, [row.n for row in rows if row.rule != "s" and row not in skipped])
-        held = self._start_or_hold(connection, flow_id, [row.n for row in rows if row.rule == "s"])
-        spent = {row.n: bool(row.spent) for row in rows}
-        return [*((row.n, "k", bool(row.spent)) for row in skipped), *((n, "c", spent[n]) for n in held)]
-
-    def _start_or_hold(self, connection: Connection, flow_id: str, numbers: Sequence[str]) -> Sequence[str]:
-        """Push these members of the rule s; returns those that are held, as the flow was stopped."""
-        if not numbers or self._state(connection, flow_id, lock=False) in _RUNS:
-            self._push(connection, flow_id, numbers)
-            return []
-        self._letter(connection, flow_id, numbers, "c", held=1)
-        return numbers
-
-    def _push(self, connection: Connection, flow_id: str, numbers: Sequence[str]) -> None:
-        columns = self._members.c
-        for part in _parts(in_order(list(numbers))):
-            these = self._of(flow_id), columns.n.in_(part)
-            wanted = select(columns.n, columns.queue, columns.delay, columns.payload).where(*these)
-            rows = {row.n: row for row in connection.execute(wanted)}
-            places = dict[tuple[str, float], list[bytes]]()
-            for number in part:
-                row = rows[number]
-                places.setdefault((row.queue, row.delay), []).append(bytes_of(row.payload))
-            for (queue, delay), payloads in places.items():
-                self._jobs.push(connection, queue, payloads, delay)
-            connection.execute(update(self._members).where(*these).values(state="r", payload=None, held=0))
-
-    def _letter(self, connection: Connection, flow_id: str, numbers: Sequence[str], letter: str, **more: int) -> None:
-        for part in _parts(numbers):
-            these = update(self._members).where(self._of(flow_id), self._members.c.n.in_(part))
-            connection.execute(these.values(state=letter, spent=1, **more))
-
-    def after_settling(self, end: MemberEnd, is_ours: bool) -> None:
-        """After the commit: end the flow if that was its last running member.
+    def settled(self, end: MemberEnd | None, is_ours: bool) -> bool:
+        """After the commit: end the flow if that was its last running member; returns ``is_ours``.
 
         Not within: of two that end at once, each would see the other run. A steward ends what nobody has.
         """
         self.last_end = None
-        if is_ours:
+        if end and is_ours:
             self.last_end = self._client.transaction(lambda connection: self._end(connection, end.flow))
+        return is_ours
 
     def _end(self, connection: Connection, flow_id: str, *, is_lost: bool = False) -> FlowEnd | None:
         """End the flow, if none of its members runs; ``is_lost``: in any case."""
         columns = self._members.c
-        running = select(columns.n).where(self._of(flow_id), columns.state == "r").limit(1)
+        running = select(columns.n).where(self._rows.of(flow_id), columns.state == "r").limit(1)
         if not is_lost and connection.execute(running).first():
             return None
         flows = self._flows.c
@@ -401,55 +260,16 @@ class SqlFlows:
         # Another may have resumed it before its row was locked.
         if row is None or (not is_lost and connection.execute(running).first()):
             return None
-        state, now = self._over_as(connection, flow_id, row.state), self._now(connection)
+        state, now = self._over_as(connection, flow_id, row.state), self._rows.now(connection)
         keep = row.keep if state == "done" else max(row.keep, FAILED_LASTS)
-        self._set(connection, flow_id, state=state, ended=now, look=now + keep)
+        self._rows.set(connection, flow_id, state=state, ended=now, look=now + keep)
         if state == "failed" and row.alarm is not None:
             self._jobs.push(connection, row.alarm_queue, [bytes_of(row.alarm)])
-            self._set(connection, flow_id, alarm=None)
+            self._rows.set(connection, flow_id, alarm=None)
         return FlowEnd(flow_id, row.name, state)
 
     def _over_as(self, connection: Connection, flow_id: str, state: str) -> str:
         if state != "running":
             return "failed" if state == "failing" else state
-        bad = select(self._members.c.n).where(self._of(flow_id), self._members.c.state.in_(("f", "c")))
+        bad = select(self._members.c.n).where(self._rows.of(flow_id), self._members.c.state.in_(("f", "c")))
         return "failed" if connection.execute(bad.limit(1)).first() else "done"
-
-    def resume(self, connection: Connection, flow_id: str, number: str) -> None:
-        """In the transaction that puts a failed member back: what was cancelled waits again, what was held starts."""
-        columns, now = self._members.c, self._now(connection)
-        locked = self._state(connection, flow_id, lock=True)
-        failed = update(self._members).where(self._one(flow_id, number), columns.state == "f")
-        if locked is None or not connection.execute(failed.values(state="r")).rowcount:
-            return
-        later = case((self._flows.c.deadline > now + 86400, self._flows.c.deadline), else_=now + 86400)
-        self._set(connection, flow_id, state="running", ended=None, look=later)
-        connection.execute(update(self._members).where(self._of(flow_id), columns.state == "c").values(state="w"))
-        held = select(columns.n).where(self._of(flow_id), columns.state == "w", columns.held == 1)
-        self._push(connection, flow_id, list(connection.execute(held).scalars()))
-
-    def _state(self, connection: Connection, flow_id: str, *, lock: bool) -> str | None:
-        """Its state, locked against changes; ``lock``: to change it, else beside others that read it so."""
-        found = select(self._flows.c.state).where(self._flows.c.id == flow_id).with_for_update(read=not lock)
-        state: str | None = connection.execute(found).scalar()
-        return state
-
-    def _set(self, connection: Connection, flow_id: str, **values: Any) -> None:
-        connection.execute(update(self._flows).where(self._flows.c.id == flow_id).values(**values))
-
-    def _of(self, flow_id: str) -> ColumnElement[bool]:
-        return self._members.c.flow == flow_id
-
-    def _one(self, flow_id: str, number: str) -> ColumnElement[bool]:
-        return self._of(flow_id) & (self._members.c.n == number)
-
-    def _text(self, connection: Connection, payload: bytes) -> str:
-        return self._charsets.json(connection, "payload", payload.decode())
-
-    def _now(self, connection: Connection) -> float:
-        clock = Clock(connection.dialect, self._jobs.clock)
-        return float(connection.execute(select(clock.now())).scalar_one())
-
-
-def _parts(numbers: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (numbers[first : first + _ROWS] for first in range(0, len(numbers), _ROWS))

@@ -164,7 +164,11 @@ class SqlQueue:
         Only PostgreSQL tells of news. The wait is outside of statements: who interrupts it needs the connection.
         """
         tells = self.client.engine.dialect.name == "postgresql"
-        fd, has_come = self.client.interruptible(_news) if tells else (None, False)
+        fd, has_come = (
+            self.client.interruptible(lambda c: (postgresql.news_on(c), postgresql.take_news(c)))
+            if tells
+            else (None, False)
+        )
         if fd is None:
             sleep(timeout)
         elif not has_come and is_readable(fd, timeout):
@@ -174,7 +178,7 @@ class SqlQueue:
     def stage(self, queues: Sequence[str]) -> Staged:
         # A steward renews and settles others' jobs: it needs the former file while any lease in it may live.
         self.client.forget_former(unused_for=self._table.retry_after)
-        return Staged(0, None, self._read_clock())
+        return Staged(0, None, self.client.ask(self._table.now))
 
     def renew(self, leases: Sequence[Lease]) -> list[bool]:
         return self._leases.if_held(leases, self._table.renew)
@@ -220,11 +224,11 @@ class SqlQueue:
             self._table.delete(connection, ids)
             follow(connection)
 
-        return self._settled(self._leases.if_held([lease], act)[0], ending)
+        return self.flows.settled(ending.member, self._leases.if_held([lease], act)[0])
 
     def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
-        follow = self._following(ending, self.locks_of.here(ending.unlocks), lease)
-        return self._settled(self._leases.if_held([lease], self._failing(job_id, record, follow))[0], ending)
+        act = self._failing(job_id, record, self._following(ending, self.locks_of.here(ending.unlocks), lease))
+        return self.flows.settled(ending.member, self._leases.if_held([lease], act)[0])
 
     def cancel(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
         follow = self._following(ending, self.locks_of.own_among(ending.unlocks), lease)
@@ -240,12 +244,7 @@ class SqlQueue:
 
         is_out = self.client.transaction(work)
         self.locks_of.release_elsewhere(ending.unlocks if is_out else ())
-        return self._settled(is_out, ending)
-
-    def _settled(self, is_ours: bool, ending: Ending) -> bool:
-        if ending.member:
-            self.flows.after_settling(ending.member, is_ours)
-        return is_ours
+        return self.flows.settled(ending.member, is_out)
 
     def _failing(self, job_id: str, record: Mapping[str, Any], follow: Callable[[Connection], None]) -> Act:
         """Records the job in place of its row, and writes its ending."""
@@ -283,7 +282,8 @@ class SqlQueue:
 
     def now(self) -> float:
         if self.clock or time.monotonic() >= self._offset_ends:
-            now, mono = self._read_clock(), time.monotonic()  # in this order, so that the clock is never ahead
+            now = self.client.ask(self._table.now)
+            mono = time.monotonic()  # only now, so that the clock is never ahead
             self._offset, self._offset_ends = now - mono, mono + _CLOCK_LASTS
             return now
         return time.monotonic() + self._offset
@@ -418,10 +418,3 @@ class SqlQueue:
     @cached_property
     def _waiting(self) -> Waiting:
         return waiting_for(self.client.engine.dialect.name)
-
-    def _read_clock(self) -> float:
-        return self.client.ask(self._table.now)
-
-
-def _news(connection: Connection) -> tuple[int | None, bool]:
-    return postgresql.news_on(connection), postgresql.take_news(connection)

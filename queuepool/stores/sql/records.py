@@ -47,9 +47,9 @@ from queuepool.stores.records import (
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of, text_of
-from queuepool.stores.sql.flows import SqlFlows
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.locks import may_hold
+from queuepool.stores.sql.members import SqlMembers
 from queuepool.stores.sql.texts import Charsets, exactly, is_name
 from queuepool.stores.sql.values import SqlValues
 
@@ -77,7 +77,7 @@ class SqlRecords:
         self._client = client
         self._name = connection
         self._jobs = table
-        self._flows = SqlFlows(client, table)
+        self._members = SqlMembers(client, table)
         self._values = values
         self._locks_of = locks_of
         self._table = client.tables.failed_jobs
@@ -146,7 +146,7 @@ class SqlRecords:
             self._drop(connection, [job.failed.key for job in back])
             for job in back:
                 if member := member_in_text(job.failed.payload):
-                    self._flows.resume(connection, member.flow, member.number)
+                    self._members.resume(connection, member.flow, member.number)
                 if job.state:
                     self._values.write_state(connection, job.state)
             return answers

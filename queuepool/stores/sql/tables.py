@@ -111,7 +111,7 @@ def _flow_columns() -> list[Column[Any]]:
     """Times in Unix seconds; ``look``: when a steward must look."""
     numbers = [Column(name, Integer) for name in ("total", "roots", "stops")]
     times = [Column(name, Double) for name in ("keep", "created", "deadline", "look", "ended")]
-    texts = [Column(name, Text) for name in ("name", "state", "alarm_queue", "alarm")]
+    texts = [Column(name, Text) for name in ("name", "names", "state", "alarm_queue", "alarm")]
     return [Column("id", Text, primary_key=True), *texts, *numbers, *times]
 
 

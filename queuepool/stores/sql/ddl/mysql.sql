@@ -14,7 +14,7 @@ create table `cache_locks` (`key` varchar(255) not null, `owner` varchar(255) no
 alter table `cache_locks` add primary key `cache_locks_key_primary`(`key`);
 alter table `cache_locks` add index `cache_locks_expiration_index`(`expiration`);
 -- queuepool_flows
-create table `queuepool_flows` (`id` varchar(22) not null primary key, `name` varchar(255) not null, `state` varchar(9) not null, `total` int not null, `roots` int not null, `stops` smallint not null, `keep` double not null, `created` double not null, `deadline` double not null, `look` double not null, `ended` double null, `alarm_queue` varchar(255) null, `alarm` longtext null) default character set utf8mb4 collate 'utf8mb4_bin';
+create table `queuepool_flows` (`id` varchar(22) not null primary key, `name` varchar(255) not null, `names` mediumtext not null, `state` varchar(9) not null, `total` int not null, `roots` int not null, `stops` smallint not null, `keep` double not null, `created` double not null, `deadline` double not null, `look` double not null, `ended` double null, `alarm_queue` varchar(255) null, `alarm` longtext null) default character set utf8mb4 collate 'utf8mb4_bin';
 alter table `queuepool_flows` add index `queuepool_flows_look_index`(`look`);
 alter table `queuepool_flows` add index `queuepool_flows_ended_index`(`ended`);
 -- queuepool_members

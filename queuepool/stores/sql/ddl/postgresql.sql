@@ -14,7 +14,7 @@ create table "cache_locks" ("key" varchar(255) not null, "owner" varchar(255) no
 alter table "cache_locks" add primary key ("key");
 create index "cache_locks_expiration_index" on "cache_locks" ("expiration");
 -- queuepool_flows
-create table "queuepool_flows" ("id" varchar(22) primary key not null, "name" varchar(255) not null, "state" varchar(9) not null, "total" integer not null, "roots" integer not null, "stops" smallint not null, "keep" double precision not null, "created" double precision not null, "deadline" double precision not null, "look" double precision not null, "ended" double precision null, "alarm_queue" varchar(255) null, "alarm" text null);
+create table "queuepool_flows" ("id" varchar(22) primary key not null, "name" varchar(255) not null, "names" text not null, "state" varchar(9) not null, "total" integer not null, "roots" integer not null, "stops" smallint not null, "keep" double precision not null, "created" double precision not null, "deadline" double precision not null, "look" double precision not null, "ended" double precision null, "alarm_queue" varchar(255) null, "alarm" text null);
 create index "queuepool_flows_look_index" on "queuepool_flows" ("look");
 create index "queuepool_flows_ended_index" on "queuepool_flows" ("ended");
 -- queuepool_members

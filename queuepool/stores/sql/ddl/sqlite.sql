@@ -12,7 +12,7 @@ create index "cache_expiration_index" on "cache" ("expiration");
 create table "cache_locks" ("key" varchar not null, "owner" varchar not null, "expiration" integer not null, primary key ("key"));
 create index "cache_locks_expiration_index" on "cache_locks" ("expiration");
 -- queuepool_flows
-create table "queuepool_flows" ("id" varchar not null primary key, "name" varchar not null, "state" varchar not null, "total" integer not null, "roots" integer not null, "stops" integer not null, "keep" real not null, "created" real not null, "deadline" real not null, "look" real not null, "ended" real, "alarm_queue" varchar, "alarm" text);
+create table "queuepool_flows" ("id" varchar not null primary key, "name" varchar not null, "names" text not null, "state" varchar not null, "total" integer not null, "roots" integer not null, "stops" integer not null, "keep" real not null, "created" real not null, "deadline" real not null, "look" real not null, "ended" real, "alarm_queue" varchar, "alarm" text);
 create index "queuepool_flows_look_index" on "queuepool_flows" ("look");
 create index "queuepool_flows_ended_index" on "queuepool_flows" ("ended");
 -- queuepool_members
