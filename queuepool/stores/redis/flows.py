@@ -72,7 +72,7 @@ class RedisFlows:
 
     def members(self, flow_id: str) -> list[MemberRecord]:
         letters = self._hash(f"{self._keys.flow(flow_id)}:letters")
-        names = names_in((self._client.command("HGET", self._keys.flow(flow_id), "names") or b"").decode())
+        names = names_in((self._client.command("HMGET", self._keys.flow(flow_id), "names")[0] or b"").decode())
         return [_member(number, letters[number], names.get(number, "")) for number in in_order(list(letters))]
 
     def results(self, flow_id: str, numbers: Sequence[str]) -> list[bytes | None]:
@@ -81,7 +81,7 @@ class RedisFlows:
         return list(self._client.command("HMGET", f"{self._keys.flow(flow_id)}:results", *numbers))
 
     def stopped(self) -> frozenset[str]:
-        return frozenset(key.decode() for key in self._client.command("SMEMBERS", self._keys.stopped_flows))
+        return frozenset(key.decode() for key in self._client.command("ZRANGE", self._keys.stopped_flows, 0, -1))
 
     def cancel(self, flow_id: str) -> bool:
         return self._stop(flow_id, "cancelled")
@@ -158,7 +158,7 @@ class RedisFlows:
 
     def _counts(self, flow_id: str) -> FlowCounts:
         numbers = dict.fromkeys("wrdfck", 0)
-        for text in self._client.command("HVALS", f"{self._keys.flow(flow_id)}:letters"):
+        for text in self._hash(f"{self._keys.flow(flow_id)}:letters").values():
             numbers[text[:1].decode()] += 1
         return FlowCounts.of(list(numbers.items()))
 

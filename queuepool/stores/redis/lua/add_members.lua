@@ -10,7 +10,8 @@ if flow.state ~= '' and flow.state ~= 'building' then return 0 end
 local first = 7 + tonumber(ARGV[6])
 redis.call('hset', flow.facts, 'state', 'building', unpack(ARGV, 7, first - 1))
 for i = first, #ARGV, 4 do
-  redis.call('hset', flow.letters, ARGV[i], 'w0' .. ARGV[i + 1])
+  local fresh = redis.call('hset', flow.letters, ARGV[i], 'w0' .. ARGV[i + 1])
+  redis.call('hincrby', flow.facts, 'there', fresh)
   redis.call('hset', flow.waiting, ARGV[i], ARGV[i + 2])
   if ARGV[i + 3] ~= '0' then redis.call('hset', flow.facts, 'l' .. ARGV[i], ARGV[i + 3]) end
 end

@@ -11,13 +11,16 @@ if tonumber(redis.call('zscore', KEYS[10], ARGV[8]) or '') ~= tonumber(ARGV[10])
 redis.call('llen', KEYS[11])
 if ARGV[13] ~= '' and not take_lock(KEYS[14], ARGV[13], ARGV[14]) then return -1 end
 
+-- Seconds: ten years.
+local FOR_EVER = 315360000
+
 -- What was cancelled waits again, and what was ready meanwhile starts.
 local function resume(flow)
   flow.state = 'running'
   redis.call('hset', flow.facts, 'state', 'running')
   redis.call('hdel', flow.facts, 'ended', 'skips')
-  redis.call('srem', flow.stopped, flow.id)
-  for _, key in ipairs({flow.facts, flow.letters, flow.waiting, flow.results, flow.held}) do redis.call('persist', key) end
+  redis.call('zrem', flow.stopped, flow.id)
+  for _, key in ipairs({flow.facts, flow.letters, flow.waiting, flow.results, flow.held}) do redis.call('expire', key, FOR_EVER) end
   redis.call('zadd', flow.flows, math.max(tonumber(fact(flow, 'deadline')), flow.now + 86400), flow.id)
   local all = redis.call('hgetall', flow.letters)
   for i = 1, #all, 2 do

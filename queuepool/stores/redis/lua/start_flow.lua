@@ -10,7 +10,7 @@ if flow.state == '' then return 'lacks' end
 if fact(flow, 'ended') ~= '' then return '' end
 local roots = tonumber(fact(flow, 'roots'))
 if flow.state == 'building' then
-  if redis.call('hlen', flow.letters) ~= tonumber(fact(flow, 'total')) then return 'lacks' end
+  if fact(flow, 'there') ~= fact(flow, 'total') then return 'lacks' end
   flow.state = 'running'
   redis.call('hset', flow.facts, 'state', 'running', 'active', roots, 'failed', 0, 'next', 0)
 end

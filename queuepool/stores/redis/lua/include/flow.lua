@@ -9,22 +9,22 @@ local MOST_RESULTS = 16 * 1024 * 1024
 local FAILED_LASTS = 30 * 86400
 
 -- KEYS[key]: facts, letters, waiting, results, left over, held; of all flows: those by the second at which a steward
--- must look, and the set of stopped ones. ARGV[arg]: id, how the keys of queues begin, how the stewards' channels do,
+-- must look, and the stopped ones, too. ARGV[arg]: id, how the keys of queues begin, how the stewards' channels do,
 -- test clock.
 local function open_flow(key, arg)
   return {
     facts = KEYS[key], letters = KEYS[key + 1], waiting = KEYS[key + 2], results = KEYS[key + 3],
     todo = KEYS[key + 4], held = KEYS[key + 5], flows = KEYS[key + 6], stopped = KEYS[key + 7],
     id = ARGV[arg], queues = ARGV[arg + 1], channels = ARGV[arg + 2], now = clock(ARGV[arg + 3]),
-    state = redis.call('hget', KEYS[key], 'state') or '',
+    state = redis.call('hmget', KEYS[key], 'state')[1] or '',
   }
 end
 
-local function fact(flow, name) return redis.call('hget', flow.facts, name) or '' end
+local function fact(flow, name) return redis.call('hmget', flow.facts, name)[1] or '' end
 
 -- Letter, whether its edges are spent, and the edges; nil if there is no such member.
 local function member(flow, n)
-  return string.match(redis.call('hget', flow.letters, n) or '', '^(%a)(%d)(.*)$')
+  return string.match(redis.call('hmget', flow.letters, n)[1] or '', '^(%a)(%d)(.*)$')
 end
 
 local function set_letter(flow, n, letter, spent, edges)
@@ -45,7 +45,7 @@ end
 local function stop(flow, state)
   flow.state = state
   redis.call('hset', flow.facts, 'state', state)
-  redis.call('sadd', flow.stopped, flow.id)
+  redis.call('zadd', flow.stopped, flow.now, flow.id)
 end
 
 -- A member that would start but may not: it is cancelled, and starts when the flow is resumed.
@@ -58,7 +58,7 @@ end
 
 local function start(flow, n)
   local _, spent, edges = member(flow, n)
-  local queue, delay, payload = string.match(redis.call('hget', flow.waiting, n), '^([^\n]*)\n([^\n]*)\n(.*)$')
+  local queue, delay, payload = string.match(redis.call('hmget', flow.waiting, n)[1], '^([^\n]*)\n([^\n]*)\n(.*)$')
   push_to(flow, queue, tonumber(delay), payload)
   set_letter(flow, n, 'r', spent, edges)
   redis.call('hdel', flow.waiting, n)
@@ -140,7 +140,7 @@ local function end_if_over(flow)
   if tonumber(fact(flow, 'active')) > 0 or fact(flow, 'ended') ~= '' then return '' end
   local state, keep = over_as(flow), tonumber(fact(flow, 'keep'))
   redis.call('hset', flow.facts, 'state', state, 'ended', string.format('%.6f', flow.now))
-  redis.call('srem', flow.stopped, flow.id)
+  redis.call('zrem', flow.stopped, flow.id)
   local queue, payload = string.match(fact(flow, 'alarm'), '^([^\n]*)\n(.*)$')
   if state == 'failed' and queue then
     push_to(flow, queue, 0, payload)
@@ -151,7 +151,8 @@ local function end_if_over(flow)
 end
 
 local function go_on(flow)
-  local item = redis.call('lpop', flow.todo)
+  local item = redis.call('lrange', flow.todo, 0, 0)[1]
+  redis.call('ltrim', flow.todo, 1, -1)
   if item then follow_edges(flow, {{string.sub(item, 1, 1), string.sub(item, 2, 2), string.sub(item, 3)}}) end
   return end_if_over(flow)
 end
