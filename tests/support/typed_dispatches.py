@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from queuepool import Job, connect, context, current, job
+from queuepool import Flow, Job, Member, chain, connect, context, current, group, job, result, results
 
 
 @job("mail", queue="mails", tries=3, backoff=[1, 5])
@@ -62,3 +62,33 @@ mail.using(delay=1).dispatch()  # refused: call-arg
 mail.later(5, 7)  # refused: arg-type
 Import(path=7)  # refused: arg-type
 Import()  # refused: call-arg
+
+
+@job("resize")
+def resize(path: str) -> str:
+    return path
+
+
+@job("measure")
+async def measure(path: str) -> int:
+    return len(path)
+
+
+@job("publish")
+def publish(order: int, photos: list[str]) -> None: ...
+
+
+flow = Flow("album", stop="nothing", on_failure=mail.call("a@b.c"), deadline="2h")
+photos = [flow.add(resize.using(queue="photos").call(path)) for path in ("a", "b")]
+size: Member[int] = flow.add(measure.call(result(photos[0])))
+page = flow.add(publish.call(result(size), photos=results(photos)), after=size)
+flow.add(Import("/a").call(), after=[page], on="any")
+flow_id: str = flow.dispatch()
+ended: bool = flow.dispatch().wait(5).is_over
+chain(resize.call("a"), measure.call, group([resize.call("b")], then=lambda paths: publish.call(7, paths))).dispatch()
+
+flow.add(publish.call(7, results([size])))  # refused: arg-type
+flow.add(publish.call(result(photos[0]), []))  # refused: arg-type
+flow.add(resize.call())  # refused: call-arg
+flow.add(resize.call("a"), on="error")  # refused: arg-type
+group([resize.call("b")], then=lambda paths: publish.call(paths, []))  # refused: arg-type
