@@ -23,6 +23,7 @@ from queuepool.payload.members import (
     Rule,
     names_as_text,
     numbers_as_text,
+    stripes_of,
 )
 
 if TYPE_CHECKING:
@@ -192,8 +193,10 @@ class _Numbered:
             if call.takes:
                 extra[ARGS] = {key: self._numbers_of(taken) for key, taken in call.takes.items()}
             terms, payload = encoded(queue, call, extra)
+            before = [self._numbers[other] for other in one.after]
             yield NewMember(
-                number, rule, terms.queue, terms.delay, payload, len(one.after), tuple(self._edges[one])
+                number, rule, terms.queue, terms.delay, payload, len(before), tuple(self._edges[one]),
+                stripes_of(before),
             )  # fmt: skip
 
     def _numbers_of(self, taken: Taken) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -24,6 +25,8 @@ Rule = Literal["s", "f", "a"]
 MOST_MEMBERS, MOST_TAKEN = 100_000, 10_000
 #: most bytes of all results of a flow
 MOST_RESULTS = 16 * 1024 * 1024
+#: most members that are counted down in one row, and the rows for more
+_FEW, _STRIPES = 64, 100
 #: most characters of the names of a flow's jobs
 _MOST_NAMES = 64 * 1024
 _FLOW = re.compile(r"([A-Za-z0-9_-]{22}):([0-9]{1,6}(?:\.[0-9]{1,4}){0,8})([far]{0,2})")
@@ -58,6 +61,8 @@ class NewMember(NamedTuple):
     follows: int = 0
     #: the members that follow it, each its number and rule, as ``10000s``
     edges: tuple[str, ...] = ()
+    #: if it follows many: how many of them are in each stripe (``stripes_of``)
+    stripes: tuple[int, ...] = ()
 
 
 class NewFlow(NamedTuple):
@@ -131,6 +136,22 @@ def taken_in(fields: Mapping[str, Any]) -> list[TakenBy]:
 def numbers_as_text(numbers: list[str]) -> str:
     """These numbers with ranges for successive ones: ``0-9,12``; empty for none."""
     return ",".join(first if first == last else f"{first}-{last}" for first, last in _runs(numbers))
+
+
+def stripes_of(numbers: list[str]) -> tuple[int, ...]:
+    """How many of these members are in each stripe, by which a database counts down in many rows instead of one.
+
+    Empty if there are few.
+    """
+    if len(numbers) <= _FEW:
+        return ()
+    counts = Counter(map(stripe_of, numbers))
+    return tuple(counts[stripe] for stripe in range(_STRIPES))
+
+
+def stripe_of(number: str) -> int:
+    """The stripe of a member, and of what it adds."""
+    return int(number.partition(".")[0]) % _STRIPES
 
 
 def names_as_text(names: Mapping[str, list[str]]) -> str:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.every_store("url")
 MADE = "created table jobs\ncreated table failed_jobs\ncreated table cache\ncreated table cache_locks\n"
 TABLES = ("jobs", "failed_jobs", "cache", "cache_locks")
 #: those that Laravel does not know
-OURS = ("queuepool_flows", "queuepool_members", "queuepool_edges")
+OURS = ("queuepool_flows", "queuepool_members", "queuepool_edges", "queuepool_joins")
 PDO = {"sqlite": "sqlite", "postgres": "pgsql", "mariadb": "mysql"}
 DRIVERS = {"sqlite": "pysqlite", "postgresql": "psycopg", "mariadb": "pymysql"}
 #: how a server describes what it has

@@ -8,7 +8,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from queuepool.payload.lease import Ending, Lease
-from queuepool.payload.members import FLOW, How, MemberEnd, MemberOf, NewFlow, NewMember, Rule, member_in_text
+from queuepool.payload.members import (
+    FLOW,
+    How,
+    MemberEnd,
+    MemberOf,
+    NewFlow,
+    NewMember,
+    Rule,
+    member_in_text,
+    stripes_of,
+)
 from tests.support.samples import payload, record
 from tests.support.store_contract import OURS
 
@@ -30,9 +40,11 @@ class Drawn:
 
     def _member(self, name: str, graph: Graph) -> NewMember:
         edges = tuple(f"{self.numbers[other]}{_rule(other)}" for other in graph if name in graph[other])
-        number = self.numbers[name]
+        number, stripes = self.numbers[name], stripes_of([self.numbers[one] for one in graph[name]])
         text = MemberOf(self.id, number, _rule(name)).text
-        return NewMember(number, _rule(name), "default", 0.0, payload(name, **{FLOW: text}), len(graph[name]), edges)
+        return NewMember(
+            number, _rule(name), "default", 0.0, payload(name, **{FLOW: text}), len(graph[name]), edges, stripes
+        )
 
     def end(self, name: str, how: How, **more: Any) -> MemberEnd:
         return MemberEnd(self.id, self.numbers[name], how, **more)

@@ -29,6 +29,8 @@ from queuepool.stores.sql.members import SqlMembers, parts_of
 
 #: how many flows one look of a steward takes
 _LOOKS = 100
+#: members that one transaction writes
+_AT_ONCE = 1000
 #: seconds between looks for flows that nobody has ended
 _LOOK_AGAIN = 5.0
 #: states of flows that start nothing more by the rule s
@@ -44,6 +46,7 @@ class SqlFlows:
         self._flows = client.tables.queuepool_flows
         self._members = client.tables.queuepool_members
         self._edges = client.tables.queuepool_edges
+        self._joins = client.tables.queuepool_joins
         self._rows = SqlMembers(client, jobs)
         #: when (monotonic) to look for flows that nobody has ended
         self._look_again = 0.0
@@ -51,14 +54,20 @@ class SqlFlows:
 
     def write(self, flow: NewFlow, members: Sequence[NewMember]) -> None:
         self._jobs.examine()  # before the transaction
-        for first in range(0, len(members), 1000):
-            self.add(flow, members[first : first + 1000])
+        if len(members) <= _AT_ONCE:
+            self._client.transaction(partial(self.write_within, flow=flow, members=members))
+            return
+        for first in range(0, len(members), _AT_ONCE):
+            self.add(flow, members[first : first + _AT_ONCE])
         self.start(flow.id)
 
     def write_within(self, connection: Connection, flow: NewFlow, members: Sequence[NewMember]) -> None:
-        """As ``write``, in the caller's transaction."""
-        self._add(connection, flow, members)
-        self._start(connection, flow.id)
+        """As ``write``, in the caller's transaction: nobody else sees it before it has begun."""
+        self._insert_flow(connection, flow, "running")
+        roots = [one for one in members if not one.follows]
+        self._rows.insert(connection, flow.id, [one for one in members if one.follows])
+        self._rows.insert(connection, flow.id, roots, "r")
+        self._rows.push_new(connection, roots)
 
     def add(self, flow: NewFlow, members: Sequence[NewMember]) -> bool:
         """Write a piece; ``False`` if the flow has begun."""
@@ -67,7 +76,7 @@ class SqlFlows:
     def _add(self, connection: Connection, flow: NewFlow, members: Sequence[NewMember]) -> bool:
         state = self._rows.state(connection, flow.id, lock=True)
         if state is None:
-            self._insert_flow(connection, flow)
+            self._insert_flow(connection, flow, "building")
         elif state != "building":
             return False
         numbers = [one.number for one in members]
@@ -78,13 +87,14 @@ class SqlFlows:
         self._rows.insert(connection, flow.id, [one for one in members if one.number not in known])
         return True
 
-    def _insert_flow(self, connection: Connection, flow: NewFlow) -> None:
-        now = self._rows.now(connection)
+    def _insert_flow(self, connection: Connection, flow: NewFlow, state: str) -> None:
+        now, words = self._rows.now(connection), self._rows.charsets
         queue, payload = flow.on_failure or (None, None)
+        look = UNSTARTED_LASTS if state == "building" else flow.deadline
         row = {
-            "id": flow.id, "name": self._rows.charsets.text(connection, "queue", flow.name), "state": "building",
+            "id": flow.id, "name": words.text(connection, "queue", flow.name), "names": flow.names, "state": state,
             "total": flow.total, "roots": flow.roots, "stops": int(flow.stops), "keep": flow.keep, "created": now,
-            "deadline": now + flow.deadline, "look": now + UNSTARTED_LASTS, "alarm_queue": queue, "names": flow.names,
+            "deadline": now + flow.deadline, "look": now + look, "ended": None, "alarm_queue": queue,
             "alarm": payload and self._rows.text(connection, payload),
         }  # fmt: skip
         connection.execute(insert(self._flows), [row])
@@ -229,7 +239,8 @@ class SqlFlows:
             self._flows.c.look <= self._rows.now(connection),
         )
         if connection.execute(delete(self._flows).where(*same)).rowcount:
-            connection.execute(delete(self._edges).where(self._edges.c.flow == row.id))
+            for table in (self._edges, self._joins):
+                connection.execute(delete(table).where(table.c.flow == row.id))
             connection.execute(delete(self._members).where(self._rows.of(row.id)))
 
     def settle(self, connection: Connection, end: MemberEnd, lease: Lease) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, case, func, insert, select, up
 
 from queuepool.payload.envelope import uncounted
 from queuepool.payload.lease import Lease
-from queuepool.payload.members import MOST_RESULTS, MemberEnd, NewMember
+from queuepool.payload.members import MOST_RESULTS, MemberEnd, NewMember, stripe_of
 from queuepool.stores.flows import in_order
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
@@ -36,6 +36,7 @@ class SqlMembers:
         self._flows = client.tables.queuepool_flows
         self._members = client.tables.queuepool_members
         self._edges = client.tables.queuepool_edges
+        self._joins = client.tables.queuepool_joins
         self.charsets = Charsets(self._members)
 
     def settle(self, connection: Connection, end: MemberEnd, lease: Lease) -> None:
@@ -70,9 +71,12 @@ class SqlMembers:
             return
         edges = select(self._edges.c.succ).where(self._edges.c.flow == end.flow, self._edges.c.pred == end.number)
         followers = sorted(connection.execute(edges).scalars())
+        columns, joins = self._members.c, self._joins.c
         for part in parts_of(followers):
-            more = update(self._members).where(self.of(end.flow), self._members.c.n.in_(part))
-            connection.execute(more.values(open=self._members.c.open + len(end.children)))
+            more = update(self._members).where(self.of(end.flow), columns.n.in_(part), columns.striped == 0)
+            connection.execute(more.values(open=columns.open + len(end.children)))
+            stripes = joins.flow == end.flow, joins.n.in_(part), joins.stripe == stripe_of(end.number)
+            connection.execute(update(self._joins).where(*stripes).values(open=joins.open + len(end.children)))
         children = [one._replace(edges=tuple(f"{succ}s" for succ in followers)) for one in end.children]
         self.insert(connection, end.flow, children)
         grown = update(self._flows).where(self._flows.c.id == end.flow)
@@ -87,38 +91,58 @@ class SqlMembers:
 
     def _follow_one(
         self, connection: Connection, flow_id: str, number: str, letter: str, is_spent: bool
-    ) -> Iterator[tuple[str, str, bool]]:
+    ) -> list[tuple[str, str, bool]]:
         """Returns those that are over by this."""
-        columns = self._members.c
+        columns, over = self._members.c, list[tuple[str, str, bool]]()
         of_it = self._edges.c.flow == flow_id, self._edges.c.pred == number
         followers = sorted(connection.execute(select(self._edges.c.succ).where(*of_it)).scalars())
-        over = list[tuple[str, str, bool]]()
         for part in parts_of(followers):
-            these = self.of(flow_id), columns.n.in_(part)
-            rows = connection.execute(
-                select(columns.n, columns.rule, columns.state, columns.spent)
-                .where(*these)
-                .order_by(columns.n)
-                .with_for_update()
-            ).all()
+            wanted = select(columns.n, columns.rule, columns.striped).where(self.of(flow_id), columns.n.in_(part))
+            rows = connection.execute(wanted.order_by(columns.n)).all()
             if letter != "d":
-                its = "k" if letter == "k" else "c"
-                gone = [row for row in rows if row.rule == "s" and row.state == "w"]
-                self._letter(connection, flow_id, [row.n for row in gone], its)
-                over += [(row.n, its, bool(row.spent)) for row in gone]
-            counted = [row.n for row in rows if (letter == "d" if row.rule == "s" else not is_spent)]
-            over += self._count_down(connection, flow_id, counted, letter)
-        return iter(over)
+                gone = [row.n for row in rows if row.rule == "s"]
+                over += self._give_up(connection, flow_id, gone, "k" if letter == "k" else "c")
+            counted = [row for row in rows if (letter == "d" if row.rule == "s" else not is_spent)]
+            striped = [row.n for row in counted if row.striped]
+            over += self._count_down(connection, flow_id, [row.n for row in counted if not row.striped], letter in "fc")
+            over += self._count_down_stripe(connection, flow_id, striped, letter in "fc", stripe_of(number))
+        return over
+
+    def _give_up(
+        self, connection: Connection, flow_id: str, numbers: Sequence[str], letter: str
+    ) -> list[tuple[str, str, bool]]:
+        """These members are over, as far as they wait."""
+        columns = self._members.c
+        waiting = select(columns.n, columns.spent).where(self.of(flow_id), columns.n.in_(numbers), columns.state == "w")
+        rows = connection.execute(waiting.order_by(columns.n).with_for_update()).all() if numbers else []
+        self._letter(connection, flow_id, [row.n for row in rows], letter)
+        return [(row.n, letter, bool(row.spent)) for row in rows]
+
+    def _count_down_stripe(
+        self, connection: Connection, flow_id: str, numbers: Sequence[str], is_bad: bool, stripe: int
+    ) -> list[tuple[str, str, bool]]:
+        """Count down one stripe of each, and where that is over the member itself.
+
+        A row is held until the commit of who has changed it, and the member's is one for all.
+        """
+        joins, over = self._joins.c, list[tuple[str, str, bool]]()
+        these = joins.flow == flow_id, joins.n.in_(numbers), joins.stripe == stripe
+        if not numbers:
+            return []
+        connection.execute(update(self._joins).where(*these).values(open=joins.open - 1, bad=joins.bad + int(is_bad)))
+        for number, bad in connection.execute(select(joins.n, joins.bad).where(*these, joins.open == 0)).all():
+            over += self._count_down(connection, flow_id, [number], bad > 0)
+        return over
 
     def _count_down(
-        self, connection: Connection, flow_id: str, numbers: Sequence[str], letter: str
+        self, connection: Connection, flow_id: str, numbers: Sequence[str], is_bad: bool
     ) -> list[tuple[str, str, bool]]:
         if not numbers:
             return []
         columns = self._members.c
         these = self.of(flow_id), columns.n.in_(numbers)
-        bad = columns.bad + int(letter in "fc")
-        connection.execute(update(self._members).where(*these).values(open=columns.open - 1, bad=bad))
+        counts = {"open": columns.open - 1, "bad": columns.bad + int(is_bad)}
+        connection.execute(update(self._members).where(*these).values(**counts))
         ready = select(columns.n, columns.rule, columns.bad, columns.spent).where(
             *these, columns.open == 0, columns.state == "w"
         )
@@ -144,13 +168,20 @@ class SqlMembers:
             these = self.of(flow_id), columns.n.in_(part)
             wanted = select(columns.n, columns.queue, columns.delay, columns.payload).where(*these)
             rows = {row.n: row for row in connection.execute(wanted)}
-            places = dict[tuple[str, float], list[bytes]]()
-            for number in part:
-                row = rows[number]
-                places.setdefault((row.queue, row.delay), []).append(bytes_of(row.payload))
-            for (queue, delay), payloads in places.items():
-                self._jobs.push(connection, queue, payloads, delay)
+            self._push_all(connection, [(rows[n].queue, rows[n].delay, bytes_of(rows[n].payload)) for n in part])
             connection.execute(update(self._members).where(*these).values(state="r", payload=None, held=0))
+
+    def push_new(self, connection: Connection, members: Sequence[NewMember]) -> None:
+        """Push members that were inserted as such."""
+        self._push_all(connection, [(one.queue, one.delay, one.payload) for one in members])
+
+    def _push_all(self, connection: Connection, jobs: Sequence[tuple[str, float, bytes]]) -> None:
+        """Each with its queue and delay."""
+        places = dict[tuple[str, float], list[bytes]]()
+        for queue, delay, payload in jobs:
+            places.setdefault((queue, delay), []).append(payload)
+        for (queue, delay), payloads in places.items():
+            self._jobs.push(connection, queue, payloads, delay)
 
     def _letter(self, connection: Connection, flow_id: str, numbers: Sequence[str], letter: str, **more: int) -> None:
         for part in parts_of(numbers):
@@ -170,20 +201,28 @@ class SqlMembers:
         held = select(columns.n).where(self.of(flow_id), columns.state == "w", columns.held == 1)
         self.push(connection, flow_id, list(connection.execute(held).scalars()))
 
-    def insert(self, connection: Connection, flow_id: str, members: Sequence[NewMember]) -> None:
-        common = {"flow": flow_id, "state": "w", "bad": 0, "spent": 0, "held": 0}
+    def insert(self, connection: Connection, flow_id: str, members: Sequence[NewMember], state: str = "w") -> None:
+        """Add members; ``state``: ``r`` for those that are pushed at once."""
+        common = {"flow": flow_id, "state": state, "bad": 0, "spent": 0, "held": 0, "result": None}
         rows = [
             {
                 **common, "n": one.number, "rule": one.rule, "queue": one.queue, "delay": one.delay,
-                "open": one.follows, "payload": self.text(connection, one.payload),
+                "open": sum(map(bool, one.stripes)) or one.follows, "striped": int(bool(one.stripes)),
+                "payload": self.text(connection, one.payload) if state == "w" else None,
             }
             for one in members
+        ]  # fmt: skip
+        joins = [
+            {"flow": flow_id, "n": one.number, "stripe": stripe, "open": count, "bad": 0}
+            for one in members for stripe, count in enumerate(one.stripes) if count
         ]  # fmt: skip
         edges = [{"flow": flow_id, "pred": one.number, "succ": edge[:-1]} for one in members for edge in one.edges]
         if rows:
             connection.execute(insert(self._members), rows)
         if edges:
             connection.execute(insert(self._edges), edges)
+        if joins:
+            connection.execute(insert(self._joins), joins)
 
     def state(self, connection: Connection, flow_id: str, *, lock: bool) -> str | None:
         """Its state, locked against changes; ``lock``: to change it, else beside others that read it so."""
@@ -205,7 +244,7 @@ class SqlMembers:
 
     def now(self, connection: Connection) -> float:
         clock = Clock(connection.dialect, self._jobs.clock)
-        return float(connection.execute(select(clock.now())).scalar_one())
+        return float(connection.execute(select(clock.now())).scalar() or 0.0)
 
 
 def parts_of(numbers: Sequence[str]) -> Iterator[Sequence[str]]:

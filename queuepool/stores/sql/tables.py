@@ -51,6 +51,7 @@ class Tables:
     queuepool_flows: Table = field(repr=False)
     queuepool_members: Table = field(repr=False)
     queuepool_edges: Table = field(repr=False)
+    queuepool_joins: Table = field(repr=False)
 
     def table(self, usual: str) -> Table:
         """One of them, by its name in Laravel."""
@@ -71,6 +72,7 @@ def tables_of(names: TableNames) -> Tables:
         _table("queuepool_flows", names.schema, _flow_columns()),
         _table("queuepool_members", names.schema, _member_columns()),
         _table("queuepool_edges", names.schema, [Column(name, Text, primary_key=True) for name in _EDGE]),
+        _table("queuepool_joins", names.schema, _join_columns()),
     )
 
 
@@ -105,6 +107,7 @@ def _batch_columns() -> list[Column[Any]]:
 
 
 _EDGE = ("flow", "pred", "succ")
+_COUNTS = ("open", "bad", "spent", "held", "striped")
 
 
 def _flow_columns() -> list[Column[Any]]:
@@ -123,7 +126,13 @@ def _member_columns() -> list[Column[Any]]:
     """
     keys = [Column(name, Text, primary_key=True) for name in ("flow", "n")]
     texts = [Column(name, Text) for name in ("state", "rule", "queue", "payload", "result")]
-    return [*keys, *texts, Column("delay", Double), *(Column(one, Integer) for one in ("open", "bad", "spent", "held"))]
+    return [*keys, *texts, Column("delay", Double), *(Column(one, Integer) for one in _COUNTS)]
+
+
+def _join_columns() -> list[Column[Any]]:
+    """The stripes of a member that follows many: as ``open`` and ``bad`` of the member, which then counts stripes."""
+    keys = [Column("flow", Text, primary_key=True), Column("n", Text, primary_key=True)]
+    return [*keys, Column("stripe", Integer, primary_key=True), Column("open", Integer), Column("bad", Integer)]
 
 
 def _table(name: str, schema: str, columns: list[Column[Any]]) -> Table:
@@ -141,7 +150,16 @@ MOST_ATTEMPTS = 65535
 #: the largest numbers by column type: signed, unsigned
 _LARGEST = {"TINYINT": (127, 255), "SMALLINT": (32767, MOST_ATTEMPTS)}
 #: those that we create, by their usual names
-TABLES = ("jobs", "failed_jobs", "cache", "cache_locks", "queuepool_flows", "queuepool_members", "queuepool_edges")
+TABLES = (
+    "jobs",
+    "failed_jobs",
+    "cache",
+    "cache_locks",
+    "queuepool_flows",
+    "queuepool_members",
+    "queuepool_edges",
+    "queuepool_joins",
+)
 #: without these nothing works; the others are for some kinds of jobs
 REQUIRED = TABLES[:3]
 #: the settings that give them other names
