@@ -19,12 +19,12 @@ from tests.support.graphs import ended, taken
 def step(number: int) -> None: ...
 
 
-def run_all(sql: Stores) -> int:
+def run_all(built: Stores) -> int:
     """End all jobs until none is ready; returns how many there were."""
     ran = 0
-    while found := taken(sql.queue):
+    while found := taken(built.queue):
         for lease in found.values():
-            assert ended(sql.queue, lease)
+            assert ended(built.queue, lease)
             ran += 1
     return ran
 
