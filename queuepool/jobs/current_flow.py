@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,9 @@ class CurrentFlow:
     encode: Callable[[Call[Any], MemberOf], NewMember]
     #: the results that it takes, by argument, as JSON holds them
     taken: Mapping[str, Any] = field(default_factory=dict)
+    #: what those that it follows have returned, in the order in which they were added, as JSON holds it; ``None`` for
+    #: one that has returned nothing. Empty unless the flow was made with ``keep_results``
+    results: Sequence[Any] = ()
     #: why it is not to begin; empty if it is
     left_out: str = ""
     #: what it cannot begin without

@@ -14,6 +14,7 @@ from queuepool.jobs.job_class import Job
 from queuepool.jobs.job_options import Delay, seconds_until
 from queuepool.jobs.sending import Sending
 from queuepool.payload.members import (
+    ALL,
     ARGS,
     FLOW,
     MOST_MEMBERS,
@@ -58,7 +59,8 @@ class Flow:
         """``name``: for people. ``stop``: what a failed member keeps from starting: all the rest, or nothing but what
         follows it. ``on_failure``: pushed if the flow fails. ``deadline``: from its start until it starts no more.
         ``keep``: how long it is known after it is done; one that has failed is for at least 30 days, so that it can be
-        resumed. ``keep_results``: also those that no member takes. Raises ``ValueError``.
+        resumed. ``keep_results``: also those that no member takes, for ``current().flow.results``. Raises
+        ``ValueError``.
         """
         if stop not in ("rest", "nothing"):
             raise ValueError(f"stop cannot be {stop!r}: it is 'rest' or 'nothing'")
@@ -190,8 +192,11 @@ class _Numbered:
             number, call, rule = self._numbers[one], one.call, _RULES[one.on]
             is_taken = self._keeps_results or one in self._taken
             extra: dict[str, object] = {FLOW: MemberOf(self._flow_id, number, rule, is_taken).text}
-            if call.takes:
-                extra[ARGS] = {key: self._numbers_of(taken) for key, taken in call.takes.items()}
+            takes = {key: self._numbers_of(taken) for key, taken in call.takes.items()}
+            if self._keeps_results and one.after:
+                takes[ALL] = self._numbers_of(Taken(one.after, is_list=True))
+            if takes:
+                extra[ARGS] = takes
             terms, payload = encoded(queue, call, extra)
             before = [self._numbers[other] for other in one.after]
             yield NewMember(

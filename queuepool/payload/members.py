@@ -17,6 +17,8 @@ from typing import Any, Literal, NamedTuple
 
 #: the keys of a member's flow, and of the arguments that are results of other members
 FLOW, ARGS = "qpFlow", "qpArgs"
+#: in place of an argument: the results of all that it follows, whatever has become of them
+ALL = ""
 #: how a member has ended: done, failed, cancelled, or left out, as its flow was stopped; the last is put back if that
 #: has been resumed
 How = Literal["d", "f", "c", "o"]

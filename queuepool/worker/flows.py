@@ -13,7 +13,7 @@ from queuepool.jobs.connecting import default_queue
 from queuepool.jobs.current_flow import CurrentFlow
 from queuepool.jobs.flows import as_call, encoded
 from queuepool.payload.envelope import Payload
-from queuepool.payload.members import FLOW, MemberOf, NewMember, TakenBy, taken_in
+from queuepool.payload.members import ALL, FLOW, MemberOf, NewMember, TakenBy, taken_in
 from queuepool.settlement.flows import event_of
 from queuepool.settlement.outage import Outage
 from queuepool.stores.contract import QueueStore
@@ -48,15 +48,18 @@ class FlowsOfWorker:
         self._stopped = self._outage.insist(flows.stopped)[0]
 
     def _with_results(self, member: MemberOf, wanted: list[TakenBy]) -> CurrentFlow:
-        taken = dict[str, Any]()
+        taken, results = dict[str, Any](), list[Any]()
         for argument, numbers, is_list in wanted:
             found = self._outage.insist(partial(self._store.flows.results, member.flow, numbers))[0]
-            if missing := [number for number, one in zip(numbers, found, strict=True) if one is None]:
+            values = [None if one is None else json.loads(one) for one in found]
+            if argument == ALL:
+                results = values
+            elif missing := [number for number, one in zip(numbers, found, strict=True) if one is None]:
                 why = f"the result of member {missing[0]} is not kept: all results of a flow have at most 16 MiB"
                 return CurrentFlow(member, _encoded, lacks=f"argument {argument!r}: {why}")
-            values = [json.loads(one) for one in found if one is not None]
-            taken[argument] = values if is_list else values[0]
-        return CurrentFlow(member, _encoded, taken)
+            else:
+                taken[argument] = values if is_list else values[0]
+        return CurrentFlow(member, _encoded, taken, results)
 
 
 def _encoded(call: Call[Any], member: MemberOf) -> NewMember:

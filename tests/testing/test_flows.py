@@ -147,6 +147,22 @@ def test_what_a_job_adds_runs_before_what_follows_it():
     assert ["part 0", "part 1", "after"] == ran
 
 
+@job("flows.sees")
+def sees() -> None:
+    ran.append(list(current().flow.results))
+
+
+def test_a_flow_may_keep_all_results():
+    with run_now(raises=False), Flow(keep_results=True, stop="nothing") as flow:
+        before = [flow.add(count.call("abc")), flow.add(say.call(1)), flow.add(fails.call())]
+        flow.add(sees.call(), after=before, on="any")
+        flow.add(sees.call(), after=before[0])
+    with run_now(), Flow() as other:
+        other.add(sees.call(), after=other.add(count.call("abc")))
+
+    assert [1, [3], [3, None, None], []] == ran
+
+
 def test_fake_records_all_members_and_drain_runs_them():
     with fake() as pushes:
         found = chain(say.call(1), say.call(2)).dispatch()
