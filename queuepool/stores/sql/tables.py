@@ -35,6 +35,10 @@ class TableNames:
         schema = settings.schema if scheme_of(url) == "postgresql" else ""
         return cls(*own, settings.batches_table, schema)
 
+    def own(self, what: str) -> str:
+        """The name of a table of ours, which belongs to this table of jobs."""
+        return f"queuepool_{what}" if self.jobs == "jobs" else f"queuepool_{what}_{self.jobs}"
+
 
 @dataclass(frozen=True, slots=True)
 class Tables:
@@ -69,10 +73,10 @@ def tables_of(names: TableNames) -> Tables:
         _table(names.cache, names.schema, _cache_columns("value")),
         _table(names.cache_locks, names.schema, _cache_columns("owner")),
         _table(names.job_batches, names.schema, _batch_columns()),
-        _table("queuepool_flows", names.schema, _flow_columns()),
-        _table("queuepool_members", names.schema, _member_columns()),
-        _table("queuepool_edges", names.schema, [Column(name, Text, primary_key=True) for name in _EDGE]),
-        _table("queuepool_joins", names.schema, _join_columns()),
+        _table(names.own("flows"), names.schema, _flow_columns()),
+        _table(names.own("members"), names.schema, _member_columns()),
+        _table(names.own("edges"), names.schema, [Column(name, Text, primary_key=True) for name in _EDGE]),
+        _table(names.own("joins"), names.schema, _join_columns()),
     )
 
 
