@@ -5,6 +5,7 @@ Source: Illuminate/Queue/Console/stubs and Illuminate/Cache/Console/stubs (8.83 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache as remembered
@@ -15,6 +16,9 @@ from sqlalchemy import BigInteger, Column, Connection, Double, Integer, MetaData
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import scheme_of
 from queuepool.errors import StoreDenied
+
+#: characters of a table's name, of which PostgreSQL cuts what is longer
+_LONGEST_NAME = 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,10 @@ class TableNames:
 
     def own(self, what: str) -> str:
         """The name of a table of ours, which belongs to this table of jobs."""
-        return f"queuepool_{what}" if self.jobs == "jobs" else f"queuepool_{what}_{self.jobs}"
+        if self.jobs == "jobs":
+            return f"queuepool_{what}"
+        name = f"queuepool_{what}_{self.jobs}"
+        return name if len(name) <= _LONGEST_NAME else name[:48] + hashlib.sha256(name.encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True)
