@@ -55,7 +55,7 @@ class FlowsOfWorker:
             if argument == ALL:
                 results = values
             elif missing := [number for number, one in zip(numbers, found, strict=True) if one is None]:
-                why = f"the result of member {missing[0]} is not kept: all results of a flow have at most 16 MiB"
+                why = f"the result of member {missing[0]} is not there: results have at most 16 MiB together"
                 return CurrentFlow(member, _encoded, lacks=f"argument {argument!r}: {why}")
             else:
                 taken[argument] = values if is_list else values[0]

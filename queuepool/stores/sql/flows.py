@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
 
 from queuepool.payload.lease import Lease
-from queuepool.payload.members import MemberEnd, NewFlow, NewMember, names_in
+from queuepool.payload.members import MOST_RESULTS, MemberEnd, NewFlow, NewMember, names_in
 from queuepool.stores.flows import (
     FAILED_LASTS,
     LOST_AFTER,
@@ -167,17 +167,21 @@ class SqlFlows:
         return [record(n) for n in in_order(list(rows))]
 
     def results(self, flow_id: str, numbers: Sequence[str]) -> list[bytes | None]:
-        def read(connection: Connection) -> dict[str, Any]:
-            found = dict[str, Any]()
+        """As the contract says; what is taken at once is bounded here, as no row says how much there is in all."""
+
+        def read(connection: Connection) -> dict[str, bytes]:
+            found, size = dict[str, bytes](), 0
             for part in parts_of(numbers):
-                rows = select(self._members.c.n, self._members.c.result).where(
-                    self._rows.of(flow_id), self._members.c.n.in_(part)
-                )
-                found |= {row.n: row.result for row in connection.execute(rows)}
+                members = self._members.c
+                rows = select(members.n, members.result).where(self._rows.of(flow_id), members.n.in_(part))
+                for number, result in connection.execute(rows.where(members.result.is_not(None))):
+                    size += len(result)
+                    if size <= MOST_RESULTS:
+                        found[number] = bytes_of(result)
             return found
 
         found = self._client.ask(read)
-        return [None if (result := found.get(number)) is None else bytes_of(result) for number in numbers]
+        return [found.get(number) for number in numbers]
 
     def stopped(self) -> frozenset[str]:
         flows = self._flows.c

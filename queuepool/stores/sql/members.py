@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, case, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, case, insert, select, update
 
 from queuepool.payload.envelope import uncounted
 from queuepool.payload.lease import Lease
-from queuepool.payload.members import MOST_RESULTS, MemberEnd, NewMember, stripe_of
+from queuepool.payload.members import MemberEnd, NewMember, stripe_of
 from queuepool.stores.flows import in_order
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
@@ -53,17 +53,13 @@ class SqlMembers:
         back = (
             {"payload": self.text(connection, uncounted(lease.receipt)), "held": 1, "delay": 0} if letter == "c" else {}
         )
-        result = self.charsets.json(connection, "result", end.result) if self._has_room(connection, end) else None
+        result = self.charsets.json(connection, "result", end.result) if end.result else None
         connection.execute(mine.values(state=letter, spent=1, result=result, **back))
         self._add_children(connection, end)
         if how == "f":
             running = self._flows.c.id == end.flow, self._flows.c.state == "running", self._flows.c.stops == 1
             connection.execute(update(self._flows).where(*running).values(state="failing"))
         self._follow(connection, end.flow, [(end.number, letter, bool(spent))])
-
-    def _has_room(self, connection: Connection, end: MemberEnd) -> bool:
-        size = select(func.coalesce(func.sum(func.length(self._members.c.result)), 0)).where(self.of(end.flow))
-        return bool(end.result) and int(connection.execute(size).scalar_one()) + len(end.result) <= MOST_RESULTS
 
     def _add_children(self, connection: Connection, end: MemberEnd) -> None:
         """Those that follow the member wait for what it adds as well."""
