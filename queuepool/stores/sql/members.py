@@ -8,7 +8,7 @@ once wait for each other and do not lock each other out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, case, insert, select, update
 
@@ -26,6 +26,23 @@ from queuepool.stores.sql.texts import Charsets
 _ROWS = 500
 #: states of flows that go on
 _RUNS = ("running",)
+
+
+class _Over(NamedTuple):
+    """A member that has ended: how, and whether its edges of the rules f and a were counted before."""
+
+    number: str
+    letter: str
+    is_spent: bool
+
+
+class _Ready(NamedTuple):
+    """A member that has nothing to wait for."""
+
+    n: str
+    rule: str
+    bad: int
+    spent: int
 
 
 class SqlMembers:
@@ -55,16 +72,13 @@ class SqlMembers:
         )
         result = self.charsets.json(connection, "result", end.result) if end.result else None
         connection.execute(mine.values(state=letter, spent=1, result=result, **back))
-        self._add_children(connection, end)
-        if how == "f":
-            running = self._flows.c.id == end.flow, self._flows.c.state == "running", self._flows.c.stops == 1
-            connection.execute(update(self._flows).where(*running).values(state="failing"))
-        self._follow(connection, end.flow, [(end.number, letter, bool(spent))])
+        over = [_Over(end.number, letter, bool(spent))]
+        self._follow(connection, end.flow, over, self._add_children(connection, end), fails=how == "f")
 
-    def _add_children(self, connection: Connection, end: MemberEnd) -> None:
-        """Those that follow the member wait for what it adds as well."""
+    def _add_children(self, connection: Connection, end: MemberEnd) -> list[_Ready]:
+        """Those that follow the member wait for what it adds as well; returns that, which is to start."""
         if not end.children:
-            return
+            return []
         edges = select(self._edges.c.succ).where(self._edges.c.flow == end.flow, self._edges.c.pred == end.number)
         followers = sorted(connection.execute(edges).scalars())
         columns, joins = self._members.c, self._joins.c
@@ -75,88 +89,96 @@ class SqlMembers:
             connection.execute(update(self._joins).where(*stripes).values(open=joins.open + len(end.children)))
         children = [one._replace(edges=tuple(f"{succ}s" for succ in followers)) for one in end.children]
         self.insert(connection, end.flow, children)
-        grown = update(self._flows).where(self._flows.c.id == end.flow)
-        connection.execute(grown.values(total=self._flows.c.total + len(children)))
-        self._start_or_hold(connection, end.flow, [one.number for one in children])
+        return [_Ready(one.number, "s", 0, 0) for one in children]
 
-    def _follow(self, connection: Connection, flow_id: str, over: list[tuple[str, str, bool]]) -> None:
-        """``over``: each member that is over, its letter, and whether its edges were spent."""
+    def _follow(
+        self, connection: Connection, flow_id: str, over: list[_Over], ready: list[_Ready], *, fails: bool = False
+    ) -> None:
+        """Go on behind members that are over, and start what is ready.
+
+        The flow's own row comes last, after all rows of members: each that ends one takes them in this order.
+        """
         while over:
-            number, letter, is_spent = over.pop()
-            over += self._follow_one(connection, flow_id, number, letter, is_spent)
+            over += self._follow_one(connection, flow_id, over.pop(), ready)
+        if fails:
+            self._stop(connection, flow_id)
+        if held := self._start(connection, flow_id, ready):
+            self._follow(connection, flow_id, held, [])
 
-    def _follow_one(
-        self, connection: Connection, flow_id: str, number: str, letter: str, is_spent: bool
-    ) -> list[tuple[str, str, bool]]:
-        """Returns those that are over by this."""
-        columns, over = self._members.c, list[tuple[str, str, bool]]()
-        of_it = self._edges.c.flow == flow_id, self._edges.c.pred == number
+    def _follow_one(self, connection: Connection, flow_id: str, one: _Over, ready: list[_Ready]) -> list[_Over]:
+        """Adds what is ready by this; returns those that are over by it."""
+        columns, over, is_bad = self._members.c, list[_Over](), one.letter in "fc"
+        of_it = self._edges.c.flow == flow_id, self._edges.c.pred == one.number
         followers = sorted(connection.execute(select(self._edges.c.succ).where(*of_it)).scalars())
         for part in parts_of(followers):
             wanted = select(columns.n, columns.rule, columns.striped).where(self.of(flow_id), columns.n.in_(part))
             rows = connection.execute(wanted.order_by(columns.n)).all()
-            if letter != "d":
+            if one.letter != "d":
                 gone = [row.n for row in rows if row.rule == "s"]
-                over += self._give_up(connection, flow_id, gone, "k" if letter == "k" else "c")
-            counted = [row for row in rows if (letter == "d" if row.rule == "s" else not is_spent)]
+                over += self._give_up(connection, flow_id, gone, "k" if one.letter == "k" else "c")
+            counted = [row for row in rows if (one.letter == "d" if row.rule == "s" else not one.is_spent)]
+            found = self._count_down(connection, flow_id, [row.n for row in counted if not row.striped], is_bad)
             striped = [row.n for row in counted if row.striped]
-            over += self._count_down(connection, flow_id, [row.n for row in counted if not row.striped], letter in "fc")
-            over += self._count_down_stripe(connection, flow_id, striped, letter in "fc", stripe_of(number))
+            found += self._count_down_stripe(connection, flow_id, striped, is_bad, stripe_of(one.number))
+            skipped = [row for row in found if row.rule == "f" and not row.bad]
+            self._letter(connection, flow_id, [row.n for row in skipped], "k")
+            over += [_Over(row.n, "k", bool(row.spent)) for row in skipped]
+            ready += [row for row in found if row not in skipped]
         return over
 
-    def _give_up(
-        self, connection: Connection, flow_id: str, numbers: Sequence[str], letter: str
-    ) -> list[tuple[str, str, bool]]:
+    def _give_up(self, connection: Connection, flow_id: str, numbers: Sequence[str], letter: str) -> list[_Over]:
         """These members are over, as far as they wait."""
         columns = self._members.c
         waiting = select(columns.n, columns.spent).where(self.of(flow_id), columns.n.in_(numbers), columns.state == "w")
         rows = connection.execute(waiting.order_by(columns.n).with_for_update()).all() if numbers else []
         self._letter(connection, flow_id, [row.n for row in rows], letter)
-        return [(row.n, letter, bool(row.spent)) for row in rows]
+        return [_Over(row.n, letter, bool(row.spent)) for row in rows]
 
     def _count_down_stripe(
         self, connection: Connection, flow_id: str, numbers: Sequence[str], is_bad: bool, stripe: int
-    ) -> list[tuple[str, str, bool]]:
+    ) -> list[_Ready]:
         """Count down one stripe of each, and where that is over the member itself.
 
         A row is held until the commit of who has changed it, and the member's is one for all.
         """
-        joins, over = self._joins.c, list[tuple[str, str, bool]]()
+        joins, found = self._joins.c, list[_Ready]()
         these = joins.flow == flow_id, joins.n.in_(numbers), joins.stripe == stripe
         if not numbers:
             return []
         connection.execute(update(self._joins).where(*these).values(open=joins.open - 1, bad=joins.bad + int(is_bad)))
         for number, bad in connection.execute(select(joins.n, joins.bad).where(*these, joins.open == 0)).all():
-            over += self._count_down(connection, flow_id, [number], bad > 0)
-        return over
+            found += self._count_down(connection, flow_id, [number], bad > 0)
+        return found
 
-    def _count_down(
-        self, connection: Connection, flow_id: str, numbers: Sequence[str], is_bad: bool
-    ) -> list[tuple[str, str, bool]]:
+    def _count_down(self, connection: Connection, flow_id: str, numbers: Sequence[str], is_bad: bool) -> list[_Ready]:
+        """Count down each; returns those for which nothing is open any more."""
         if not numbers:
             return []
         columns = self._members.c
         these = self.of(flow_id), columns.n.in_(numbers)
+        # First, as an update of several rows takes them in any order.
+        connection.execute(select(columns.n).where(*these).order_by(columns.n).with_for_update()).all()
         counts = {"open": columns.open - 1, "bad": columns.bad + int(is_bad)}
         connection.execute(update(self._members).where(*these).values(**counts))
-        ready = select(columns.n, columns.rule, columns.bad, columns.spent).where(
-            *these, columns.open == 0, columns.state == "w"
-        )
-        rows = connection.execute(ready).all()
-        skipped = [row for row in rows if row.rule == "f" and not row.bad]
-        self._letter(connection, flow_id, [row.n for row in skipped], "k")
-        self.push(connection, flow_id, [row.n for row in rows if row.rule != "s" and row not in skipped])
-        held = self._start_or_hold(connection, flow_id, [row.n for row in rows if row.rule == "s"])
-        spent = {row.n: bool(row.spent) for row in rows}
-        return [*((row.n, "k", bool(row.spent)) for row in skipped), *((n, "c", spent[n]) for n in held)]
+        wanted = select(columns.n, columns.rule, columns.bad, columns.spent)
+        rows = connection.execute(wanted.where(*these, columns.open == 0, columns.state == "w"))
+        return [_Ready(*row) for row in rows]
 
-    def _start_or_hold(self, connection: Connection, flow_id: str, numbers: Sequence[str]) -> Sequence[str]:
-        """Push these members of the rule s; returns those that are held, as the flow was stopped."""
-        if not numbers or self.state(connection, flow_id, lock=False) in _RUNS:
-            self.push(connection, flow_id, numbers)
-            return []
-        self._letter(connection, flow_id, numbers, "c", held=1)
-        return numbers
+    def _stop(self, connection: Connection, flow_id: str) -> None:
+        """A member has failed: nothing more starts by the rule s, if that is so in this flow."""
+        flows = self._flows.c
+        running = flows.id == flow_id, flows.state == "running", flows.stops == 1
+        if connection.execute(select(flows.id).where(*running)).first():  # else its row is left to others
+            connection.execute(update(self._flows).where(*running).values(state="failing"))
+
+    def _start(self, connection: Connection, flow_id: str, ready: Sequence[_Ready]) -> list[_Over]:
+        """Push these members; returns those that are held, as the flow was stopped."""
+        waits = [row for row in ready if row.rule == "s"]
+        may_start = not waits or self.state(connection, flow_id, lock=False) in _RUNS
+        held = [] if may_start else waits
+        self._letter(connection, flow_id, [row.n for row in held], "c", held=1)
+        self.push(connection, flow_id, [row.n for row in ready if row not in held])
+        return [_Over(row.n, "c", bool(row.spent)) for row in held]
 
     def push(self, connection: Connection, flow_id: str, numbers: Sequence[str]) -> None:
         columns = self._members.c
