@@ -87,7 +87,7 @@ flow_id: str = flow.dispatch()
 ended: bool = flow.dispatch().wait(5).is_over
 chain(resize.call("a"), measure.call, group([resize.call("b")], then=lambda paths: publish.call(7, paths))).dispatch()
 
-flow.add(publish.call(7, results([size])))  # refused: arg-type
+flow.add(publish.call(7, results([size])))  # refused: list-item
 flow.add(publish.call(result(photos[0]), []))  # refused: arg-type
 flow.add(resize.call())  # refused: call-arg
 flow.add(resize.call("a"), on="error")  # refused: arg-type
