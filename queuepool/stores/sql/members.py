@@ -24,6 +24,8 @@ from queuepool.stores.sql.texts import Charsets
 
 #: rows that one statement names
 _ROWS = 500
+#: rows that are locked one by one
+_FEW = 8
 #: states of flows that go on
 _RUNS = ("running",)
 
@@ -128,9 +130,12 @@ class SqlMembers:
 
     def _give_up(self, connection: Connection, flow_id: str, numbers: Sequence[str], letter: str) -> list[_Over]:
         """These members are over, as far as they wait."""
-        columns = self._members.c
-        waiting = select(columns.n, columns.spent).where(self.of(flow_id), columns.n.in_(numbers), columns.state == "w")
-        rows = connection.execute(waiting.order_by(columns.n).with_for_update()).all() if numbers else []
+        columns, rows = self._members.c, list[Any]()
+        for part in _to_lock(numbers):
+            waiting = select(columns.n, columns.spent).where(
+                self.of(flow_id), columns.n.in_(part), columns.state == "w"
+            )
+            rows += connection.execute(waiting.order_by(columns.n).with_for_update()).all()
         self._letter(connection, flow_id, [row.n for row in rows], letter)
         return [_Over(row.n, letter, bool(row.spent)) for row in rows]
 
@@ -155,11 +160,13 @@ class SqlMembers:
         if not numbers:
             return []
         columns = self._members.c
-        these = self.of(flow_id), columns.n.in_(numbers)
-        # First, as an update of several rows takes them in any order.
-        connection.execute(select(columns.n).where(*these).order_by(columns.n).with_for_update()).all()
         counts = {"open": columns.open - 1, "bad": columns.bad + int(is_bad)}
-        connection.execute(update(self._members).where(*these).values(**counts))
+        for part in _to_lock(numbers):
+            these = self.of(flow_id), columns.n.in_(part)
+            if len(part) > 1:  # first, as an update of several rows takes them in any order
+                connection.execute(select(columns.n).where(*these).order_by(columns.n).with_for_update()).all()
+            connection.execute(update(self._members).where(*these).values(**counts))
+        these = self.of(flow_id), columns.n.in_(numbers)
         wanted = select(columns.n, columns.rule, columns.bad, columns.spent)
         rows = connection.execute(wanted.where(*these, columns.open == 0, columns.state == "w"))
         return [_Ready(*row) for row in rows]
@@ -187,7 +194,9 @@ class SqlMembers:
             wanted = select(columns.n, columns.queue, columns.delay, columns.payload).where(*these)
             rows = {row.n: row for row in connection.execute(wanted)}
             self._push_all(connection, [(rows[n].queue, rows[n].delay, bytes_of(rows[n].payload)) for n in part])
-            connection.execute(update(self._members).where(*these).values(state="r", payload=None, held=0))
+            for few in _to_lock(sorted(part)):
+                pushed = update(self._members).where(self.of(flow_id), self._members.c.n.in_(few))
+                connection.execute(pushed.values(state="r", payload=None, held=0))
 
     def push_new(self, connection: Connection, members: Sequence[NewMember]) -> None:
         """Push members that were inserted as such."""
@@ -202,7 +211,7 @@ class SqlMembers:
             self._jobs.push(connection, queue, payloads, delay)
 
     def _letter(self, connection: Connection, flow_id: str, numbers: Sequence[str], letter: str, **more: int) -> None:
-        for part in parts_of(numbers):
+        for part in _to_lock(numbers):
             these = update(self._members).where(self.of(flow_id), self._members.c.n.in_(part))
             connection.execute(these.values(state=letter, spent=1, **more))
 
@@ -268,3 +277,10 @@ class SqlMembers:
 def parts_of(numbers: Sequence[str]) -> Iterator[Sequence[str]]:
     """These in parts that a statement can name."""
     return (numbers[first : first + _ROWS] for first in range(0, len(numbers), _ROWS))
+
+
+def _to_lock(numbers: Sequence[str]) -> Iterator[Sequence[str]]:
+    """As ``parts_of``, to lock or change them. A few one by one: for several of a short table MySQL reads all rows, and
+    waits for each that others have locked.
+    """
+    return ([number] for number in numbers) if len(numbers) <= _FEW else parts_of(numbers)
