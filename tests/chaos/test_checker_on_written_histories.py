@@ -670,3 +670,12 @@ def test_each_settled_attempt_has_one_record_and_was_not_lost():
     assert ["I33 recorded twice"] == kept((1, 10, False), (2, 11, False), (2, 11, False), records=True)
     assert ["I33 settled, and recorded as lost"] == kept((1, 10, False), (2, 11, True), records=True)
     assert [] == kept()
+
+
+def test_a_member_of_a_flow_that_begins_before_what_it_follows_has_ended_is_too_early():
+    flow = pushed(9, "g")
+    early = [*flow, start("g.0"), start("g.6")]
+    in_time = [*flow, start("g.0"), finish("g.0"), start("g.6", pid=11)]
+
+    assert "I35 a member began too early" in violated(*early)
+    assert "I35 a member began too early" not in violated(*in_time)
