@@ -8,11 +8,14 @@ if TYPE_CHECKING:
     from queuepool.errors import SoftTimeout
     from queuepool.events.listeners import on
     from queuepool.jobs.around import around, lifespan
+    from queuepool.jobs.calls import Call, Member, result, results
     from queuepool.jobs.client import Queue
+    from queuepool.jobs.composing import chain, group
     from queuepool.jobs.connecting import configure, connect
     from queuepool.jobs.context import context
     from queuepool.jobs.current_job import current
     from queuepool.jobs.decorator import job
+    from queuepool.jobs.flows import Flow
     from queuepool.jobs.job_class import Job
     from queuepool.jobs.job_options import Retry, exponential
     from queuepool.jobs.steps import cursor, step
@@ -20,8 +23,9 @@ if TYPE_CHECKING:
     from queuepool.payload.strict_json import register_type
 
 __all__ = [
-    "Job", "Queue", "Retry", "SoftTimeout", "around", "configure", "connect", "context", "current", "cursor",
-    "exponential", "job", "lifespan", "on", "on_push", "register_type", "step",
+    "Call", "Flow", "Job", "Member", "Queue", "Retry", "SoftTimeout", "around", "chain", "configure", "connect",
+    "context", "current", "cursor", "exponential", "group", "job", "lifespan", "on", "on_push", "register_type",
+    "result", "results", "step",
 ]  # fmt: skip
 __version__ = "0.1.0"
 
@@ -31,7 +35,9 @@ _MODULES = MappingProxyType({
     "around": "jobs.around", "configure": "jobs.connecting", "connect": "jobs.connecting", "context": "jobs.context",
     "current": "jobs.current_job", "cursor": "jobs.steps", "exponential": "jobs.job_options", "job": "jobs.decorator",
     "lifespan": "jobs.around", "on": "events.listeners", "on_push": "payload.on_push",
-    "register_type": "payload.strict_json", "step": "jobs.steps",
+    "register_type": "payload.strict_json", "step": "jobs.steps", "Call": "jobs.calls", "Member": "jobs.calls",
+    "result": "jobs.calls", "results": "jobs.calls", "Flow": "jobs.flows", "chain": "jobs.composing",
+    "group": "jobs.composing",
 })  # fmt: skip
 
 

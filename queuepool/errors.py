@@ -17,6 +17,7 @@ QueuepoolError
 │   ├── UnknownJob       nothing is registered under its name
 │   ├── BadArguments     its data does not fit its handler
 │   ├── NeedsLaravel     it belongs to a chain, a batch …, and nothing could tell Laravel how it ended
+│   ├── ResultTooLarge   a job of its flow takes its result, which cannot be kept
 │   ├── TooManyAttempts  it has used all its attempts
 │   ├── NoTriesLeft      its handler called ``current().release()`` in its last attempt
 │   ├── JobExpired       its retryUntil has passed
@@ -153,6 +154,13 @@ class NeedsLaravel(JobError):
             f"{name} {' and '.join(lacking)}, so it was not begun: {outcomes}run it in Laravel, or "
             "ignore that with `foreign = ignore`; then retry it"
         )
+
+
+class ResultTooLarge(JobError):
+    """Another job of the flow takes what this one has returned, and it cannot be kept."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"{name}: another job of its flow takes its result, which cannot be kept: {problem}")
 
 
 class TooManyAttempts(JobError):

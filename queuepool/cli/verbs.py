@@ -38,6 +38,7 @@ VERBS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "job": ("job.job", "Show where a job is, and the state of a tracked one; or wait until that is over"),
     "step": ("steps.steps", "Forget a step that is kept of a job, so that it runs again"),
     "cancel": ("cancel.cancel", "Cancel one job that waits, or that runs on this host"),
+    "flow": ("flow.flow", "List flows, show one as a graph, cancel it, or resume it after a failure"),
     "stack": ("stack.stack", "Show where a job is in its code, while it runs"),
     "size": ("queues.size", "Count the jobs of queues"),
     "monitor": ("queues.monitor", "Show which queues are too long"),

@@ -16,6 +16,9 @@ events. Listeners run in the process that emits.
 
 from queuepool.events.base import Event, JobEvent, JobFacts, KilledAttempt
 from queuepool.events.jobs import (
+    FlowEvent,
+    FlowFailed,
+    FlowFinished,
     HookRaised,
     JobCancelled,
     JobExceptionOccurred,
@@ -78,6 +81,9 @@ __all__ = [
     "CommandRefused",
     "Event",
     "FailureUnrecorded",
+    "FlowEvent",
+    "FlowFailed",
+    "FlowFinished",
     "HookRaised",
     "JobCancelled",
     "JobEvent",

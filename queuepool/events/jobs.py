@@ -26,6 +26,34 @@ class JobQueued(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class FlowEvent(Event):
+    """A flow is over: none of its members runs. ``state``: ``done``, ``failed``, ``cancelled`` or ``expired``.
+
+    Emitted by the process that has ended its last member, after that; if it dies just then, by none.
+    """
+
+    id: str
+    name: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class FlowFinished(FlowEvent):
+    """A flow is done."""
+
+    words: ClassVar[str] = "flow done"
+    level: ClassVar[int] = logging.INFO
+
+
+@dataclass(frozen=True, slots=True)
+class FlowFailed(FlowEvent):
+    """A flow has ended, but is not done: members of it have failed or never started."""
+
+    words: ClassVar[str] = "flow failed"
+    level: ClassVar[int] = logging.ERROR
+
+
+@dataclass(frozen=True, slots=True)
 class JobReserving(Event):
     """The worker is about to reserve a job."""
 

@@ -17,6 +17,7 @@ from queuepool.jobs.bulk import Several, captured
 from queuepool.jobs.definition import written_name
 from queuepool.jobs.door import BulkOptions, PushOptions, Terms, check_queue, lock_of, terms_of
 from queuepool.jobs.following import JobId, JobState, aended, ended, found
+from queuepool.jobs.following_flows import FlowState, aended_flow, ended_flow, found_flow
 from queuepool.jobs.in_threads import Threads
 from queuepool.jobs.job_options import DAY, Delay, Seconds
 from queuepool.jobs.pusher import Encryption, Pusher, data_of
@@ -202,6 +203,27 @@ class Queue(AnsweringQueue):
     async def await_job(self, job_id: str, timeout: float | None = None) -> JobState:
         """``wait``, awaited: the event loop goes on."""
         return await aended(lambda: self.ajob(job_id), job_id, timeout)
+
+    def flow(self, flow_id: str) -> FlowState | None:
+        """What is known of a flow; ``None`` if it is not kept any more. Raises ``StoreError``."""
+        return found_flow(self.stores, flow_id)
+
+    def wait_flow(self, flow_id: str, timeout: float | None = None) -> FlowState:
+        """Wait until a flow is over, and return what is known of it. Raises ``TimeoutError`` after ``timeout`` seconds,
+        ``NoSuchFlow`` if nothing is known of it, and ``StoreError``.
+        """
+        return ended_flow(partial(found_flow, self.stores, flow_id), flow_id, timeout)
+
+    async def await_flow(self, flow_id: str, timeout: float | None = None) -> FlowState:
+        """``wait_flow``, awaited: the event loop goes on."""
+        return await aended_flow(lambda: self._threads.run(partial(self.flow, flow_id)), flow_id, timeout)
+
+    def cancel_flow(self, flow_id: str) -> bool:
+        """Start no more of a flow; what runs goes on to its end. ``False`` if it is over.
+
+        Jobs of it in queues are left out. Raises ``StoreError``.
+        """
+        return self.stores.flows.cancel(flow_id)
 
     def cancel(self, job_id: str, *, requeue: bool = False, grace: float = 10.0) -> Cancellation:
         """Cancel a job that waits, or that a pool of this host runs: it is recorded as failed, and never tried again.

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from queuepool.jobs.current_flow import CurrentFlow
     from queuepool.payload.kept_step import StepsEnd
     from queuepool.payload.lease import Lease
-    from queuepool.stores.contract import Batch, Batches
+    from queuepool.stores.batches import Batch, Batches
 
 
 #: characters of a note on progress
@@ -57,6 +58,7 @@ class Current:
     # Unset in nearly all jobs, which so pay nothing for them.
     _told: bool = field(init=False, repr=False, compare=False)
     _asks: bool = field(init=False, repr=False, compare=False)
+    _flow: CurrentFlow = field(init=False, repr=False, compare=False)
 
     @property
     def id(self) -> str:
@@ -108,6 +110,15 @@ class Current:
         Raises ``ConfigError`` if no database with batches is configured, and ``StoreError``.
         """
         return _batch_of(self.payload) if _batch_of else None
+
+    @property
+    def flow(self) -> CurrentFlow | None:
+        """The flow that the job is a member of, to which it may add calls; ``None`` if it is in none."""
+        return getattr(self, "_flow", None)
+
+    def joins(self, flow: CurrentFlow) -> None:
+        """Called by the worker: it is a member of this flow."""
+        self._flow = flow
 
     @property
     def stopping(self) -> bool:

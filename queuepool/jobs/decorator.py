@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, Unpack, overload
@@ -12,16 +12,20 @@ from queuepool.config import words
 from queuepool.errors import ConfigError
 from queuepool.jobs.bulk import as_in_json, calls_of, captured
 from queuepool.jobs.definition import check_is_known, check_runs, name_of
-from queuepool.jobs.dispatch import Calls, Sending, adispatched, dispatched
+from queuepool.jobs.dispatch import Calls, adispatched, dispatched
 from queuepool.jobs.job_options import JobOptions, Options, check_schedule, options_of, target_of
 from queuepool.jobs.registry import REGISTRY, Handler, arguments_of, by_name, fitted, keywords
+from queuepool.jobs.sending import Sending
 
 if TYPE_CHECKING:
+    from queuepool.jobs.calls import Call
     from queuepool.jobs.following import JobId
     from queuepool.jobs.job_options import Delay
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
+R_co = TypeVar("R_co", covariant=True)
 
 
 @overload
@@ -67,10 +71,10 @@ def _registered(name: str | None, options: Options, function: Callable[P, R]) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Target(Generic[P]):
+class Target(Generic[P, R_co]):
     """A job with its queue, delay and transaction chosen; ``dispatch`` takes the function's own arguments."""
 
-    job: JobFunction[P, Any]
+    job: JobFunction[P, R_co]
     sending: Sending
 
     def dispatch(self, /, *args: P.args, **kwargs: P.kwargs) -> JobId:
@@ -79,6 +83,18 @@ class Target(Generic[P]):
         Raises ``TypeError`` for arguments that do not fit, else as ``Queue.push`` does.
         """
         return self._push([self._call(args, kwargs)])[0]
+
+    @overload
+    def call(self: Target[P, Coroutine[Any, Any, R]], /, *args: P.args, **kwargs: P.kwargs) -> Call[R]: ...
+
+    @overload
+    def call(self, /, *args: P.args, **kwargs: P.kwargs) -> Call[R_co]: ...
+
+    def call(self, /, *args: P.args, **kwargs: P.kwargs) -> Call[Any]:
+        """One call, for a flow. Raises ``TypeError`` for arguments that do not fit, ``ValueError`` for a unique job."""
+        from queuepool.jobs.calls import call_of  # imported here: few programs have flows
+
+        return call_of(self.job.name, self._call(args, kwargs)[0], self.job.options, self.sending)
 
     def bulk(self, calls: Iterable[object]) -> list[JobId]:
         """Push many calls, each given as its payload's data: a dict by name or a list by position.
@@ -156,13 +172,23 @@ class JobFunction(words.Answering, Generic[P, R]):
     @words.answering
     def using(
         self, *, queue: str | None = None, delay: Delay = 0, within: Any = None, after_commit: Any = None
-    ) -> Target[P]:
+    ) -> Target[P, R]:
         """Choose queue, delay and transaction for the dispatch that follows; the last two as ``Queue.within`` and
         ``Queue.after_commit``. Raises ``ConfigError`` if no worker could run it.
         """
         check_is_known(self.name)
         target = target_of(self.options, queue)
         return Target(self, Sending(queue=target, delay=delay, within=within, after_commit=after_commit))
+
+    @overload
+    def call(self: JobFunction[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs) -> Call[T]: ...
+
+    @overload
+    def call(self, /, *args: P.args, **kwargs: P.kwargs) -> Call[R]: ...
+
+    def call(self, /, *args: P.args, **kwargs: P.kwargs) -> Call[Any]:
+        """One call, for a flow: ``flow.add``, ``chain`` and ``group`` take it. Raises as ``Target.call`` does."""
+        return self.using().call(*args, **kwargs)
 
     def dispatch(self, /, *args: P.args, **kwargs: P.kwargs) -> JobId:
         """Push one call and return the job's id. Raises as ``Target.dispatch`` and ``using`` do."""

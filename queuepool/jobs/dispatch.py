@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from queuepool.jobs.arguments import check_values
 from queuepool.jobs.job_options import Options
+from queuepool.jobs.sending import Sending
 
 if TYPE_CHECKING:
     from queuepool.jobs.client import Queue
     from queuepool.jobs.following import JobId
-    from queuepool.jobs.job_options import Delay
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sending:
-    """How a dispatch pushes: options of ``Queue.push``, and the application's connection to use."""
-
-    queue: str
-    delay: Delay = 0
-    within: Any = None
-    after_commit: Any = None
 
 
 def dispatched(
@@ -84,11 +73,12 @@ Calls = Callable[[], Sequence[tuple[object, Mapping[str, Any]]]]
 
 async def adispatched(name: str, calls: Calls, sending: Sending, options: Options) -> list[JobId]:
     """As ``dispatched``, awaited."""
-    queue = bound(await _default_queue(), sending)
+    queue = bound(await default_queue_aside(), sending)
     return await queue.aside(lambda: pushed(queue, name, calls(), sending, options))
 
 
-async def _default_queue() -> Queue:
+async def default_queue_aside() -> Queue:
+    """The queue that ``dispatch`` uses; a thread makes the first one."""
     from queuepool.jobs import connecting  # imported here: slow, and a worker may never push
 
     if not connecting.is_configured():

@@ -37,6 +37,9 @@ class Diversion(Protocol):
     def pushes(self, settings: ConnectionSettings, pushes: PushStore, push: Push) -> PushStore:
         """Where to push this, in place of ``pushes``."""
 
+    def flow_pushes(self, settings: ConnectionSettings, pushes: PushStore, members: Sequence[Push]) -> PushStore:
+        """Where to write a flow of these members, in place of ``pushes``."""
+
     def run(self) -> None:
         """Called at the end of a push, which raises what this raises."""
 

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from queuepool.errors import NotTracked, StoreDown, StoreError
+from queuepool.errors import NotTracked, QueuepoolError, StoreDown, StoreError
 from queuepool.stores.values import MAX_STATE
 
 if TYPE_CHECKING:
@@ -124,39 +124,61 @@ def _facts_in(text: bytes) -> dict[str, Any]:
 
 def ended(look: Callable[[], JobState | None], job_id: str, timeout: float | None) -> JobState:
     """What is known of the job once it is over. Raises as ``Queue.wait`` does."""
-    wait = _Wait(job_id, timeout)
-    while True:
-        with wait.outlasting_a_blip():
-            if (state := wait.checked(look())).is_over:
-                return state
-        time.sleep(wait.pause())
+    return Wait[JobState](f"job {job_id}", NotTracked(job_id), timeout).until_over(look)
 
 
 async def aended(look: Callable[[], Awaitable[JobState | None]], job_id: str, timeout: float | None) -> JobState:
     """``ended``, awaited."""
-    from asyncio import sleep  # imported here: most programs await no job
-
-    wait = _Wait(job_id, timeout)
-    while True:
-        with wait.outlasting_a_blip():
-            if (state := wait.checked(await look())).is_over:
-                return state
-        await sleep(wait.pause())
+    return await Wait[JobState](f"job {job_id}", NotTracked(job_id), timeout).auntil_over(look)
 
 
-class _Wait:
-    """A wait for a job; ``timeout`` in seconds, ``None`` = no limit."""
+class IsOver(Protocol):
+    """What is known of a job or a flow."""
 
-    def __init__(self, job_id: str, timeout: float | None) -> None:
-        self._job_id = job_id
+    @property
+    def state(self) -> str: ...
+
+    @property
+    def is_over(self) -> bool: ...
+
+
+S = TypeVar("S", bound=IsOver)
+
+
+class Wait(Generic[S]):
+    """A wait for the end of ``what``; ``timeout`` in seconds, ``None`` = no limit; ``gone`` is raised for what is not
+    known.
+    """
+
+    def __init__(self, what: str, gone: QueuepoolError, timeout: float | None) -> None:
+        self._what = what
+        self._gone = gone
         self._timeout = math.inf if timeout is None else timeout
         self._until = time.monotonic() + self._timeout
         self._pause = _FIRST_PAUSE
         #: when the store last answered; ``None`` = it never has
         self._seen: float | None = None
 
+    def until_over(self, look: Callable[[], S | None]) -> S:
+        """Look until it is over. Raises ``TimeoutError``."""
+        while True:
+            with self._outlasting_a_blip():
+                if (state := self._checked(look())).is_over:
+                    return state
+            time.sleep(self._next_pause())
+
+    async def auntil_over(self, look: Callable[[], Awaitable[S | None]]) -> S:
+        """``until_over``, awaited."""
+        from asyncio import sleep  # imported here: most programs await no job
+
+        while True:
+            with self._outlasting_a_blip():
+                if (state := self._checked(await look())).is_over:
+                    return state
+            await sleep(self._next_pause())
+
     @contextmanager
-    def outlasting_a_blip(self) -> Iterator[None]:
+    def _outlasting_a_blip(self) -> Iterator[None]:
         """Wraps a look: a store that has answered before may be down for a while."""
         try:
             yield
@@ -164,15 +186,15 @@ class _Wait:
             if self._seen is None or time.monotonic() >= min(self._seen + _LONGEST_BLIP, self._until):
                 raise
 
-    def checked(self, state: JobState | None) -> JobState:
+    def _checked(self, state: S | None) -> S:
         self._seen = time.monotonic()
         if state is None:
-            raise NotTracked(self._job_id)
+            raise self._gone
         if not state.is_over and time.monotonic() >= self._until:
-            raise TimeoutError(f"job {self._job_id} is {state.state} after {self._timeout:g} s")
+            raise TimeoutError(f"{self._what} is {state.state} after {self._timeout:g} s")
         return state
 
-    def pause(self) -> float:
+    def _next_pause(self) -> float:
         """Seconds until the next look."""
         pause, self._pause = self._pause, min(self._pause * 1.5, _LONGEST_PAUSE)
         return max(min(pause, self._until - time.monotonic()), 0.0)

@@ -11,11 +11,13 @@ from queuepool.config import words
 from queuepool.errors import ConfigError
 from queuepool.jobs.bulk import captured, objects_of
 from queuepool.jobs.definition import check_handle, check_is_known, name_of, written_name
-from queuepool.jobs.dispatch import Sending, adispatched, dispatched
+from queuepool.jobs.dispatch import adispatched, dispatched
 from queuepool.jobs.job_options import JobOptions, Options, check_schedule, options_of, target_of
 from queuepool.jobs.registry import REGISTRY, Handler
+from queuepool.jobs.sending import Sending
 
 if TYPE_CHECKING:
+    from queuepool.jobs.calls import Call
     from queuepool.jobs.following import JobId
     from queuepool.jobs.job_options import Delay
 
@@ -59,6 +61,10 @@ class Job(words.Answering):
 
     def after_failed(self, error: BaseException) -> object:
         """Called after the job has failed for good."""
+
+    def call(self) -> Call[Any]:
+        """The job as a call, for a flow. Raises as ``using`` does, and ``ValueError`` for a unique job."""
+        return self.using().call()
 
     def dispatch(self) -> JobId:
         """Push the job and return its id. Raises as ``using`` and ``Queue.push`` do."""
@@ -144,6 +150,12 @@ class Pending:
     def dispatch(self) -> JobId:
         """Push the job and return its id. Raises as ``Queue.push`` does."""
         return dispatched(self.name, [(self.data, self.data)], self.sending, self.options)[0]
+
+    def call(self) -> Call[Any]:
+        """The job as a call, for a flow. Raises ``ValueError`` for a unique job."""
+        from queuepool.jobs.calls import call_of  # imported here: few programs have flows
+
+        return call_of(self.name, dict(self.data), self.options, self.sending)
 
     async def adispatch(self) -> JobId:
         """``dispatch``, awaited as ``Queue.apush`` is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property, partial
@@ -19,6 +20,7 @@ from queuepool.jobs.in_threads import with_pauses
 from queuepool.jobs.job_options import Delay
 from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Envelope, encode
 from queuepool.payload.lease import Lock
+from queuepool.payload.members import NewFlow, NewMember
 from queuepool.payload.on_push import stamper
 from queuepool.payload.options import TRACK
 from queuepool.payload.php_values import build_command
@@ -69,6 +71,23 @@ class Pusher:
         if diverted:
             diverted.run()
 
+    def encoded(self, name: str, data: object, terms: Terms, extra: Mapping[str, object]) -> bytes:
+        """The payload of a job that a flow pushes later, with these further fields. Raises as ``Queue.push`` does."""
+        envelope = self._envelope([name], terms._replace(delay=0.0))
+        return encode(name, data, envelope._replace(extra={**envelope.extra, **extra}))[1]
+
+    def write_flow(self, flow: NewFlow, members: Sequence[NewMember], jobs: Sequence[tuple[str, object]]) -> None:
+        """Write a flow with these members, the jobs each a name and data. Raises as ``Queue.push`` does."""
+        pushes, diverted = self.pushes, diversion.active
+        if diverted:
+            pushed = [_pushed(*one) for one in zip(members, jobs, strict=True)]
+            pushes = diverted.flow_pushes(self._settings, pushes, pushed)
+        pushes.write_flow(flow, members)
+        if at_import.is_under_way:
+            at_import.warn_of([name for name, _ in jobs])
+        if diverted:
+            diverted.run()
+
     def laravels(self, lock: Lock | None) -> Lock | None:
         """The lock, to be taken where Laravel's cache keeps its locks."""
         settings = self._current
@@ -111,6 +130,10 @@ class Pusher:
     @property
     def _current(self) -> ConnectionSettings:
         return diversion.active.settings(self._settings) if diversion.active else self._settings
+
+
+def _pushed(member: NewMember, job: tuple[str, object]) -> diversion.Push:
+    return diversion.Push([str(json.loads(member.payload)["id"])], [job], Terms(member.queue, member.delay))
 
 
 def _new_jobs(made: Sequence[tuple[str, bytes]], names: Sequence[str], terms: Terms) -> list[NewJob]:

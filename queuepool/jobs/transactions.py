@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from queuepool.errors import StoreError
 from queuepool.payload.lease import Lock
+from queuepool.payload.members import NewFlow, NewMember
 
 if TYPE_CHECKING:
     from queuepool.stores.contract import NewJob, PushStore
@@ -72,6 +73,10 @@ class Postponed:
         """Always ``True``: only after the commit is it known whether another job holds the lock."""
         self._on_commit(partial(self._pushes.push, queue, jobs, delay, lock))
         return True
+
+    def write_flow(self, flow: NewFlow, members: Sequence[NewMember]) -> None:
+        """As the contract says, at the commit."""
+        self._on_commit(partial(self._pushes.write_flow, flow, members))
 
 
 def still_waits(session: Any, act: Act) -> bool:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from queuepool.errors import BadPayload, NotSendable
 from queuepool.payload import strict_json
+from queuepool.payload.members import ARGS, FLOW
 from queuepool.payload.options import (
     EXPIRES,
     KEYS,
@@ -45,7 +46,9 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 #: where a payload has the time of its push, as Horizon writes it: Unix seconds with a fraction, as text
 PUSHED_AT = "pushedAt"
 _TIMES = ("createdAt", PUSHED_AT, "delay", SCHEDULED_FOR)
-_KNOWN = frozenset((*KEYS, *_TIMES, "uuid", "id", "data", "attempts", CONTEXT, UNIQUE_FOR, "qp", EXPIRES, RETRIED))
+_KNOWN = frozenset(
+    (*KEYS, *_TIMES, "uuid", "id", "data", "attempts", CONTEXT, UNIQUE_FOR, "qp", EXPIRES, RETRIED, FLOW, ARGS)
+)
 #: the keys that hooks may not set: Laravel's and ours. ``queue`` is part of what is signed
 RESERVED = _KNOWN | {"deleteWhenMissingModels", "queue"}
 #: the options that a payload has by default, in Laravel's order

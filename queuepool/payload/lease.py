@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from queuepool.payload.kept_step import StepsEnd
+from queuepool.payload.members import MemberEnd
 
 
 class LeaseRow(NamedTuple):
@@ -103,6 +104,7 @@ class Ending(NamedTuple):
     outcome: Outcome | None = None
     unlocks: tuple[Unlock, ...] = ()
     state: StateRecord | None = None
+    member: MemberEnd | None = None
 
 
 NOTHING = Ending()

@@ -19,11 +19,12 @@ from typing import Any
 
 from queuepool.errors import BadPayload
 from queuepool.payload.envelope import MAX_BYTES, Payload, decode, dump, payload_of
+from queuepool.payload.members import FLOW
 from queuepool.payload.options import RETRIED
 from queuepool.payload.strict_json import read_object, texts_at, values_of
 
 #: fields that are repeated outside the signed text, for readers that do not verify it: both must agree
-_TWICE = ("id", "uuid", "job", "displayName")
+_TWICE = ("id", "uuid", "job", "displayName", FLOW)
 
 
 class Signer:

@@ -1,6 +1,7 @@
 """The parent of several pools: keeps a master alive for each, forwards signals, and speaks to the service manager.
 
-For each of its pools (``Member``) it knows the master, when the next one is due after a death, and the pool's health.
+For each of its pools (``SupervisedPool``) it knows the master, when the next one is due after a death, and the
+pool's health.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Parent:
     """Runs until every pool has ended."""
 
     def __init__(self, pools: Sequence[PoolSettings], herald: Herald) -> None:
-        self._members = [Member(pool) for pool in pools]
+        self._members = [SupervisedPool(pool) for pool in pools]
         self._herald = herald
         self._shown = ""
         #: whether all pools have become ready, once
@@ -68,7 +69,7 @@ class Parent:
             self._handle(mailbox.next(self._sleep_time()))
 
     @property
-    def _living(self) -> list[Member]:
+    def _living(self) -> list[SupervisedPool]:
         return [member for member in self._members if member.pid]
 
     def _reap(self, now: float) -> None:
@@ -144,7 +145,7 @@ def _shortened(names: Sequence[str]) -> str:
     return shown if len(shown) <= _MAX_NAMES else shown[:_MAX_NAMES] + "..."
 
 
-class Member:
+class SupervisedPool:
     """One pool: it has a master (``pid``), or waits for the time to fork one, or has ended for good (``is_over``)."""
 
     def __init__(self, settings: PoolSettings) -> None:

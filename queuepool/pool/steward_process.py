@@ -21,6 +21,7 @@ from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
 from queuepool.settlement.verdict import RanBy
 from queuepool.steward.attempts import RecordLost, TrimAttempts
+from queuepool.steward.flows import LookAtFlows
 from queuepool.steward.leases import GiveBack, LostReplies, Renew, StageDue
 from queuepool.steward.loop import Chore, Steward
 from queuepool.steward.measure import Measure, PoolMeters, PublishMeters
@@ -107,7 +108,16 @@ class StewardProcess:
     def _others(self) -> list[Chore]:
         watching = [self._report_running(), *self._watching, self._publish]
         room = WatchRoom(self._board.header, self._stores.queue)  # after those that write, as it relies on them
-        return [*self._lease_chores(), *watching, room, *self._measure(), *self._history, *self._attempts_chores()]
+        flows = LookAtFlows(self._stores.flows, self._settler)
+        return [
+            *self._lease_chores(),
+            *watching,
+            room,
+            flows,
+            *self._measure(),
+            *self._history,
+            *self._attempts_chores(),
+        ]
 
     def _outlive(self, steward: Steward) -> None:
         """Outlive the master, whose death the kernel has signalled: workers finish their jobs and need a steward."""

@@ -12,6 +12,7 @@ from queuepool.errors import BadPayload, Cancelled, StoreDenied, StoreDown, Stor
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease, LeaseRow
 from queuepool.settlement.endings import Endings, commands_of
+from queuepool.settlement.flows import failed_member
 from queuepool.settlement.settler import record
 from queuepool.settlement.states import UNFINISHED_LASTS, States
 from queuepool.settlement.verdict import NOT_RUN
@@ -78,7 +79,8 @@ def cancel_waiting(stores: Stores, found: WaitingJob, error: Cancelled) -> bool:
     settings, lease, payload = stores.settings, found.lease, found.payload
     row: dict[str, Any] = record(payload, lease, settings.name, error)
     state = _states_for(stores, payload).failed(payload, lease.queue, NOT_RUN, error)
-    ending = Endings(settings, commands_of(settings)).after(payload, error)._replace(state=state)
+    member = failed_member(payload, NOT_RUN)
+    ending = Endings(settings, commands_of(settings)).after(payload, error)._replace(state=state, member=member)
     try:
         return stores.queue.cancel(lease, payload.id, row, ending)
     except StoreDown:

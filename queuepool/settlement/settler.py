@@ -28,10 +28,12 @@ from queuepool.events.listeners import Listeners
 from queuepool.log.tracebacks import text_of
 from queuepool.payload.envelope import OBJECT_JOB, Payload, counted, digest_of
 from queuepool.payload.lease import Ending, Lease, Unlock
+from queuepool.payload.members import FLOW
 from queuepool.payload.options import TRACK
 from queuepool.settlement.attempts import AttemptRecords
 from queuepool.settlement.endings import Endings, commands_of
 from queuepool.settlement.facts import facts_in, facts_of, facts_of_unread, unknown_in
+from queuepool.settlement.flows import done_member, event_of, failed_member
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.sealing import Sealer
 from queuepool.settlement.states import States
@@ -44,6 +46,8 @@ from queuepool.stores.locks import LocksOf
 T = TypeVar("T")
 #: how many readers a payload must have killed to be quarantined, and the reason that the quarantine then records
 _MAX_DEATHS, DEADLY = 2, "deadly"
+#: the keys of jobs that are tracked, or members of flows
+_FOLLOWED = TRACK.encode(), FLOW.encode()
 #: the reason for a payload whose failure no record could hold
 UNRECORDED = "unrecorded"
 _MISSED = "its unique lock was not found at its release: unless it expired, or the job was retried by hand, "
@@ -102,10 +106,12 @@ class Settler:
         # Leases whose last call was not answered, so that it may have been carried out; with the verdict, if any.
         self._unanswered: dict[Lease, Verdict | None] = {}
         self._noted: list[Event] = []
+        #: whether it has ended members of flows; who looks after flows unsets it
+        self.has_ended_members = False
 
     def may_follow(self, receipt: bytes) -> bool:
         """Whether the end of a job may need more than its removal, by a glance at its bytes."""
-        return self.states.tracks_all or TRACK.encode() in receipt or self.endings.may_follow(receipt)
+        return self.states.tracks_all or any(key in receipt for key in _FOLLOWED) or self.endings.may_follow(receipt)
 
     def note(self, event: Event) -> None:
         """Emit this event at the next ``emit_noted``."""
@@ -129,7 +135,14 @@ class Settler:
         is_ours = self._carry_out(facts, lease, verb, verdict, settlement.cause)
         if is_ours:
             self._noted += filter(None, (outcome, self._missed_locks.at_end(facts, payload, verdict)))
+            if FLOW in payload.fields and not isinstance(verdict, Release):
+                self._note_flow()
         return is_ours
+
+    def _note_flow(self) -> None:
+        self.has_ended_members = True
+        if end := self._store.flows.last_end:
+            self.note(event_of(end))
 
     def _act(self, facts: JobFacts, settlement: Settlement) -> tuple[Callable[[], bool], Event | None]:
         """What to call, and the event to emit when it has succeeded."""
@@ -141,7 +154,8 @@ class Settler:
         match verdict:
             case Delete():
                 state = self.states.done(payload, lease.queue, run)
-                ending = self.endings.after(payload, locks=locks)._replace(state=state)
+                member = done_member(payload, run)
+                ending = self.endings.after(payload, locks=locks)._replace(state=state, member=member)
                 return lambda: self._store.finish(lease, ending), None
             case Release(wanted):
                 delay = min(wanted, LONGEST)  # a payload may ask for more than the column of a database holds
@@ -151,7 +165,8 @@ class Settler:
             case Fail(reason):
                 row = record(payload, lease, self._connection, reason)
                 state = self.states.failed(payload, lease.queue, run, reason)
-                ending = self.endings.after(payload, reason, locks)._replace(state=state)
+                member = failed_member(payload, run)
+                ending = self.endings.after(payload, reason, locks)._replace(state=state, member=member)
                 verb = partial(fail, self._store, lease, payload.id, row, ending, self.note)
                 return verb, JobFailed(facts, reason)
 

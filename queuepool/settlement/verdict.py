@@ -23,6 +23,7 @@ from queuepool.errors import (
     WorkerDied,
 )
 from queuepool.payload.lease import Tallies
+from queuepool.payload.members import NewMember
 
 #: for a job that the worker's code does not know: most seconds between two tries, and most tries if it has no limit
 _LONGEST_WAIT, _MOST_TRIES = 3600.0, 10
@@ -287,6 +288,10 @@ class Run(NamedTuple):
     result_problem: str = ""
     #: why the job was skipped
     cancelled: str = ""
+    #: whether that is since its flow was stopped
+    is_left_out: bool = False
+    #: what it has added to its flow
+    children: tuple[NewMember, ...] = ()
     #: when it ended, in Unix seconds; ``None`` if no process saw it
     ended: float | None = None
     #: ``None``: this process

@@ -1,4 +1,4 @@
-"""The contract of a store of jobs, and of Laravel's batches; ``records`` and ``values`` have the other contracts.
+"""The contract of a store of jobs; ``records``, ``values`` and ``flows`` have the other contracts.
 
 Times are seconds; the store's own clock decides what is due.
 
@@ -20,6 +20,8 @@ from enum import Enum
 from typing import Any, Literal, NamedTuple, Protocol
 
 from queuepool.payload.lease import NOTHING, Ending, Lease, Lock, StateRecord, Tallies, Unlock
+from queuepool.payload.members import NewFlow, NewMember
+from queuepool.stores.flows import Flows
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 
 #: where a queue keeps a job
@@ -206,6 +208,9 @@ class PushStore(Protocol):
         ``False``, and nothing is written, if another job holds it.
         """
 
+    def write_flow(self, flow: NewFlow, members: Sequence[NewMember]) -> None:
+        """As ``Flows.write``; in a transaction, all of it or nothing."""
+
 
 class Wake(Enum):
     """Why a steward should look at once."""
@@ -221,6 +226,10 @@ class QueueStore(PushStore, Protocol):
 
     #: how ``finish``, ``fail`` and ``unlock`` find unique locks, and whether the last call found any
     locks_of: LocksOf
+
+    @property
+    def flows(self) -> Flows:
+        """The flows of its jobs, which ``finish``, ``fail`` and ``cancel`` go on with."""
 
     @property
     def polls(self) -> bool:
@@ -394,25 +403,3 @@ class QueueStore(PushStore, Protocol):
         A job and the unique locks that ``finder`` finds are dropped in one step, in which its state, if one is kept,
         becomes what ``finder`` says; a long queue takes several steps.
         """
-
-
-# Laravel's batches, as its table ``job_batches`` has them.
-
-
-class Batch(NamedTuple):
-    """A batch as it was when read; only Laravel changes it."""
-
-    id: str
-    name: str
-    #: jobs: all, unfinished ones, and failures, which later retries do not reduce
-    total: int
-    pending: int
-    failed: int
-    cancelled: bool
-
-
-class Batches(Protocol):
-    """The batches in one database."""
-
-    def find(self, batch_id: str) -> Batch | None:
-        """The batch; ``None`` if there is no such row."""

@@ -17,6 +17,7 @@ from typing import Any
 from queuepool.errors import StoreDenied, StoreDown, StoreError
 from queuepool.payload.envelope import uncounted
 from queuepool.payload.lease import Lock, StateRecord, Unlock
+from queuepool.payload.members import NewFlow, NewMember
 from queuepool.stores.contract import NewJob, PushStore, QueueStore
 from queuepool.stores.locks import NO_LOCKS, Finder, Locks
 from queuepool.stores.records import FailedJob, PendingFailure, RecordKey, Records, Retrying, Returned
@@ -132,6 +133,10 @@ class LocksElsewhere:
     def __init__(self, pushes: PushStore, locks: Locks) -> None:
         self._pushes = pushes
         self._locks = locks
+
+    def write_flow(self, flow: NewFlow, members: Sequence[NewMember]) -> None:
+        """As the contract says; its members take no locks."""
+        self._pushes.write_flow(flow, members)
 
     def push(self, queue: str, jobs: Sequence[NewJob], delay: float = 0.0, lock: Lock | None = None) -> bool:
         """As the contract says."""

@@ -12,10 +12,12 @@ from queuepool.config.urls import kind_of, scheme_of
 from queuepool.errors import ConfigError
 from queuepool.payload.signing import signer_of
 from queuepool.stores.attempts import Attempts
+from queuepool.stores.batches import Batches
 from queuepool.stores.commands import CommandPost
-from queuepool.stores.contract import Batches, PushStore, QueueStore
+from queuepool.stores.contract import PushStore, QueueStore
 from queuepool.stores.control import ControlKeys, KeyPlace, lock_prefix_of, maintenance_key_of, prefix_of
 from queuepool.stores.elsewhere import FailedElsewhere, Forwarder, LocksElsewhere
+from queuepool.stores.flows import Flows
 from queuepool.stores.journal import Journal
 from queuepool.stores.kept_steps import KeptSteps
 from queuepool.stores.locks import Locks, LocksOf
@@ -59,6 +61,7 @@ class Stores:
     attempts: Attempts
     #: what is kept of the steps of jobs
     steps: KeptSteps
+    flows: Flows
     control: ControlKeys
     #: by URL: those in the jobs' own store, and in the stores of Laravel's cache
     locks: Mapping[str, Locks]
@@ -171,7 +174,8 @@ class Stores:
         self.records = RedisRecords(client, keys, locks_of)
         self.attempts = RedisAttempts(client, keys)
         self.steps = RedisKeptSteps(client, keys)
-        self.queue = RedisQueue(client, keys, settings.retry_after, locks_of, **self._kept)
+        self.queue = queue = RedisQueue(client, keys, settings.retry_after, locks_of, **self._kept)
+        self.flows = queue.flows
         return keys.down
 
     def _in_sql(self) -> str:
@@ -192,6 +196,7 @@ class Stores:
         self.attempts = attempts = SqlAttempts(client, prefix_of(settings.restart_key))
         self.queue = queue = SqlQueue(client, table, records, values, locks_of, attempts, **self._kept)
         self.steps = SqlKeptSteps(client, queue.leases)
+        self.flows = queue.flows
         self.borrowing = Borrowing(client, queue)
         return f"{prefix_of(settings.restart_key)}queuepool:down"
 

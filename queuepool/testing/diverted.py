@@ -13,6 +13,7 @@ from queuepool.jobs import diversion
 from queuepool.jobs.diversion import Push
 from queuepool.jobs.transactions import Act, OnCommit, Postponed, pushes_after_commit, still_waits
 from queuepool.payload.lease import Lock
+from queuepool.payload.members import NewFlow, NewMember
 from queuepool.stores.contract import NewJob, PushStore
 from queuepool.stores.factory import Stores
 from queuepool.stores.sql.borrowed import BorrowedQueue
@@ -85,7 +86,25 @@ class Recorder:
             self.pushed(stores, push)
             self.run()
 
-        return waits.onto(Reporting(stores.pushes, committed), partial(self._wait, waits.session, push))
+        return waits.onto(Reporting(stores.pushes, committed), partial(self._wait, waits.session, [push]))
+
+    def flow_pushes(self, settings: ConnectionSettings, pushes: PushStore, members: Sequence[Push]) -> PushStore:
+        """As ``pushes``, for a flow: a session that reports its commit is waited for, but a test's own never comes."""
+        stores = self.stores(settings)
+        report = partial(self.flow_pushed, stores, members)
+        if (waits := postponed(pushes)) is None:
+            return Reporting(stores.pushes, report)
+
+        def committed() -> None:
+            report()
+            self.run()
+
+        return waits.onto(Reporting(stores.pushes, committed), partial(self._wait, waits.session, members))
+
+    def flow_pushed(self, stores: Stores, members: Sequence[Push]) -> None:
+        """Called when a flow is stored."""
+        for push in members:
+            self.recorded.add(pushed_jobs(push))
 
     def pushed(self, stores: Stores, push: Push, *, is_uncommitted: bool = False) -> None:
         """Called when it is stored. ``is_uncommitted``: in a transaction whose end cannot be seen."""
@@ -104,13 +123,13 @@ class Recorder:
                 one()
         self.waiting = [one for one in self.waiting if one.still_waits]
 
-    def _wait(self, session: Any, push: Push, on_commit: OnCommit, act: Act) -> None:
-        one = WaitingPush(session, push, act)
+    def _wait(self, session: Any, pushes: Sequence[Push], on_commit: OnCommit, act: Act) -> None:
+        one = WaitingPush(session, pushes, act)
         on_commit(one)
         self.waiting.append(one)
 
     def _waiting_jobs(self) -> list[PushedJob]:
-        return [job for one in self.waiting for job in pushed_jobs(one.push)]
+        return [job for one in self.waiting for push in one.pushes for job in pushed_jobs(push)]
 
 
 def postponed(pushes: PushStore) -> Postponed | None:
@@ -142,15 +161,21 @@ class Reporting:
             self._report()
         return is_pushed
 
+    def write_flow(self, flow: NewFlow, members: Sequence[NewMember]) -> None:
+        """As the contract says."""
+        self._pushes.write_flow(flow, members)
+        self._report()
+
 
 class WaitingPush:
-    """One push that waits for a commit of the application's: called then, or earlier if only a test case withholds it.
+    """A push, or a flow of several, that waits for a commit of the application's: called then, or earlier if only a
+    test case withholds it.
 
     Django's ``TestCase`` never commits. The second call does nothing.
     """
 
-    def __init__(self, session: Any, push: Push, act: Callable[[], object]) -> None:
-        self.push = push
+    def __init__(self, session: Any, pushes: Sequence[Push], act: Callable[[], object]) -> None:
+        self.pushes = pushes
         self._session = session
         self._transactions = _transactions_of(session)
         self._act = act

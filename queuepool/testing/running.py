@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
@@ -110,6 +110,8 @@ class _Runner(Recorder):
         self._uncommitted: set[str] = set()
         self._ready: deque[_Turn] = deque()
         self._delayed: deque[_Turn] = deque()
+        #: the queues of the members of flows, by the worker that runs them
+        self._flows: dict[InProcessWorker, set[str]] = {}
         self._is_running, self._is_making = threading.Lock(), threading.Lock()
 
     def pushed(self, stores: Stores, push: Push, *, is_uncommitted: bool = False) -> None:
@@ -120,10 +122,14 @@ class _Runner(Recorder):
         for _ in push.ids:
             self._add(_Turn(worker, push.terms.queue, push.terms.delay))
 
+    def flow_pushed(self, stores: Stores, members: Sequence[Push]) -> None:
+        super().flow_pushed(stores, members)
+        self._flows.setdefault(self._worker(stores), set()).update(push.terms.queue for push in members)
+
     def run(self) -> None:
         self.settle()
         # Looked at again after each release: a turn may have been added before it, by a thread that then found it held.
-        while (self._ready or self._delayed) and self._is_running.acquire(blocking=False):
+        while (self._ready or self._delayed or self._flows) and self._is_running.acquire(blocking=False):
             try:
                 self._run_all()
             finally:
@@ -143,7 +149,10 @@ class _Runner(Recorder):
         (self._delayed if turn.delay else self._ready).append(turn)
 
     def _run_all(self) -> None:
-        while self._ready or self._delayed:
+        while self._ready or self._delayed or self._flows:
+            if not self._ready and not self._delayed:
+                self._run_members()
+                continue
             if not self._ready:
                 self._skip_time()
             self._take(self._ready.popleft())
@@ -151,6 +160,17 @@ class _Runner(Recorder):
         errors = [error for worker in self._workers.values() if (error := worker.take_error()) is not None]
         if errors and self._raises:
             raise errors[0]
+
+    def _run_members(self) -> None:
+        """Run what flows have pushed to these queues by themselves, until nothing of it is left."""
+        flows, self._flows = self._flows, {}
+        for worker, queues in flows.items():
+            if worker.run_next(sorted(queues)) is None:
+                if worker.next_due is None:
+                    continue
+                TIME.skip(worker.next_due)
+            self._flows.setdefault(worker, set()).update(queues)
+        self.settle()
 
     def _take(self, turn: _Turn) -> None:
         attempt = turn.worker.run_next([turn.queue])

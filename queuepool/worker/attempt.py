@@ -28,6 +28,7 @@ from queuepool.events import (
 from queuepool.jobs.around import HOOKS
 from queuepool.jobs.current_job import Current, running, set_current
 from queuepool.jobs.job_options import Retry
+from queuepool.jobs.registry import Task
 from queuepool.log import JobLines
 from queuepool.log.captured import INCOMPLETE, log_incomplete
 from queuepool.log.tracebacks import text_of
@@ -41,6 +42,7 @@ from queuepool.settlement.verdict import Delete, Fail, Release, Run, Verdict, ju
 from queuepool.unix import fork
 from queuepool.unix.exit_codes import BROKEN
 from queuepool.worker.context import WorkerContext
+from queuepool.worker.flows import FlowsOfWorker
 from queuepool.worker.invoker import Invoker, JobHooks
 from queuepool.worker.plan import Plan
 from queuepool.worker.preparation import LonePreparer, Preparer, Starter, followed
@@ -98,9 +100,19 @@ class JobAttempt:
         """The lease as it is to end: with what becomes of the job's steps."""
         return self.lease if self.job.steps is None else self.lease._replace(steps=self.job.steps.end)
 
+    @property
+    def is_told_by_end(self) -> bool:
+        """Whether only its settlement says all that its flow must know. Until then the board does not say that it is
+        done: a steward would settle it without that.
+        """
+        flow = self.job.flow
+        return flow is not None and bool(flow.member.is_taken or flow.children or flow.left_out)
+
     def settlement(self, verdict: Verdict) -> Settlement:
         """The settlement to write to the store."""
         policy, run = self.plan.policy, self.run
+        if flow := self.job.flow:
+            run = run._replace(children=tuple(flow.children))
         # Possibly only the handler sets for how long the job's state is kept.
         payload = self.payload.tracked_for(self.plan.track)
         tally = "exceptions" if self.error is not None and policy.max_exceptions is not None else ""
@@ -131,6 +143,7 @@ class Runner:
         self._starter = Starter(context)
         self._invoker = self._slot_writer.invoker = invoker or Invoker(context.listeners)
         self._hooks = JobHooks(context.listeners, self._invoker)
+        self._flows = FlowsOfWorker(context.store, context.outage, context.listeners)
         self._job_lines = job_lines
 
     def run(self, lease: Lease) -> None:
@@ -143,7 +156,7 @@ class Runner:
             self._quarantine(lease, number, bad.reason)
             return
         attempt = JobAttempt(lease, number, payload, plan, Current(payload, lease.queue, lease=lease))
-        if plan.unlocks or plan.has_end:
+        if plan.asks:
             self._ask_store(attempt)
         if INCOMPLETE:  # by a listener
             log_incomplete()
@@ -209,6 +222,8 @@ class Runner:
             self._settler.unlock(attempt.facts, attempt.payload, attempt.plan.unlocks)
         if attempt.plan.has_end:
             attempt.now = self._outage.insist(self._store.now)[0]
+        if member := attempt.plan.member:
+            attempt.job.joins(self._flows.begin(attempt.payload, member))
 
     def _perform(self, attempt: JobAttempt) -> None:
         """Call the handler and its hooks; note what it raises, or that it has succeeded."""
@@ -233,9 +248,10 @@ class Runner:
         self._invoker.leave_if_forked(attempt.error)
         if has_returned if job.verdict is None else isinstance(job.verdict, Delete):
             attempt.verdict = _DELETE
-            self._batch.succeeded(attempt.number)
-            if has_returned and plan.track:
-                job.run = followed(job.run, task, returned)
+            if plan.may_follow:
+                self._note_success(attempt, task, returned if has_returned else None)
+            else:
+                self._batch.succeeded(attempt.number)
         if not self._slot_writer.is_open():
             self.leave_if_broken()
         if has_returned and attempt.verdict is not None and (hook := task.after_succeeded):
@@ -247,6 +263,13 @@ class Runner:
             self._invoker.clear(attempt.facts)
         self._invoker.renew_connections()
         self._batch.ended()
+
+    def _note_success(self, attempt: JobAttempt, task: Task | None, returned: object) -> None:
+        """Of a job from whose end something may follow."""
+        if not attempt.is_told_by_end:
+            self._batch.succeeded(attempt.number)
+        if task and attempt.error is None and attempt.plan.track:
+            attempt.job.run = followed(attempt.job.run, task, returned)
 
     def _done(self, attempt: JobAttempt, ended: float) -> None:
         """Let the next reserve delete the job, unless something follows from its end."""
@@ -278,8 +301,8 @@ class Runner:
 
     def _follows(self, attempt: JobAttempt) -> bool:
         plan, endings = attempt.plan, self._settler.endings
-        has_more = plan.track or plan.policy.locks is not None or attempt.job.steps is not None
-        return bool(has_more or endings.after(attempt.payload) != NOTHING)
+        has_more = plan.track or plan.policy.locks is not None or plan.member is not None
+        return bool(has_more or attempt.job.steps is not None or endings.after(attempt.payload) != NOTHING)
 
     def _finish(self, attempt: JobAttempt) -> None:
         """Settle at once a job from which something follows."""
@@ -288,6 +311,8 @@ class Runner:
         if attempt.job.steps and (unused := attempt.job.steps.unused):
             self._listeners.emit(StepUnused(attempt.facts, unused))
         self._settler.settle(attempt.settlement(_DELETE))
+        if attempt.is_told_by_end:
+            self._batch.succeeded(attempt.number)
         self._batch.settled(attempt.number)
         self._settler.emit_noted()
 

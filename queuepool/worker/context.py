@@ -27,7 +27,8 @@ from queuepool.settlement.deferred_hooks import DeferredHook
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
 from queuepool.steward.side_stores import SideStores
-from queuepool.stores.contract import Batches, Control, QueueStore
+from queuepool.stores.batches import Batches
+from queuepool.stores.contract import Control, QueueStore
 from queuepool.stores.control import PERIOD, ControlKeys
 from queuepool.unix.exit_codes import LEFT, MEMORY
 from queuepool.unix.signals import WorkerSignals

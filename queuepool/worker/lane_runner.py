@@ -47,7 +47,7 @@ from queuepool.worker.lane_tasks import (
     default_threads,
 )
 from queuepool.worker.plan import Plan
-from queuepool.worker.preparation import Skipped, followed
+from queuepool.worker.preparation import Skipped
 
 _DELETE = Delete()
 #: seconds that cancelled tasks have to end, within the timeout of the job that left them
@@ -98,7 +98,7 @@ class LaneRunner(Runner):
             return None
         self._batch.has_read(lane)
         attempt = JobAttempt(lease, lane, payload, plan, Current(payload, lease.queue, lease=lease))
-        if plan.unlocks or plan.has_end:
+        if plan.asks:
             self._ask_store(attempt)
         if payload.attempts > 1:
             self._ask_for_suspicions(attempt)
@@ -262,9 +262,10 @@ class LaneRunner(Runner):
         is_over = has_returned if job.verdict is None else isinstance(job.verdict, Delete)
         if is_over and not overran:
             attempt.verdict = _DELETE
-            self._batch.succeeded(attempt.number)
-            if task and has_returned and plan.track:
-                job.run = followed(job.run, task, returned)
+            if plan.may_follow:
+                self._note_success(attempt, task, returned)
+            else:
+                self._batch.succeeded(attempt.number)
         if task and has_returned and attempt.verdict is not None and (hook := task.after_succeeded):
             await self._hooks.wait_for(job, "after_succeeded", self._beside(plan, hook))
         if entered:
@@ -278,7 +279,7 @@ class LaneRunner(Runner):
             return await self._awaited(task, plan, tasks)
         try:
             work, soft = self._awaited(task, plan, tasks), plan.guard.soft_timeout
-            return await (limited(work, soft, soft) if soft else work)
+            return plan.guard.kept(await (limited(work, soft, soft) if soft else work), job)
         except BaseException as error:
             plan.guard.judge(error, job)
             raise

@@ -9,14 +9,16 @@ from typing import Any, NamedTuple
 
 from queuepool.config.settings import PoolSettings
 from queuepool.config.values import LONGEST
-from queuepool.errors import UnknownJob
+from queuepool.errors import ResultTooLarge, UnknownJob
 from queuepool.jobs.arguments import Reader, reader_of
 from queuepool.jobs.current_job import Current
 from queuepool.jobs.job_options import Options, Retry
 from queuepool.jobs.registry import Handler, Registry
 from queuepool.payload.envelope import OBJECT_JOB, Payload
 from queuepool.payload.lease import Unlock
+from queuepool.payload.members import MemberOf
 from queuepool.payload.options import PayloadOptions
+from queuepool.settlement.states import result_of
 from queuepool.settlement.verdict import Backoff, Locks, Policy, Retryable
 from queuepool.worker.invoker import Invoker
 
@@ -36,15 +38,26 @@ class Guard(NamedTuple):
     retryable: Retryable
     #: by exception class; ``None`` = as for any other exception
     delays: Mapping[type[BaseException], Backoff | None] = MappingProxyType({})
+    #: whether another member of the job's flow takes what it returns
+    keeps: bool = False
 
     def call(self, invoker: Invoker, run: Callable[[], object], job: Current) -> object:
         """Call the handler, and note on the job whether and when it is retried. Raises whatever it raises."""
         try:
-            return invoker.call_within(run, self.soft_timeout)
+            return self.kept(invoker.call_within(run, self.soft_timeout), job)
         except BaseException as error:
             # Judged here, since what is raised before the call, such as an outage, is not the handler's error.
             self.judge(error, job)
             raise
+
+    def kept(self, returned: object, job: Current) -> object:
+        """What the handler has returned, kept if it is to be. Raises ``ResultTooLarge``."""
+        if self.keeps and not job.run.cancelled:
+            result, problem = result_of(returned)
+            if problem:
+                raise ResultTooLarge(job.name, problem)
+            job.run = job.run._replace(result=result)
+        return returned
 
     def judge(self, error: BaseException, job: Current) -> None:
         """Note on the job whether and when it is retried after what its handler has raised."""
@@ -83,8 +96,12 @@ class Plan(NamedTuple):
     guard: Guard | None = None
     #: whether the job can expire (``expires``, ``retryUntil``), so that the store's clock must be read
     has_end: bool = False
+    #: whether the store is asked before the job begins
+    asks: bool = False
     #: the unique locks to release before the job runs; only in the plan of one job
     unlocks: tuple[Unlock, ...] = ()
+    #: which member of a flow the job is; only in the plan of one job
+    member: MemberOf | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -94,7 +111,14 @@ class Plan(NamedTuple):
     def with_locks(self, locks: Locks, unlocks: tuple[Unlock, ...] = ()) -> Plan:
         """The plan with these unique locks in its policy, and those to release before the job runs."""
         policy = replace(self.policy, locks=locks)
-        return self._replace(policy=policy, text=policy.to_text(), unlocks=unlocks)
+        return self._replace(policy=policy, text=policy.to_text(), unlocks=unlocks, asks=self.asks or bool(unlocks))
+
+    def in_flow(self, member: MemberOf | None) -> Plan:
+        """The plan for this member of a flow."""
+        guard = self.guard
+        if member and member.is_taken:
+            guard = (guard or Guard(0.0, Retryable()))._replace(keeps=True)
+        return self._replace(member=member, may_follow=True, asks=True, guard=guard)
 
 
 class Plans:
@@ -125,6 +149,7 @@ class Plans:
         usual = options.track or self._pool.track or asked.usual_track or 0.0
         track = usual if asked.track is None else asked.track
         is_object_job = asked.job == OBJECT_JOB
+        has_end = policy.retry_until is not None or options.expires is not None
         return Plan(
             asked,
             handler,
@@ -138,7 +163,8 @@ class Plans:
             track=track,
             may_follow=is_object_job or options.is_unique or track > 0,
             guard=guard,
-            has_end=policy.retry_until is not None or options.expires is not None,
+            has_end=has_end,
+            asks=has_end,
         )
 
     def _find(self, name: str) -> Handler | None:

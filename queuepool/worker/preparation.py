@@ -15,6 +15,7 @@ from queuepool.jobs.job_options import Options
 from queuepool.jobs.registry import Handler, Task, arguments_for, bound
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease
+from queuepool.payload.members import FLOW, member_in
 from queuepool.payload.options import late_by
 from queuepool.payload.signing import signer_of
 from queuepool.payload.unique_locks import names_of
@@ -50,6 +51,8 @@ class Preparer:
         claim = self._endings.claim(payload) if plan.is_object_job else None
         if plan.handler and (plan.is_unique or (claim and claim.until_start)):
             plan = self._unique(payload, plan, plan.handler.options, claim)
+        if FLOW in payload.fields:
+            plan = plan.in_flow(member_in(payload.fields))
         self._oddities.report(payload, lease.queue, plan, claim)
         return payload, plan
 
@@ -198,10 +201,16 @@ class Starter:
         handler = plan.handler or self._registry.find(payload.name)
         if refusal := may_start(payload.name, payload.attempts, plan.policy, now, suspicions):
             raise refusal.error
+        if (flow := job.flow) and plan.member:
+            if flow.left_out:
+                job.run = job.run._replace(is_left_out=True)
+                return self._skipped(job, flow.left_out)
+            flow.check(payload.name)
         if plan.has_end and (late := self._late(job, handler, now)):
             return late
         if not plan.is_object_job:
-            return bound(handler, self._endings.commands.data_of(payload), plan.read)
+            data = self._endings.commands.data_of(payload)
+            return bound(handler, {**data, **flow.taken} if flow and flow.taken else data, plan.read)
         command = self._endings.commands.of(payload)
         task = bound(handler, command.arguments, plan.read)
         if command.is_alone:
@@ -216,7 +225,8 @@ class Starter:
         if plan.handler is None:
             return None
         try:
-            return bound(plan.handler, self._endings.commands.data_of(job.payload), plan.read)
+            data, flow = self._endings.commands.data_of(job.payload), job.flow
+            return bound(plan.handler, {**data, **flow.taken} if flow and flow.taken else data, plan.read)
         except Exception:  # noqa: BLE001 - the arguments do not fit, which is why the job failed
             return None
 

@@ -13,6 +13,7 @@ from tests.chaos.counted import Counted
 from tests.chaos.deaths import Deaths
 from tests.chaos.followed import Followed
 from tests.chaos.followers import Followers
+from tests.chaos.graphs import Graphs
 from tests.chaos.idle_lanes import IdleLanes
 from tests.chaos.innocents import Innocents
 from tests.chaos.kept import Kept
@@ -93,6 +94,7 @@ def check(history: Iterable[Event | Torn]) -> Findings:
         followed,
         outside,
         Apart(findings),
+        Graphs(findings),
         Innocents(findings),
         Deaths(findings),
         Cancels(findings),

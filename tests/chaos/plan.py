@@ -42,6 +42,8 @@ class Plan:
     hostile: float = 4.0
     #: jobs after which Laravel is to go on
     steps: float = 4.0
+    #: flows of nine jobs
+    graphs: float = 1.0
     #: jobs that always fail, for people to try again
     refused: float = 2.0
     grace: float = 0.5
@@ -89,6 +91,7 @@ class Plan:
 #: And a session of PostgreSQL tells of its commands up to a second late: in a short rest the idle seem busy.
 _SLOWER = {
     "kill_every": (0.1, 0.4), "with_kills": 0.4, "naps": 4.0, "hostile": 2.0, "delayed": 3.0, "steps": 2.0,
+    "graphs": 0.5,
     "settle": 4.0,
 }  # fmt: skip
 

@@ -10,6 +10,7 @@ from tests.chaos.plants_around_handlers import OF_HANDLERS
 from tests.chaos.plants_of_alerts import OF_ALERTS
 from tests.chaos.plants_of_cancels import OF_CANCELS
 from tests.chaos.plants_of_endings import OF_ENDINGS
+from tests.chaos.plants_of_flows import OF_FLOWS
 from tests.chaos.plants_of_lanes import OF_LANES
 from tests.chaos.plants_of_schedules import OF_SCHEDULES
 from tests.chaos.plants_of_steps import OF_STEPS
@@ -258,6 +259,7 @@ PLANTS = {
     **OF_ALERTS,
     **OF_CANCELS,
     **OF_ENDINGS,
+    **OF_FLOWS,
     **OF_LANES,
     **OF_SCHEDULES,
     **OF_STEPS,

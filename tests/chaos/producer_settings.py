@@ -23,6 +23,7 @@ class ProducerSettings:
     delayed: float
     hostile: float
     steps: float
+    graphs: float
     lanes: int
     beside: float
     deadly: float

@@ -701,3 +701,12 @@ def test_an_effect_happens_again_only_where_its_job_begins_again():
     assert [] == violated(*once)
     twice = [*pushed(), begun, *effects(*names[:5]), *killed, again, *rest[0], rest[1]]
     assert ["S2 effect again"] == violated(*twice)
+
+
+def test_a_member_of_a_flow_that_begins_before_what_it_follows_has_ended_is_too_early():
+    flow = pushed(9, "g")
+    early = [*flow, start("g.0"), start("g.6")]
+    in_time = [*flow, start("g.0"), finish("g.0"), start("g.6", pid=11)]
+
+    assert "I35 a member began too early" in violated(*early)
+    assert "I35 a member began too early" not in violated(*in_time)

@@ -14,8 +14,10 @@ from queuepool.board import open_alerts
 from queuepool.board.board import Board
 from queuepool.board.open_alerts import OpenAlert
 from queuepool.cli.verbs import verbs
+from queuepool.jobs.composing import chain, flow_of
 from queuepool.stores.due_log import DueLine, DueLog
 from tests.support.eventually import eventually
+from tests.support.flowapp import step
 from tests.support.pools import ROOT
 
 PAGE = (ROOT / "docs/reference/json.md").read_text()
@@ -123,6 +125,7 @@ def test_each_form_is_as_the_page_says(site):
     site.queue.push_raw(b"no job")
     site.queue.push("once", queue="other", unique_id="all")
     site.queue.push("fails", queue="low")
+    flow = flow_of(chain(step.call("a"), step.call("b"))).push_to(site.queue)
     [idle] = said("status", place=place)
     flags = "--workers 2 --max-workers 3 --modules forms --queue default,low --keep-done 1h"
     with site.pool(*flags.split()) as pool:
@@ -144,6 +147,7 @@ def test_each_form_is_as_the_page_says(site):
             "schedule next": "schedule next held --modules forms", "journal": "journal",
             "schedule show": "schedule show held --modules forms",
             "jobs": "jobs --state ready,delayed,reserved,running,failed,done",
+            "flow list": "flow list", "flow show": f"flow show {flow}",
         }  # fmt: skip
         forms = {heading: said(*line.split()) for heading, line in lines.items()}
         untracked = said("job", failed)

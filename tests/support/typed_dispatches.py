@@ -4,7 +4,21 @@ from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 
-from queuepool import Job, connect, context, current, cursor, job, step
+from queuepool import (
+    Flow,
+    Job,
+    Member,
+    chain,
+    connect,
+    context,
+    current,
+    cursor,
+    group,
+    job,
+    result,
+    results,
+    step,
+)
 
 
 @job("mail", queue="mails", tries=3, backoff=[1, 5])
@@ -94,3 +108,33 @@ async def steps() -> None:
     wrong: int = step("price", priced, 7)  # refused: assignment
     step("price", priced, "7")  # refused: call-overload
     print(wrong, step("price", priced, 7).parent)  # refused: attr-defined
+
+
+@job("resize")
+def resize(path: str) -> str:
+    return path
+
+
+@job("measure")
+async def measure(path: str) -> int:
+    return len(path)
+
+
+@job("publish")
+def publish(order: int, photos: list[str]) -> None: ...
+
+
+flow = Flow("album", stop="nothing", on_failure=mail.call("a@b.c"), deadline="2h")
+photos = [flow.add(resize.using(queue="photos").call(path)) for path in ("a", "b")]
+size: Member[int] = flow.add(measure.call(result(photos[0])))
+page = flow.add(publish.call(result(size), photos=results(photos)), after=size)
+flow.add(Import("/a").call(), after=[page], on="any")
+flow_id: str = flow.dispatch()
+ended: bool = flow.dispatch().wait(5).is_over
+chain(resize.call("a"), measure.call, group([resize.call("b")], then=lambda paths: publish.call(7, paths))).dispatch()
+
+flow.add(publish.call(7, results([size])))  # refused: list-item
+flow.add(publish.call(result(photos[0]), []))  # refused: arg-type
+flow.add(resize.call())  # refused: call-arg
+flow.add(resize.call("a"), on="error")  # refused: arg-type
+group([resize.call("b")], then=lambda paths: publish.call(paths, []))  # refused: arg-type

@@ -16,7 +16,10 @@ from tests.support.each import each
 from tests.testing.jobs import welcome
 
 BERLIN = ZoneInfo("Europe/Berlin")
-TABLES = ["jobs", "failed_jobs", "cache", "cache_locks", "queuepool_steps"]
+TABLES = [
+    "jobs", "failed_jobs", "cache", "cache_locks", "queuepool_steps", "queuepool_flows", "queuepool_members",
+    "queuepool_edges", "queuepool_joins",
+]  # fmt: skip
 
 
 @job("testing.nightly", schedule="30 2 * * *")

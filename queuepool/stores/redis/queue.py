@@ -14,13 +14,15 @@ from operator import itemgetter
 from typing import Any
 
 from queuepool.errors import StoreDenied, StoreDown, StoreError
-from queuepool.payload.envelope import MAX_BYTES
+from queuepool.payload.envelope import MAX_BYTES, uncounted
 from queuepool.payload.lease import NOTHING, Ending, Lease, Lock, StateRecord, Tallies, Unlock
+from queuepool.payload.members import NewFlow, NewMember
 from queuepool.stores.contract import NewJob, Reservation, Staged, Wake
 from queuepool.stores.locks import LocksOf
 from queuepool.stores.redis.client import RedisClient, explained
 from queuepool.stores.redis.connections import PendingReplies
 from queuepool.stores.redis.ending import EndingScripts, PayloadPlaces
+from queuepool.stores.redis.flows import RedisFlows
 from queuepool.stores.redis.shelves import RedisShelves
 from queuepool.stores.redis.wire import BATCH, BATCH_BYTES, Keys, following, whole, with_steps
 from queuepool.stores.steps import in_steps
@@ -54,6 +56,7 @@ class RedisQueue(RedisShelves):
         super().__init__(client, keys, locks_of)
         #: the scripts that end leases, where these have records
         self._recording = EndingScripts(client, keys)
+        self.flows = RedisFlows(client, keys, lambda: self.clock)
         self._retry_after = retry_after
         self._keep = keep
         self._outbox = outbox
@@ -103,6 +106,9 @@ class RedisQueue(RedisShelves):
             names.append(keys.lock(lock.name))
             args.append(lock.seconds)
         return bool(self.client.script("push_with", names, args) == 1)
+
+    def write_flow(self, flow: NewFlow, members: Sequence[NewMember]) -> None:
+        self.flows.write(flow, members)
 
     def unlock(self, unlocks: Sequence[Unlock]) -> None:
         self.locks_of.found(self.locks_of.own.release(self.locks_of.here(unlocks)))
@@ -218,6 +224,8 @@ class RedisQueue(RedisShelves):
         return Staged(int(moved), float(due) if due else None, float(now))
 
     def finish(self, lease: Lease, ending: Ending) -> bool:
+        if ending.member:
+            return self._end_member("finish_member", lease, ending, [self.keys.reserved(lease.queue)])
         names, args = following(ending, self.locks_of.here(ending.unlocks), self.keys)
         reserved, proof = self.keys.reserved(lease.queue), [lease.receipt, lease.tag]
         run = self._recording.around([lease], 1) if lease.record else self.client.script
@@ -227,6 +235,9 @@ class RedisQueue(RedisShelves):
     def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
         keys = self.keys
         kept, identity, text = self._kept(record)
+        if ending.member:
+            names = [keys.reserved(lease.queue), *kept, keys.tallies(job_id)]
+            return self._end_member("fail_member", lease, ending, names, identity, text)
         args = [self.clock, lease.receipt, identity, text, lease.tag]
         more, words = following(ending, self.locks_of.here(ending.unlocks), keys)
         names = [keys.reserved(lease.queue), *kept, keys.tallies(job_id), *more]
@@ -236,6 +247,11 @@ class RedisQueue(RedisShelves):
     def cancel(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
         keys, queue = self.keys, lease.queue
         kept, identity, text = self._kept(record)
+        if ending.member:
+            names = [keys.ready(queue), *kept, keys.tallies(job_id), keys.delayed(queue), keys.notify(queue)]
+            is_out = self._end_member("cancel_member", lease, ending, names, identity, text)
+            self.locks_of.release_elsewhere(ending.unlocks if is_out else ())
+            return is_out
         more, words = following(ending, self.locks_of.own_among(ending.unlocks), keys)
         names = [keys.ready(queue), keys.delayed(queue), keys.notify(queue), *kept, keys.tallies(job_id), *more]
         args = [self.clock, lease.receipt, identity, text, *words]
@@ -247,6 +263,18 @@ class RedisQueue(RedisShelves):
         names = [self.keys.reserved(lease.queue), self.keys.quarantine(lease.queue)]
         run = self._recording.around([lease], 2) if lease.record else self.client.script
         return bool(run("quarantine", names, [self.clock, lease.receipt, reason, lease.tag]) == 1)
+
+    def _end_member(self, script: str, lease: Lease, ending: Ending, names: Sequence[str], *record: str) -> bool:
+        """End the job of a member of a flow by this script; ``names``: its keys, but for those of the flow."""
+        assert ending.member
+        locks = self.locks_of.here if lease.tag else self.locks_of.own_among
+        follows, more = following(ending, locks(ending.unlocks), self.keys)
+        of_flow, words = self.flows.words(lease, ending.member, uncounted(lease.receipt))
+        keys = [names[0], *of_flow, *names[1:], *follows]
+        args = [lease.receipt, lease.tag, *words, *record, *more]
+        run = self._recording.around([lease], 1) if lease.record else self.client.script
+        answer = run(*with_steps(lease.steps, self.keys, script, keys, args))
+        return self.locks_of.ended(self.flows.settled(ending.member, answer))
 
     def _kept(self, record: Mapping[str, Any]) -> tuple[list[str], str, str]:
         """Where the record of a failed job is kept, under which id, and as which text; empty = it is not kept."""

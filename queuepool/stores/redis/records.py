@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from queuepool.payload.lease import Lock, StateRecord, Unlock
+from queuepool.payload.members import MemberOf, member_in_text
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 from queuepool.stores.records import (
     FailedJob,
@@ -84,6 +85,26 @@ class RedisRecords:
         return [answer for step in steps for answer in self._retry(step, queue)]
 
     def _retry(self, jobs: Sequence[Retrying], queue: str | None) -> Iterator[Returned]:
+        members = [member_in_text(job.failed.payload) for job in jobs]
+        if not any(members):
+            yield from self._retry_plain(jobs, queue)
+            return
+        for job, member in zip(jobs, members, strict=True):
+            yield self._resume(job, member, queue) if member else next(iter(self._retry_plain([job], queue)))
+
+    def _resume(self, job: Retrying, member: MemberOf, queue: str | None) -> Returned:
+        """Put back a member of a flow, which goes on from there."""
+        (failed, state, lock), keys = job, self._keys
+        target, (of_flow, words) = queue or failed.queue, keys.of_flow(member.flow)
+        names = [keys.failed, *of_flow, keys.failed_times, keys.ready(target), keys.notify(target)]
+        # As below.
+        names += [keys.state(state.job_id) if state else keys.failed, keys.lock(lock.name) if lock else keys.failed]
+        args: list[Any] = ["", member.number, "", *words, "", failed.id, failed.payload, failed.mark]
+        args += [state.text, whole(state.seconds)] if state else ["", ""]
+        args += [lock.owner, lock.seconds] if lock else ["", ""]
+        return Returned(self._client.script("retry_member", names, args))
+
+    def _retry_plain(self, jobs: Sequence[Retrying], queue: str | None) -> Iterator[Returned]:
         names, args = [self._keys.failed, self._keys.failed_times], list[Any]()
         for failed, state, lock in jobs:
             target = queue or failed.queue

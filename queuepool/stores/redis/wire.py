@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from queuepool.payload.kept_step import StepsEnd
-from queuepool.payload.lease import NOTHING, Ending, Unlock
+from queuepool.payload.lease import Ending, Unlock
 from queuepool.stores.kept_steps import STEPS_LAST
 
 #: the special characters of a Redis pattern
@@ -132,10 +132,29 @@ class Keys:
     def tallies(self, job_id: str) -> str:
         return f"{self._own_prefix}tallies:{job_id}"
 
+    @property
+    def flows(self) -> str:
+        """The ids of flows, by the second at which a steward must look."""
+        return f"{self._own_prefix}flows"
+
+    @property
+    def stopped_flows(self) -> str:
+        return f"{self._own_prefix}flows:stopped"
+
+    def flow(self, flow_id: str) -> str:
+        """The facts of a flow; its other keys begin alike."""
+        return f"{self._own_prefix}flow:{flow_id}"
+
+    def of_flow(self, flow_id: str) -> tuple[list[str], list[str]]:
+        """The keys and the first arguments that ``flow.lua`` wants, without the clock."""
+        own = self.flow(flow_id)
+        names = [own, *(f"{own}:{end}" for end in ("letters", "waiting", "results", "todo", "held"))]
+        return [*names, self.flows, self.stopped_flows], [flow_id, self._queues, self.channel("")]
+
 
 def following(ending: Ending, unlocks: Sequence[Unlock], keys: Keys) -> tuple[list[str], list[Any]]:
     """Keys and arguments for ``follow.lua``; none for an empty ending."""
-    if ending == NOTHING:
+    if not (ending.outcome or ending.unlocks or ending.state):
         return [], []
     queue, payload = ending.outcome or ("", b"")
     job_id, text, seconds = ending.state or ("", b"", 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, select
 
-from queuepool.stores.contract import Batch
+from queuepool.stores.batches import Batch
 from queuepool.stores.sql.client import SqlClient
 
 
@@ -15,7 +15,7 @@ class SqlBatches:
         self._client = client
 
     def find(self, batch_id: str) -> Batch | None:
-        """As ``stores.contract.Batches``."""
+        """As ``stores.batches.Batches``."""
 
         def look(connection: Connection) -> Batch | None:
             batches = self._client.tables.job_batches

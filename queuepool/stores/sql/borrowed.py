@@ -14,6 +14,7 @@ from sqlalchemy.dialects import registry
 from queuepool.config.urls import database_of, masked
 from queuepool.errors import StoreError
 from queuepool.payload.lease import Lock
+from queuepool.payload.members import NewFlow, NewMember
 from queuepool.stores.contract import NewJob
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.errors import Database, translated
@@ -108,6 +109,11 @@ class BorrowedQueue:
         with self._connected() as connection:
             push = self._borrowing.jobs.push_within
             return not jobs or push(connection, queue, jobs, delay, lock)  # type: ignore[arg-type]
+
+    def write_flow(self, flow: NewFlow, members: Sequence[NewMember]) -> None:
+        """As the contract says: all of it in one transaction."""
+        with self._connected() as connection:
+            self._borrowing.jobs.flows.write_within(connection, flow, members)  # type: ignore[arg-type]
 
     def check(self) -> None:
         """For tests: raise what a push would raise for this connection. SQLite in memory stands for any database."""

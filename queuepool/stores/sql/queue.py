@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, func, not_, select
 
 from queuepool.payload.lease import NOTHING, Ending, Lease, Lock, StateRecord, Tallies, Unlock
+from queuepool.payload.members import NewFlow, NewMember
 from queuepool.stores.contract import (
     Measured,
     MovedJob,
@@ -27,6 +28,7 @@ from queuepool.stores.sql import postgresql
 from queuepool.stores.sql.attempts import SqlAttempts
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.encoding import bytes_of
+from queuepool.stores.sql.flows import SqlFlows
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.leases import LOCKED, Act, Leases
 from queuepool.stores.sql.locks import marked
@@ -73,6 +75,7 @@ class SqlQueue:
     ) -> None:
         self.client = client
         self.locks_of = locks_of
+        self.flows = SqlFlows(client, table)
         self._table = table
         self._leases = Leases(client, table, records, attempts)
         self._records = records
@@ -139,6 +142,9 @@ class SqlQueue:
         self._values.add_states(connection, [job.state for job in jobs if job.state])
         return True
 
+    def write_flow(self, flow: NewFlow, members: Sequence[NewMember]) -> None:
+        self.flows.write(flow, members)
+
     def unlock(self, unlocks: Sequence[Unlock]) -> None:
         here = self.locks_of.here(unlocks)
         self.locks_of.found(self._values.release(here) if here else 0)
@@ -163,7 +169,11 @@ class SqlQueue:
         Only PostgreSQL tells of news. The wait is outside of statements: who interrupts it needs the connection.
         """
         tells = self.client.engine.dialect.name == "postgresql"
-        fd, has_come = self.client.interruptible(_news) if tells else (None, False)
+        fd, has_come = (
+            self.client.interruptible(lambda c: (postgresql.news_on(c), postgresql.take_news(c)))
+            if tells
+            else (None, False)
+        )
         if fd is None:
             sleep(timeout)
         elif not has_come and is_readable(fd, timeout):
@@ -173,7 +183,7 @@ class SqlQueue:
     def stage(self, queues: Sequence[str]) -> Staged:
         # A steward renews and settles others' jobs: it needs the former file while any lease in it may live.
         self.client.forget_former(unused_for=self._table.retry_after)
-        return Staged(0, None, self._read_clock())
+        return Staged(0, None, self.client.ask(self._table.now))
 
     def renew(self, leases: Sequence[Lease]) -> list[bool]:
         return self._leases.if_held(leases, self._table.renew)
@@ -203,7 +213,7 @@ class SqlQueue:
     def release(
         self, lease: Lease, delay: float, job_id: str, tally: str = "", state: StateRecord | None = None
     ) -> bool:
-        follow = self._following(Ending(state=state), ())
+        follow = self._following(Ending(state=state), (), lease)
 
         def act(connection: Connection, ids: list[int]) -> None:
             self._table.release(connection, ids, lease.queue, delay)
@@ -213,20 +223,20 @@ class SqlQueue:
         return self._leases.if_held([lease], act)[0]
 
     def finish(self, lease: Lease, ending: Ending) -> bool:
-        follow = self._following(ending, self.locks_of.here(ending.unlocks))
+        follow = self._following(ending, self.locks_of.here(ending.unlocks), lease)
 
         def act(connection: Connection, ids: list[int]) -> None:
             self._table.delete(connection, ids)
             follow(connection)
 
-        return self._leases.if_held([lease], act)[0]
+        return self.flows.settled(ending.member, self._leases.if_held([lease], act)[0])
 
     def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
-        follow = self._following(ending, self.locks_of.here(ending.unlocks))
-        return self._leases.if_held([lease], self._failing(job_id, record, follow))[0]
+        act = self._failing(job_id, record, self._following(ending, self.locks_of.here(ending.unlocks), lease))
+        return self.flows.settled(ending.member, self._leases.if_held([lease], act)[0])
 
     def cancel(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
-        follow = self._following(ending, self.locks_of.own_among(ending.unlocks))
+        follow = self._following(ending, self.locks_of.own_among(ending.unlocks), lease)
         act, row = self._failing(job_id, record, follow), row_of(lease)
 
         def work(connection: Connection) -> bool:
@@ -239,7 +249,7 @@ class SqlQueue:
 
         is_out = self.client.transaction(work)
         self.locks_of.release_elsewhere(ending.unlocks if is_out else ())
-        return is_out
+        return self.flows.settled(ending.member, is_out)
 
     def _failing(self, job_id: str, record: Mapping[str, Any], follow: Callable[[Connection], None]) -> Act:
         """Records the job in place of its row, and writes its ending."""
@@ -277,7 +287,8 @@ class SqlQueue:
 
     def now(self) -> float:
         if self.clock or time.monotonic() >= self._offset_ends:
-            now, mono = self._read_clock(), time.monotonic()  # in this order, so that the clock is never ahead
+            now = self.client.ask(self._table.now)
+            mono = time.monotonic()  # only now, so that the clock is never ahead
             self._offset, self._offset_ends = now - mono, mono + _CLOCK_LASTS
             return now
         return time.monotonic() + self._offset
@@ -393,7 +404,7 @@ class SqlQueue:
         gone = delete(jobs).where(jobs.c.id.in_(bindparam("ids", expanding=True)))
         return connection.execute(gone, {"ids": [row.id for row in rows]}).rowcount if rows else 0
 
-    def _following(self, ending: Ending, unlocks: Sequence[Unlock]) -> Callable[[Connection], None]:
+    def _following(self, ending: Ending, unlocks: Sequence[Unlock], lease: Lease) -> Callable[[Connection], None]:
         """Writes the ending in the transaction that ends the job, and releases these locks of its own store."""
         if unlocks:
             self._values.examine()
@@ -404,16 +415,11 @@ class SqlQueue:
                 self._table.push(connection, ending.outcome.queue, [ending.outcome.payload])
             if ending.state:
                 self._values.write_state(connection, ending.state)
+            if ending.member:
+                self.flows.settle(connection, ending.member, lease)
 
         return follow
 
     @cached_property
     def _waiting(self) -> Waiting:
         return waiting_for(self.client.engine.dialect.name)
-
-    def _read_clock(self) -> float:
-        return self.client.ask(self._table.now)
-
-
-def _news(connection: Connection) -> tuple[int | None, bool]:
-    return postgresql.news_on(connection), postgresql.take_news(connection)

@@ -32,6 +32,7 @@ from sqlalchemy import (
 
 from queuepool.payload.envelope import uncounted
 from queuepool.payload.lease import Lease, Lock, StateRecord, Unlock
+from queuepool.payload.members import member_in_text
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 from queuepool.stores.records import (
     FailedJob,
@@ -48,6 +49,7 @@ from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of, text_of
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.locks import may_hold
+from queuepool.stores.sql.members import SqlMembers
 from queuepool.stores.sql.texts import Charsets, exactly, is_name
 from queuepool.stores.sql.values import SqlValues
 
@@ -75,6 +77,7 @@ class SqlRecords:
         self._client = client
         self._name = connection
         self._jobs = table
+        self._members = SqlMembers(client, table)
         self._values = values
         self._locks_of = locks_of
         self._table = client.tables.failed_jobs
@@ -142,6 +145,8 @@ class SqlRecords:
                 self._jobs.push(connection, target, [uncounted(raw.encode()) for raw in raws])
             self._drop(connection, [job.failed.key for job in back])
             for job in back:
+                if member := member_in_text(job.failed.payload):
+                    self._members.resume(connection, member.flow, member.number)
                 if job.state:
                     self._values.write_state(connection, job.state)
             return answers

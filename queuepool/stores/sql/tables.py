@@ -7,16 +7,20 @@ Source: Illuminate/Queue/Console/stubs and Illuminate/Cache/Console/stubs (8.83 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache as remembered
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, Connection, Integer, LargeBinary, MetaData, Table, Text, inspect
+from sqlalchemy import BigInteger, Column, Connection, Double, Integer, LargeBinary, MetaData, Table, Text, inspect
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import scheme_of
 from queuepool.errors import StoreDenied
+
+#: characters of a table's name, of which PostgreSQL cuts what is longer
+_LONGEST_NAME = 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,13 @@ class TableNames:
         schema = settings.schema if scheme_of(url) == "postgresql" else ""
         return cls(*own, settings.batches_table, schema)
 
+    def own(self, what: str) -> str:
+        """The name of a table of ours, which belongs to this table of jobs."""
+        if self.jobs == "jobs":
+            return f"queuepool_{what}"
+        name = f"queuepool_{what}_{self.jobs}"
+        return name if len(name) <= _LONGEST_NAME else name[:48] + hashlib.sha256(name.encode()).hexdigest()[:12]
+
 
 @dataclass(frozen=True, slots=True)
 class Tables:
@@ -49,8 +60,12 @@ class Tables:
     cache_locks: Table = field(repr=False)
     #: read only: Laravel counts the jobs
     job_batches: Table = field(repr=False)
-    #: our own: what is kept of the steps of jobs
+    # Ours: what is kept of the steps of jobs, and flows
     queuepool_steps: Table = field(repr=False)
+    queuepool_flows: Table = field(repr=False)
+    queuepool_members: Table = field(repr=False)
+    queuepool_edges: Table = field(repr=False)
+    queuepool_joins: Table = field(repr=False)
 
     def table(self, usual: str) -> Table:
         """One of them, by its usual name."""
@@ -68,7 +83,11 @@ def tables_of(names: TableNames) -> Tables:
         _table(names.cache, names.schema, _cache_columns("value")),
         _table(names.cache_locks, names.schema, _cache_columns("owner")),
         _table(names.job_batches, names.schema, _batch_columns()),
-        _table("queuepool_steps", names.schema, _step_columns()),
+        _table(names.own("steps"), names.schema, _step_columns()),
+        _table(names.own("flows"), names.schema, _flow_columns()),
+        _table(names.own("members"), names.schema, _member_columns()),
+        _table(names.own("edges"), names.schema, [Column(name, Text, primary_key=True) for name in _EDGE]),
+        _table(names.own("joins"), names.schema, _join_columns()),
     )
 
 
@@ -108,6 +127,35 @@ def _step_columns() -> list[Column[Any]]:
     return [*keys, Column("value", Text), Column("written", BigInteger)]
 
 
+_EDGE = ("flow", "pred", "succ")
+_COUNTS = ("open", "bad", "spent", "held", "striped")
+
+
+def _flow_columns() -> list[Column[Any]]:
+    """Times in Unix seconds; ``look``: when a steward must look."""
+    numbers = [Column(name, Integer) for name in ("total", "roots", "stops")]
+    times = [Column(name, Double) for name in ("keep", "created", "deadline", "look", "ended")]
+    texts = [Column(name, Text) for name in ("name", "names", "state", "alarm_queue", "alarm")]
+    return [Column("id", Text, primary_key=True), *texts, *numbers, *times]
+
+
+def _member_columns() -> list[Column[Any]]:
+    """``open``: how many of those that it follows are not over, ``bad`` how many have failed or were cancelled.
+
+    ``spent``: those that follow it by the rules f and a have been told of its end; ``held``: it was ready while its
+    flow was stopped. ``payload`` is null once it was pushed.
+    """
+    keys = [Column(name, Text, primary_key=True) for name in ("flow", "n")]
+    texts = [Column(name, Text) for name in ("state", "rule", "queue", "payload", "result")]
+    return [*keys, *texts, Column("delay", Double), *(Column(one, Integer) for one in _COUNTS)]
+
+
+def _join_columns() -> list[Column[Any]]:
+    """The stripes of a member that follows many: as ``open`` and ``bad`` of the member, which then counts stripes."""
+    keys = [Column("flow", Text, primary_key=True), Column("n", Text, primary_key=True)]
+    return [*keys, Column("stripe", Integer, primary_key=True), Column("open", Integer), Column("bad", Integer)]
+
+
 def _table(name: str, schema: str, columns: list[Column[Any]]) -> Table:
     return Table(name, MetaData(), *columns, schema=schema or None)
 
@@ -123,7 +171,17 @@ MOST_ATTEMPTS = 65535
 #: the largest numbers by column type: signed, unsigned
 _LARGEST = {"TINYINT": (127, 255), "SMALLINT": (32767, MOST_ATTEMPTS)}
 #: those that we create, by their usual names
-TABLES = ("jobs", "failed_jobs", "cache", "cache_locks", "queuepool_steps")
+TABLES = (
+    "jobs",
+    "failed_jobs",
+    "cache",
+    "cache_locks",
+    "queuepool_steps",
+    "queuepool_flows",
+    "queuepool_members",
+    "queuepool_edges",
+    "queuepool_joins",
+)
 #: without these nothing works; the others are for some kinds of jobs
 REQUIRED = TABLES[:3]
 #: the settings that give them other names

@@ -16,3 +16,14 @@ alter table `cache_locks` add index `cache_locks_expiration_index`(`expiration`)
 -- queuepool_steps
 create table `queuepool_steps` (`job` varchar(128) not null, `name` varbinary(192) not null, `value` mediumtext not null, `written` bigint not null, primary key (`job`, `name`)) default character set utf8mb4 collate 'utf8mb4_bin';
 alter table `queuepool_steps` add index `queuepool_steps_written_index`(`written`);
+-- queuepool_flows
+create table `queuepool_flows` (`id` varchar(22) not null primary key, `name` varchar(255) not null, `names` mediumtext not null, `state` varchar(9) not null, `total` int not null, `roots` int not null, `stops` smallint not null, `keep` double not null, `created` double not null, `deadline` double not null, `look` double not null, `ended` double null, `alarm_queue` varchar(255) null, `alarm` longtext null) default character set utf8mb4 collate 'utf8mb4_bin';
+alter table `queuepool_flows` add index `queuepool_flows_look_index`(`look`);
+alter table `queuepool_flows` add index `queuepool_flows_ended_index`(`ended`);
+-- queuepool_members
+create table `queuepool_members` (`flow` varchar(22) not null, `n` varchar(64) not null, `state` char(1) not null, `rule` char(1) not null, `queue` varchar(255) not null, `delay` double not null, `open` int not null, `bad` int not null, `spent` smallint not null, `held` smallint not null, `striped` smallint not null, `payload` longtext null, `result` mediumtext null, primary key (`flow`, `n`)) default character set utf8mb4 collate 'utf8mb4_bin';
+alter table `queuepool_members` add index `queuepool_members_flow_state_index`(`flow`, `state`);
+-- queuepool_edges
+create table `queuepool_edges` (`flow` varchar(22) not null, `pred` varchar(64) not null, `succ` varchar(64) not null, primary key (`flow`, `pred`, `succ`)) default character set utf8mb4 collate 'utf8mb4_bin';
+-- queuepool_joins
+create table `queuepool_joins` (`flow` varchar(22) not null, `n` varchar(64) not null, `stripe` smallint not null, `open` int not null, `bad` int not null, primary key (`flow`, `n`, `stripe`)) default character set utf8mb4 collate 'utf8mb4_bin';

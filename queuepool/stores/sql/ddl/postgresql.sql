@@ -16,3 +16,14 @@ create index "cache_locks_expiration_index" on "cache_locks" ("expiration");
 -- queuepool_steps
 create table "queuepool_steps" ("job" varchar(128) not null, "name" bytea not null, "value" text not null, "written" bigint not null, primary key ("job", "name"));
 create index "queuepool_steps_written_index" on "queuepool_steps" ("written");
+-- queuepool_flows
+create table "queuepool_flows" ("id" varchar(22) primary key not null, "name" varchar(255) not null, "names" text not null, "state" varchar(9) not null, "total" integer not null, "roots" integer not null, "stops" smallint not null, "keep" double precision not null, "created" double precision not null, "deadline" double precision not null, "look" double precision not null, "ended" double precision null, "alarm_queue" varchar(255) null, "alarm" text null);
+create index "queuepool_flows_look_index" on "queuepool_flows" ("look");
+create index "queuepool_flows_ended_index" on "queuepool_flows" ("ended");
+-- queuepool_members
+create table "queuepool_members" ("flow" varchar(22) not null, "n" varchar(64) not null, "state" char(1) not null, "rule" char(1) not null, "queue" varchar(255) not null, "delay" double precision not null, "open" integer not null, "bad" integer not null, "spent" smallint not null, "held" smallint not null, "striped" smallint not null, "payload" text null, "result" text null, primary key ("flow", "n"));
+create index "queuepool_members_flow_state_index" on "queuepool_members" ("flow", "state");
+-- queuepool_edges
+create table "queuepool_edges" ("flow" varchar(22) not null, "pred" varchar(64) not null, "succ" varchar(64) not null, primary key ("flow", "pred", "succ"));
+-- queuepool_joins
+create table "queuepool_joins" ("flow" varchar(22) not null, "n" varchar(64) not null, "stripe" smallint not null, "open" integer not null, "bad" integer not null, primary key ("flow", "n", "stripe"));

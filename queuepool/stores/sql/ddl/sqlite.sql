@@ -14,3 +14,14 @@ create index "cache_locks_expiration_index" on "cache_locks" ("expiration");
 -- queuepool_steps
 create table "queuepool_steps" ("job" varchar not null, "name" blob not null, "value" text not null, "written" integer not null, primary key ("job", "name"));
 create index "queuepool_steps_written_index" on "queuepool_steps" ("written");
+-- queuepool_flows
+create table "queuepool_flows" ("id" varchar not null primary key, "name" varchar not null, "names" text not null, "state" varchar not null, "total" integer not null, "roots" integer not null, "stops" integer not null, "keep" real not null, "created" real not null, "deadline" real not null, "look" real not null, "ended" real, "alarm_queue" varchar, "alarm" text);
+create index "queuepool_flows_look_index" on "queuepool_flows" ("look");
+create index "queuepool_flows_ended_index" on "queuepool_flows" ("ended");
+-- queuepool_members
+create table "queuepool_members" ("flow" varchar not null, "n" varchar not null, "state" varchar not null, "rule" varchar not null, "queue" varchar not null, "delay" real not null, "open" integer not null, "bad" integer not null, "spent" integer not null, "held" integer not null, "striped" integer not null, "payload" text, "result" text, primary key ("flow", "n"));
+create index "queuepool_members_flow_state_index" on "queuepool_members" ("flow", "state");
+-- queuepool_edges
+create table "queuepool_edges" ("flow" varchar not null, "pred" varchar not null, "succ" varchar not null, primary key ("flow", "pred", "succ"));
+-- queuepool_joins
+create table "queuepool_joins" ("flow" varchar not null, "n" varchar not null, "stripe" integer not null, "open" integer not null, "bad" integer not null, primary key ("flow", "n", "stripe"));

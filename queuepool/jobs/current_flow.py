@@ -1,0 +1,57 @@
+"""The flow of the running job: what it takes from others, and what it adds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from queuepool.errors import BadArguments
+from queuepool.payload.members import MemberOf, NewMember
+
+if TYPE_CHECKING:
+    from queuepool.jobs.calls import Call
+
+#: most members that one job adds
+MOST_CHILDREN = 1000
+
+
+@dataclass(slots=True)
+class CurrentFlow:
+    """The running job as a member of its flow."""
+
+    member: MemberOf
+    #: makes a member of a call
+    encode: Callable[[Call[Any], MemberOf], NewMember]
+    #: the results that it takes, by argument, as JSON holds them
+    taken: Mapping[str, Any] = field(default_factory=dict)
+    #: what those that it follows have returned, in the order in which they were added, as JSON holds it; ``None`` for
+    #: one that has returned nothing. Empty unless the flow was made with ``keep_results``
+    results: Sequence[Any] = ()
+    #: why it is not to begin; empty if it is
+    left_out: str = ""
+    #: what it cannot begin without
+    lacks: str = ""
+    #: what it has added, written with its end
+    children: list[NewMember] = field(default_factory=list)
+
+    @property
+    def id(self) -> str:
+        """The id of the flow."""
+        return self.member.flow
+
+    def add(self, call: Call[Any]) -> None:
+        """Add a call to the flow, written when this job is done, so that a retry adds nothing twice.
+
+        What follows this job waits for it as well. Raises ``ValueError`` for a call that takes results, and above 1,000
+        calls, ``NotSendable`` for an argument that JSON cannot hold, and ``StoreError``.
+        """
+        if len(self.children) >= MOST_CHILDREN:
+            raise ValueError(f"a job adds at most {MOST_CHILDREN} calls to its flow")
+        number = f"{self.member.number}.{len(self.children)}"
+        self.children.append(self.encode(call, self.member._replace(number=number, rule="s", is_taken=False)))
+
+    def check(self, name: str) -> None:
+        """Raise ``BadArguments`` if it cannot begin."""
+        if self.lacks:
+            raise BadArguments(name, self.lacks)

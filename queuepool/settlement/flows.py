@@ -1,0 +1,37 @@
+"""How the end of a job ends a member of a flow, and the events of flows."""
+
+from __future__ import annotations
+
+from queuepool.events import FlowEvent, FlowFailed, FlowFinished
+from queuepool.payload.envelope import Payload
+from queuepool.payload.members import FLOW, How, MemberEnd, member_in
+from queuepool.settlement.verdict import Run
+from queuepool.stores.flows import FlowEnd
+
+
+def done_member(payload: Payload, run: Run) -> MemberEnd | None:
+    """Of a job that is done, or was skipped; ``None`` if it is in no flow."""
+    how: How = "o" if run.is_left_out else "c" if run.cancelled else "d"
+    return _end_of(payload, how, run)
+
+
+def failed_member(payload: Payload, run: Run) -> MemberEnd | None:
+    """Of a job that has failed for good, or was cancelled."""
+    return _end_of(payload, "f", run)
+
+
+def _end_of(payload: Payload, how: How, run: Run) -> MemberEnd | None:
+    member = member_in(payload.fields) if FLOW in payload.fields else None
+    if member is None:
+        return None
+    is_done = how == "d"
+    return MemberEnd(
+        member.flow, member.number, how, (run.result or "null") if is_done and member.is_taken else "",
+        run.children if is_done else (),
+    )  # fmt: skip
+
+
+def event_of(end: FlowEnd) -> FlowEvent:
+    """The event of a flow that has ended."""
+    kind = FlowFinished if end.state == "done" else FlowFailed
+    return kind(end.id, end.name, end.state)

@@ -1,0 +1,125 @@
+"""The contract of flows: jobs that start when others have ended. What ends a member is in ``stores.contract``.
+
+A member is pushed in the step that ends the last of those that it follows, so by one worker and once, whoever dies. No
+process watches a flow: it ends in the step that ends its last running member. Only what ends by time, and what was left
+over when its process died, is done by ``look``, which stewards call.
+
+Letters of members: ``w`` waits, ``r`` is in a queue or runs, ``d`` done, ``f`` failed, ``c`` cancelled, ``k`` skipped,
+as its rule did not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from queuepool.errors import StoreError
+from queuepool.payload.members import NewFlow, NewMember
+
+#: seconds for which a flow is kept that was never started, and one that has failed
+UNSTARTED_LASTS, FAILED_LASTS = 3600.0, 30 * 86400.0
+#: seconds after its deadline at which a flow ends even if members of it seem to run: their queues were cleared
+LOST_AFTER = 86400.0
+#: states of flows that are over
+ENDED = frozenset(("done", "failed", "cancelled", "expired"))
+
+
+class FlowGone(StoreError):
+    """There is no such flow: it was never written, or it has ended and was kept for long enough."""
+
+    def __init__(self, flow_id: str) -> None:
+        super().__init__(f"there is no flow {flow_id}: it never existed, or it has ended and is not kept any more")
+
+
+class FlowEnd(NamedTuple):
+    """A flow that has just ended, and as what: ``done``, ``failed``, ``cancelled`` or ``expired``."""
+
+    id: str
+    name: str
+    state: str
+
+
+class FlowCounts(NamedTuple):
+    """How many members there are by letter."""
+
+    waiting: int = 0
+    running: int = 0
+    done: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    skipped: int = 0
+
+    @classmethod
+    def of(cls, letters: Sequence[tuple[str, int]]) -> FlowCounts:
+        """From the number for each letter."""
+        found = dict(letters)
+        return cls(*(found.get(letter, 0) for letter in "wrdfck"))
+
+
+class FlowRecord(NamedTuple):
+    """A flow as it was when read; times in Unix seconds by the store's clock.
+
+    ``state``: ``building`` (not yet started), ``running``, ``failing`` (a member has failed, so the rest does not
+    start), ``cancelled``, ``expired``, ``done`` or ``failed``; it is over once it has ``ended``.
+    """
+
+    id: str
+    name: str
+    state: str
+    counts: FlowCounts
+    created: float
+    deadline: float
+    ended: float | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether none of its members runs, or will without a retry."""
+        return self.ended is not None
+
+
+class MemberRecord(NamedTuple):
+    """A member as it was when read. ``edges`` as in ``NewMember``; ``name`` of its job, empty if it is not known."""
+
+    number: str
+    letter: str
+    edges: tuple[str, ...]
+    name: str
+
+
+class Flows(Protocol):
+    """The flows in one store of jobs."""
+
+    #: the flow that the last call of ``finish``, ``fail`` or ``cancel`` of the queue, or of ``cancel`` here, has ended
+    last_end: FlowEnd | None
+
+    def write(self, flow: NewFlow, members: Sequence[NewMember]) -> None:
+        """Write the flow in pieces, and start it. It never begins unless all of it is there.
+
+        Raises ``StoreError``; after ``StoreDown`` it may have begun.
+        """
+
+    def find(self, flow_id: str) -> FlowRecord | None:
+        """The flow; ``None`` if there is none, or no longer."""
+
+    def page(self, after: float | None = None, count: int = 100) -> list[FlowRecord]:
+        """The latest flows first, of those created before this Unix second."""
+
+    def members(self, flow_id: str) -> list[MemberRecord]:
+        """Its members, in the order of their numbers."""
+
+    def results(self, flow_id: str, numbers: Sequence[str]) -> list[bytes | None]:
+        """The results of these members as JSON; ``None`` for each that has none."""
+
+    def stopped(self) -> frozenset[str]:
+        """The ids of flows of which nothing more of the rule ``s`` is to begin: failing, cancelled, expired."""
+
+    def cancel(self, flow_id: str) -> bool:
+        """Start no more of it but what follows failures or ends; ``False`` if it is over. Raises ``FlowGone``."""
+
+    def look(self) -> list[FlowEnd]:
+        """Do what is due by time, and go on with what was left over; returns the flows that this has ended."""
+
+
+def in_order(numbers: Sequence[str]) -> list[str]:
+    """Members' numbers as people count, children behind their parent."""
+    return sorted(numbers, key=lambda number: tuple(map(int, number.split("."))))

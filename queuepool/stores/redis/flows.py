@@ -1,0 +1,197 @@
+"""Flows in Redis; see ``stores.flows.Flows``. What its scripts have in common is in ``lua/include/flow.lua``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from queuepool.payload.lease import Lease
+from queuepool.payload.members import MemberEnd, NewFlow, NewMember, names_in
+from queuepool.stores.flows import (
+    ENDED,
+    LOST_AFTER,
+    UNSTARTED_LASTS,
+    FlowCounts,
+    FlowEnd,
+    FlowGone,
+    FlowRecord,
+    MemberRecord,
+    in_order,
+)
+from queuepool.stores.redis.client import RedisClient
+from queuepool.stores.redis.wire import BATCH, BATCH_BYTES, Keys
+from queuepool.stores.steps import in_steps
+
+#: how many flows one look of a steward takes
+_LOOKS = 100
+
+
+class RedisFlows:
+    """The flows of one connection. ``clock`` returns '' for the server's, or a test's Unix seconds as text."""
+
+    def __init__(self, client: RedisClient, keys: Keys, clock: Callable[[], str]) -> None:
+        self._client = client
+        self._keys = keys
+        self._clock = clock
+        self.last_end: FlowEnd | None = None
+
+    def write(self, flow: NewFlow, members: Sequence[NewMember]) -> None:
+        for step in in_steps(members, BATCH, BATCH_BYTES, lambda one: len(one.payload)):
+            self.add(flow, step)
+        self.start(flow.id)
+
+    def add(self, flow: NewFlow, members: Sequence[NewMember]) -> bool:
+        """Write a piece; ``False`` if the flow has begun."""
+        facts = _facts_of(flow, self._now())
+        args: list[Any] = [UNSTARTED_LASTS, len(facts), *facts]
+        for one in members:
+            waiting = f"{one.queue}\n{one.delay}\n".encode() + one.payload
+            args += [one.number, "".join(f"{edge}," for edge in one.edges), waiting, one.follows]
+        return bool(self._script("add_members", flow.id, *args) == 1)
+
+    def start(self, flow_id: str) -> str:
+        """Begin it, and push all that starts with it; returns its state if it has ended already."""
+        while (became := self._text("start_flow", flow_id, BATCH)) == "more":
+            pass
+        if became == "lacks":
+            raise FlowGone(flow_id)
+        return became
+
+    def find(self, flow_id: str) -> FlowRecord | None:
+        facts = self._facts(flow_id)
+        return _record(flow_id, facts, self._counts(flow_id)) if facts else None
+
+    def page(self, after: float | None = None, count: int = 100) -> list[FlowRecord]:
+        ids = [key.decode() for key in self._client.command("ZRANGE", self._keys.flows, 0, -1)]
+        found = sorted(
+            ((float(facts["created"]), flow_id, facts) for flow_id in ids if (facts := self._facts(flow_id))),
+            reverse=True,
+        )
+        rows = [row for row in found if after is None or row[0] < after][:count]
+        return [_record(flow_id, facts, self._counts(flow_id)) for _, flow_id, facts in rows]
+
+    def members(self, flow_id: str) -> list[MemberRecord]:
+        letters = self._hash(f"{self._keys.flow(flow_id)}:letters")
+        names = names_in((self._client.command("HMGET", self._keys.flow(flow_id), "names")[0] or b"").decode())
+        return [_member(number, letters[number], names.get(number, "")) for number in in_order(list(letters))]
+
+    def results(self, flow_id: str, numbers: Sequence[str]) -> list[bytes | None]:
+        if not numbers:
+            return []
+        return list(self._client.command("HMGET", f"{self._keys.flow(flow_id)}:results", *numbers))
+
+    def stopped(self) -> frozenset[str]:
+        return frozenset(key.decode() for key in self._client.command("ZRANGE", self._keys.stopped_flows, 0, -1))
+
+    def cancel(self, flow_id: str) -> bool:
+        return self._stop(flow_id, "cancelled")
+
+    def _stop(self, flow_id: str, state: str, *, is_lost: bool = False) -> bool:
+        became = self._text("stop_flow", flow_id, state, LOST_AFTER, int(is_lost))
+        if became == "gone":
+            raise FlowGone(flow_id)
+        self._note(flow_id, became)
+        return became != "over"
+
+    def look(self) -> list[FlowEnd]:
+        due = ("-inf", self._now(), "LIMIT", 0, _LOOKS)
+        ids = [key.decode() for key in self._client.command("ZRANGEBYSCORE", self._keys.flows, *due)]
+        return [end for flow_id in ids if (end := self._look_at(flow_id))]
+
+    def _look_at(self, flow_id: str) -> FlowEnd | None:
+        self.last_end, facts, now = None, self._facts(flow_id), self._now()
+        if not facts or "ended" in facts or facts["state"] == "building":
+            if not facts or "ended" not in facts:
+                self._client.command("DEL", *self._keys.of_flow(flow_id)[0][:6])
+            self._client.command("ZREM", self._keys.flows, flow_id)
+        elif now < float(facts["deadline"]):
+            self._note(flow_id, self.start(flow_id))
+        else:
+            is_lost = now >= float(facts["deadline"]) + LOST_AFTER
+            self._stop(flow_id, "expired", is_lost=is_lost)
+            if self.last_end is None:
+                self.go_on(flow_id)
+        return self.last_end
+
+    def go_on(self, flow_id: str) -> None:
+        """Do what is left over."""
+        self._note(flow_id, self.start(flow_id))
+
+    # What the scripts that end jobs are given
+
+    def words(self, lease: Lease, end: MemberEnd, payload: bytes) -> tuple[list[str], list[Any]]:
+        """The keys of the member's flow, and its arguments with their number before them."""
+        names, args = self._keys.of_flow(end.flow)
+        own: list[Any] = [end.number, end.how, end.result, lease.queue, payload]
+        for one in end.children:
+            own += [one.number, one.rule, one.queue, one.delay, one.payload]
+        return names, [len(own), *args, self._clock(), *own]
+
+    def settled(self, end: MemberEnd, answer: Any) -> int:
+        """Note what became of the flow; returns the answer as of a job that is in none."""
+        self.last_end = None
+        if answer == 0:
+            return 0
+        _, there, became = answer
+        if became == b"more":
+            self.go_on(end.flow)
+        else:
+            self._note(end.flow, became.decode())
+        return 1 + int(there)
+
+    def _note(self, flow_id: str, became: str) -> None:
+        ended = became in ENDED
+        self.last_end = FlowEnd(flow_id, self._facts(flow_id).get("name", ""), became) if ended else None
+
+    def _script(self, name: str, flow_id: str, *args: Any) -> Any:
+        names, first = self._keys.of_flow(flow_id)
+        return self._client.script(name, names, [*first, self._clock(), *args])
+
+    def _text(self, name: str, flow_id: str, *args: Any) -> str:
+        return str(self._script(name, flow_id, *args).decode())
+
+    def _facts(self, flow_id: str) -> dict[str, str]:
+        names = ("name", "state", "total", "created", "deadline", "ended")
+        found = self._client.command("HMGET", self._keys.flow(flow_id), *names)
+        facts = {name: value.decode() for name, value in zip(names, found, strict=True) if value is not None}
+        return facts if "state" in facts else {}
+
+    def _counts(self, flow_id: str) -> FlowCounts:
+        numbers = dict.fromkeys("wrdfck", 0)
+        for text in self._hash(f"{self._keys.flow(flow_id)}:letters").values():
+            numbers[text[:1].decode()] += 1
+        return FlowCounts.of(list(numbers.items()))
+
+    def _hash(self, key: str) -> dict[str, bytes]:
+        flat = self._client.command("HGETALL", key)
+        pairs: Mapping[bytes, bytes] = flat if isinstance(flat, dict) else dict(zip(flat[::2], flat[1::2], strict=True))
+        return {name.decode(): value for name, value in pairs.items()}
+
+    def _now(self) -> float:
+        if fixed := self._clock():
+            return float(fixed)
+        seconds, micros = self._client.command("TIME")
+        return int(seconds) + int(micros) / 1e6
+
+
+def _facts_of(flow: NewFlow, now: float) -> list[Any]:
+    facts = {
+        "name": flow.name, "total": flow.total, "roots": flow.roots, "stops": int(flow.stops), "created": now,
+        "deadline": now + flow.deadline, "keep": flow.keep, "names": flow.names,
+    }  # fmt: skip
+    words = [word for pair in facts.items() for word in pair]
+    if flow.on_failure:
+        queue, payload = flow.on_failure
+        words += ["alarm", f"{queue}\n".encode() + payload]
+    return words
+
+
+def _record(flow_id: str, facts: Mapping[str, str], counts: FlowCounts) -> FlowRecord:
+    ended = float(facts["ended"]) if "ended" in facts else None
+    created, deadline = float(facts["created"]), float(facts["deadline"])
+    return FlowRecord(flow_id, facts["name"], facts["state"], counts, created, deadline, ended)
+
+
+def _member(number: str, letter: bytes, name: str) -> MemberRecord:
+    edges = tuple(edge for edge in letter[2:].decode().split(",") if edge)
+    return MemberRecord(number, letter[:1].decode(), edges, name)

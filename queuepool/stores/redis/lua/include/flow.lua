@@ -1,0 +1,158 @@
+-- Flows: a member starts in the script that ends the last of those that it follows (stores/flows.py).
+-- Keys of a flow: hash of facts; letters, by number: letter, whether its edges of the rules f and a are spent (0, 1),
+-- and its edges, each a number, a rule and a comma; payloads of those that wait, as QUEUE LF DELAY LF PAYLOAD; results;
+-- a list of edges left over; a list of members that were ready while the flow was stopped.
+-- Facts: `state`, `active` members, `failed` ones; of a member N that waits: `l<N>` how many of those that it follows
+-- are not over, `b<N>` how many of them have failed or were cancelled; `skips`: whether a job was skipped.
+local MOST_EDGES = 500
+local MOST_RESULTS = 16 * 1024 * 1024
+local FAILED_LASTS = 30 * 86400
+
+-- KEYS[key]: facts, letters, waiting, results, left over, held; of all flows: those by the second at which a steward
+-- must look, and the stopped ones, too. ARGV[arg]: id, how the keys of queues begin, how the stewards' channels do,
+-- test clock.
+local function open_flow(key, arg)
+  return {
+    facts = KEYS[key], letters = KEYS[key + 1], waiting = KEYS[key + 2], results = KEYS[key + 3],
+    todo = KEYS[key + 4], held = KEYS[key + 5], flows = KEYS[key + 6], stopped = KEYS[key + 7],
+    id = ARGV[arg], queues = ARGV[arg + 1], channels = ARGV[arg + 2], now = clock(ARGV[arg + 3]),
+    state = redis.call('hmget', KEYS[key], 'state')[1] or '',
+  }
+end
+
+local function fact(flow, name) return redis.call('hmget', flow.facts, name)[1] or '' end
+
+-- Letter, whether its edges are spent, and the edges; nil if there is no such member.
+local function member(flow, n)
+  return string.match(redis.call('hmget', flow.letters, n)[1] or '', '^(%a)(%d)(.*)$')
+end
+
+local function set_letter(flow, n, letter, spent, edges)
+  redis.call('hset', flow.letters, n, letter .. spent .. edges)
+end
+
+local function push_to(flow, queue, delay, payload)
+  local ready = flow.queues .. queue
+  if delay > 0 then
+    put(ready .. ':delayed', flow.now + delay, payload)
+    wake_if_first(ready .. ':delayed', flow.channels .. queue, flow.now + delay)
+  else
+    redis.call('rpush', ready, payload)
+    pcall(redis.call, 'rpush', ready .. ':notify', 1)
+  end
+end
+
+local function stop(flow, state)
+  flow.state = state
+  redis.call('hset', flow.facts, 'state', state)
+  redis.call('zadd', flow.stopped, flow.now, flow.id)
+end
+
+-- A member that would start but may not: it is cancelled, and starts when the flow is resumed.
+local function hold(flow, work, n)
+  local _, spent, edges = member(flow, n)
+  redis.call('rpush', flow.held, n)
+  set_letter(flow, n, 'c', 1, edges)
+  work[#work + 1] = {'c', spent, edges}
+end
+
+local function start(flow, n)
+  local _, spent, edges = member(flow, n)
+  local queue, delay, payload = string.match(redis.call('hmget', flow.waiting, n)[1], '^([^\n]*)\n([^\n]*)\n(.*)$')
+  push_to(flow, queue, tonumber(delay), payload)
+  set_letter(flow, n, 'r', spent, edges)
+  redis.call('hdel', flow.waiting, n)
+  redis.call('hincrby', flow.facts, 'active', 1)
+end
+
+-- All that it follows is over.
+local function is_ready(flow, work, n, rule)
+  local letter, spent, edges = member(flow, n)
+  if letter ~= 'w' then return end
+  if rule == 'f' and fact(flow, 'b' .. n) == '' then
+    set_letter(flow, n, 'k', 1, edges)
+    work[#work + 1] = {'k', spent, edges}
+  elseif rule == 's' and flow.state ~= 'running' then
+    hold(flow, work, n)
+  else
+    start(flow, n)
+  end
+end
+
+-- What follows for member `n`, of this rule, from the end of one that it follows.
+local function follow_edge(flow, work, how, spent, n, rule)
+  if rule == 's' and how ~= 'd' then
+    local letter, its_spent, edges = member(flow, n)
+    if letter ~= 'w' then return end
+    local its = how == 'k' and 'k' or 'c'
+    set_letter(flow, n, its, 1, edges)
+    work[#work + 1] = {its, its_spent, edges}
+    return
+  end
+  if rule ~= 's' then
+    if spent == '1' then return end
+    if how == 'f' or how == 'c' then redis.call('hincrby', flow.facts, 'b' .. n, 1) end
+  end
+  if redis.call('hincrby', flow.facts, 'l' .. n, -1) == 0 then is_ready(flow, work, n, rule) end
+end
+
+-- `work`: for each member that is over how it is, whether its edges were spent, and its edges. What is left above a
+-- bound goes to the list, as other clients of the server wait meanwhile.
+local function follow_edges(flow, work)
+  local left = MOST_EDGES
+  while #work > 0 do
+    local how, spent, edges = unpack(table.remove(work))
+    local at = 1
+    while left > 0 do
+      local _, last, n, rule = string.find(edges, '^([%d.]+)(%a),', at)
+      if not last then break end
+      follow_edge(flow, work, how, spent, n, rule)
+      at, left = last + 1, left - 1
+    end
+    if at <= #edges then redis.call('rpush', flow.todo, how .. spent .. string.sub(edges, at)) end
+    if left == 0 then
+      for _, item in ipairs(work) do
+        if item[3] ~= '' then redis.call('rpush', flow.todo, item[1] .. item[2] .. item[3]) end
+      end
+      work = {}
+    end
+  end
+  if redis.call('exists', flow.todo) == 1 then redis.call('zadd', flow.flows, flow.now + 2, flow.id) end
+end
+
+local function over_as(flow)
+  local is_whole = fact(flow, 'failed') == '0' and fact(flow, 'skips') == ''
+  if flow.state == 'running' then return is_whole and 'done' or 'failed' end
+  return flow.state == 'failing' and 'failed' or flow.state
+end
+
+local function keep_for(flow, seconds)
+  local whole = math.max(math.ceil(seconds), 1)
+  for _, key in ipairs({flow.facts, flow.letters, flow.waiting, flow.results, flow.held}) do
+    redis.call('expire', key, whole)
+  end
+  redis.call('zadd', flow.flows, flow.now + whole, flow.id)
+end
+
+-- End the flow if nothing of it is left to run. Returns its state then, 'more' if edges are left over, else ''.
+local function end_if_over(flow)
+  if redis.call('exists', flow.todo) == 1 then return 'more' end
+  if tonumber(fact(flow, 'active')) > 0 or fact(flow, 'ended') ~= '' then return '' end
+  local state, keep = over_as(flow), tonumber(fact(flow, 'keep'))
+  redis.call('hset', flow.facts, 'state', state, 'ended', string.format('%.6f', flow.now))
+  redis.call('zrem', flow.stopped, flow.id)
+  local queue, payload = string.match(fact(flow, 'alarm'), '^([^\n]*)\n(.*)$')
+  if state == 'failed' and queue then
+    push_to(flow, queue, 0, payload)
+    redis.call('hdel', flow.facts, 'alarm')
+  end
+  keep_for(flow, state == 'done' and keep or math.max(keep, FAILED_LASTS))
+  return state
+end
+
+local function go_on(flow)
+  local item = redis.call('lrange', flow.todo, 0, 0)[1]
+  redis.call('ltrim', flow.todo, 1, -1)
+  if item then follow_edges(flow, {{string.sub(item, 1, 1), string.sub(item, 2, 2), string.sub(item, 3)}}) end
+  return end_if_over(flow)
+end

@@ -1,0 +1,48 @@
+-- retry_member.lua: as retry.lua, for one member of a flow, which goes on from there.
+-- Source:  none.
+-- KEYS     1 failed jobs, hash   2-9 those of its flow (flow.lua)   10 failed jobs by time, zset   11 ready list
+--          12 notify list   13 its state   14 its lock
+-- ARGV     1 not used   2 the member's number   3 not used   4-7 those of its flow (flow.lua)
+--          8 id   9 payload   10 the record's time   11 the state ('' = not tracked)   12 seconds that it is kept
+--          13 the lock's owner ('' = it has no lock)   14 seconds that it lasts
+-- Returns  1, 0 when the record is gone, or -1 when another job holds the lock
+-- include: clock splice tokens note_state take_lock put wake flow
+if tonumber(redis.call('zscore', KEYS[10], ARGV[8]) or '') ~= tonumber(ARGV[10]) then return 0 end
+redis.call('llen', KEYS[11])
+if ARGV[13] ~= '' and not take_lock(KEYS[14], ARGV[13], ARGV[14]) then return -1 end
+
+-- Seconds: ten years.
+local FOR_EVER = 315360000
+
+-- What was cancelled waits again, and what was ready meanwhile starts.
+local function resume(flow)
+  flow.state = 'running'
+  redis.call('hset', flow.facts, 'state', 'running')
+  redis.call('hdel', flow.facts, 'ended', 'skips')
+  redis.call('zrem', flow.stopped, flow.id)
+  for _, key in ipairs({flow.facts, flow.letters, flow.waiting, flow.results, flow.held}) do redis.call('expire', key, FOR_EVER) end
+  redis.call('zadd', flow.flows, math.max(tonumber(fact(flow, 'deadline')), flow.now + 86400), flow.id)
+  local all = redis.call('hgetall', flow.letters)
+  for i = 1, #all, 2 do
+    if string.sub(all[i + 1], 1, 1) == 'c' then redis.call('hset', flow.letters, all[i], 'w' .. string.sub(all[i + 1], 2)) end
+  end
+  for _, n in ipairs(redis.call('lrange', flow.held, 0, -1)) do
+    if member(flow, n) == 'w' then start(flow, n) end
+  end
+  redis.call('del', flow.held)
+end
+
+local flow = open_flow(2, 4)
+local letter, spent, edges = member(flow, ARGV[2])
+if letter == 'f' then
+  set_letter(flow, ARGV[2], 'r', spent, edges)
+  redis.call('hincrby', flow.facts, 'active', 1)
+  redis.call('hincrby', flow.facts, 'failed', -1)
+  resume(flow)
+end
+redis.call('rpush', KEYS[11], (splice(ARGV[9], none)) or ARGV[9])
+redis.call('hdel', KEYS[1], ARGV[8])
+redis.call('zrem', KEYS[10], ARGV[8])
+note_state(KEYS[13], ARGV[11], ARGV[12])
+pcall(count_tokens, KEYS[11], KEYS[12])
+return 1

@@ -1,0 +1,290 @@
+"""Flows in tables of our own; see ``stores.flows.Flows``. What ends a member is in ``members.SqlMembers``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
+
+from queuepool.payload.lease import Lease
+from queuepool.payload.members import MOST_RESULTS, MemberEnd, NewFlow, NewMember, names_in
+from queuepool.stores.flows import (
+    FAILED_LASTS,
+    LOST_AFTER,
+    UNSTARTED_LASTS,
+    FlowCounts,
+    FlowEnd,
+    FlowGone,
+    FlowRecord,
+    MemberRecord,
+    in_order,
+)
+from queuepool.stores.sql.client import SqlClient
+from queuepool.stores.sql.encoding import bytes_of
+from queuepool.stores.sql.jobs_table import JobsTable
+from queuepool.stores.sql.members import SqlMembers, parts_of
+
+#: how many flows one look of a steward takes
+_LOOKS = 100
+#: members that one transaction writes
+_AT_ONCE = 1000
+#: seconds between looks for flows that nobody has ended
+_LOOK_AGAIN = 5.0
+#: states of flows that start nothing more by the rule s
+_STOPPED = ("failing", "cancelled", "expired")
+
+
+class SqlFlows:
+    """The flows of one database; members are pushed to ``jobs``."""
+
+    def __init__(self, client: SqlClient, jobs: JobsTable) -> None:
+        self._client = client
+        self._jobs = jobs
+        self._flows = client.tables.queuepool_flows
+        self._members = client.tables.queuepool_members
+        self._edges = client.tables.queuepool_edges
+        self._joins = client.tables.queuepool_joins
+        self._rows = SqlMembers(client, jobs)
+        #: when (monotonic) to look for flows that nobody has ended
+        self._look_again = 0.0
+        self.last_end: FlowEnd | None = None
+
+    def write(self, flow: NewFlow, members: Sequence[NewMember]) -> None:
+        self._jobs.examine()  # before the transaction
+        if len(members) <= _AT_ONCE:
+            self._client.transaction(partial(self.write_within, flow=flow, members=members))
+            return
+        for first in range(0, len(members), _AT_ONCE):
+            self.add(flow, members[first : first + _AT_ONCE])
+        self.start(flow.id)
+
+    def write_within(self, connection: Connection, flow: NewFlow, members: Sequence[NewMember]) -> None:
+        """As ``write``, in the caller's transaction: nobody else sees it before it has begun."""
+        self._insert_flow(connection, flow, "running")
+        roots = [one for one in members if not one.follows]
+        self._rows.insert(connection, flow.id, [one for one in members if one.follows])
+        self._rows.insert(connection, flow.id, roots, "r")
+        self._rows.push_new(connection, roots)
+
+    def add(self, flow: NewFlow, members: Sequence[NewMember]) -> bool:
+        """Write a piece; ``False`` if the flow has begun."""
+        return self._client.transaction(lambda connection: self._add(connection, flow, members))
+
+    def _add(self, connection: Connection, flow: NewFlow, members: Sequence[NewMember]) -> bool:
+        state = self._rows.state(connection, flow.id, lock=True)
+        if state is None:
+            self._insert_flow(connection, flow, "building")
+        elif state != "building":
+            return False
+        numbers = [one.number for one in members]
+        known = set[str]()
+        for part in parts_of(numbers):
+            there = select(self._members.c.n).where(self._rows.of(flow.id), self._members.c.n.in_(part))
+            known |= set(connection.execute(there).scalars())
+        self._rows.insert(connection, flow.id, [one for one in members if one.number not in known])
+        return True
+
+    def _insert_flow(self, connection: Connection, flow: NewFlow, state: str) -> None:
+        now, words = self._rows.now(connection), self._rows.charsets
+        queue, payload = flow.on_failure or (None, None)
+        look = UNSTARTED_LASTS if state == "building" else flow.deadline
+        row = {
+            "id": flow.id, "name": words.text(connection, "queue", flow.name), "names": flow.names, "state": state,
+            "total": flow.total, "roots": flow.roots, "stops": int(flow.stops), "keep": flow.keep, "created": now,
+            "deadline": now + flow.deadline, "look": now + look, "ended": None, "alarm_queue": queue,
+            "alarm": payload and self._rows.text(connection, payload),
+        }  # fmt: skip
+        connection.execute(insert(self._flows), [row])
+
+    def start(self, flow_id: str) -> None:
+        """Begin it, and push all that starts with it; does nothing if it has begun. Raises ``FlowGone``."""
+        self._client.transaction(lambda connection: self._start(connection, flow_id))
+
+    def _start(self, connection: Connection, flow_id: str) -> None:
+        state = self._rows.state(connection, flow_id, lock=True)
+        counted = select(func.count()).where(self._rows.of(flow_id))
+        whole = select(self._flows.c.total, self._flows.c.deadline).where(self._flows.c.id == flow_id)
+        if state is None:
+            raise FlowGone(flow_id)
+        if state != "building":
+            return
+        total, deadline = connection.execute(whole).one()
+        if connection.execute(counted).scalar_one() != total:
+            raise FlowGone(flow_id)
+        self._rows.set(connection, flow_id, state="running", look=deadline)
+        roots = select(self._members.c.n).where(self._rows.of(flow_id), self._members.c.open == 0)
+        self._rows.push(connection, flow_id, list(connection.execute(roots).scalars()))
+
+    def find(self, flow_id: str) -> FlowRecord | None:
+        return next(iter(self._client.ask(lambda c: self._records(c, self._flows.c.id == flow_id, 1))), None)
+
+    def page(self, after: float | None = None, count: int = 100) -> list[FlowRecord]:
+        before = self._flows.c.created < (1e12 if after is None else after)
+        return self._client.ask(lambda connection: self._records(connection, before, count))
+
+    def _records(self, connection: Connection, which: ColumnElement[bool], count: int) -> list[FlowRecord]:
+        flows = self._flows.c
+        wanted = (flows.id, flows.name, flows.state, flows.created, flows.deadline, flows.ended)
+        rows = connection.execute(select(*wanted).where(which).order_by(flows.created.desc()).limit(count)).all()
+        return [
+            FlowRecord(
+                row.id, row.name, row.state, self._counts(connection, row.id), row.created, row.deadline, row.ended
+            )
+            for row in rows
+        ]
+
+    def _counts(self, connection: Connection, flow_id: str) -> FlowCounts:
+        state = self._members.c.state
+        return FlowCounts.of(
+            [
+                (letter, int(count))
+                for letter, count in connection.execute(
+                    select(state, func.count()).where(self._rows.of(flow_id)).group_by(state)
+                )
+            ]
+        )
+
+    def members(self, flow_id: str) -> list[MemberRecord]:
+        return self._client.ask(partial(self._read_members, flow_id=flow_id))
+
+    def _read_members(self, connection: Connection, flow_id: str) -> list[MemberRecord]:
+        member, edge = self._members.c, self._edges.c
+        wanted = select(member.n, member.state, member.rule).where(member.flow == flow_id)
+        rows = {row.n: row for row in connection.execute(wanted)}
+        edges: dict[str, list[str]] = {}
+        for pred, succ in connection.execute(select(edge.pred, edge.succ).where(edge.flow == flow_id)):
+            edges.setdefault(pred, []).append(succ)
+        kept = connection.execute(select(self._flows.c.names).where(self._flows.c.id == flow_id)).scalar()
+        names = names_in(bytes_of(kept).decode())
+
+        def record(n: str) -> MemberRecord:
+            follow = tuple(f"{succ}{rows[succ].rule}" for succ in in_order(edges.get(n, [])))
+            return MemberRecord(n, rows[n].state, follow, names.get(n, ""))
+
+        return [record(n) for n in in_order(list(rows))]
+
+    def results(self, flow_id: str, numbers: Sequence[str]) -> list[bytes | None]:
+        """As the contract says; what is taken at once is bounded here, as no row says how much there is in all."""
+
+        def read(connection: Connection) -> dict[str, bytes]:
+            found, size = dict[str, bytes](), 0
+            for part in parts_of(numbers):
+                members = self._members.c
+                rows = select(members.n, members.result).where(self._rows.of(flow_id), members.n.in_(part))
+                for number, result in connection.execute(rows.where(members.result.is_not(None))):
+                    size += len(result)
+                    if size <= MOST_RESULTS:
+                        found[number] = bytes_of(result)
+            return found
+
+        found = self._client.ask(read)
+        return [found.get(number) for number in numbers]
+
+    def stopped(self) -> frozenset[str]:
+        flows = self._flows.c
+        ids = select(flows.id).where(flows.state.in_(_STOPPED), flows.ended.is_(None))
+        return frozenset(self._client.ask(lambda connection: list(connection.execute(ids).scalars())))
+
+    def cancel(self, flow_id: str) -> bool:
+        self.last_end = None
+        return self._client.transaction(lambda connection: self._stop(connection, flow_id, "cancelled"))
+
+    def _stop(self, connection: Connection, flow_id: str, state: str, *, is_lost: bool = False) -> bool:
+        found = connection.execute(
+            select(self._flows.c.ended).where(self._flows.c.id == flow_id).with_for_update()
+        ).one_or_none()
+        if found is None:
+            raise FlowGone(flow_id)
+        if found.ended is not None:
+            return False
+        self._rows.set(connection, flow_id, state=state, look=self._rows.now(connection) + LOST_AFTER)
+        self.last_end = self._end(connection, flow_id, is_lost=is_lost)
+        return True
+
+    def look(self) -> list[FlowEnd]:
+        flows = self._flows.c
+
+        def due(connection: Connection) -> list[Any]:
+            wanted = select(flows.id, flows.state, flows.deadline, flows.ended)
+            return list(connection.execute(wanted.where(flows.look <= self._rows.now(connection)).limit(_LOOKS)))
+
+        found = [self._client.transaction(partial(self._look_at, row=row)) for row in self._client.ask(due)]
+        return [end for end in (*found, *self._look_for_ends()) if end]
+
+    def _look_for_ends(self) -> Iterator[FlowEnd | None]:
+        """End those whose last member was settled by a process that died before it could do so."""
+        if time.monotonic() < self._look_again:
+            return
+        self._look_again = time.monotonic() + _LOOK_AGAIN
+        flows, columns = self._flows.c, self._members.c
+        runs = select(columns.n).where(columns.flow == flows.id, columns.state == "r").exists()
+        ids = select(flows.id).where(flows.ended.is_(None), flows.state != "building", ~runs).limit(_LOOKS)
+        for flow_id in self._client.ask(lambda connection: list(connection.execute(ids).scalars())):
+            yield self._client.transaction(partial(self._end, flow_id=flow_id))
+
+    def _look_at(self, connection: Connection, row: Any) -> FlowEnd | None:
+        if row.ended is not None or row.state == "building":
+            self._forget(connection, row)
+            return None
+        now = self._rows.now(connection)
+        if now < row.deadline:  # one that was to end
+            self._rows.set(connection, row.id, look=row.deadline)
+            return self._end(connection, row.id)
+        self._stop(connection, row.id, "expired", is_lost=now >= row.deadline + LOST_AFTER)
+        return self.last_end
+
+    def _forget(self, connection: Connection, row: Any) -> None:
+        same = (
+            self._flows.c.id == row.id,
+            self._flows.c.state == row.state,
+            self._flows.c.look <= self._rows.now(connection),
+        )
+        if connection.execute(delete(self._flows).where(*same)).rowcount:
+            for table in (self._edges, self._joins):
+                connection.execute(delete(table).where(table.c.flow == row.id))
+            connection.execute(delete(self._members).where(self._rows.of(row.id)))
+
+    def settle(self, connection: Connection, end: MemberEnd, lease: Lease) -> None:
+        """Settle the member in the transaction that ends its job."""
+        self._rows.settle(connection, end, lease)
+
+    def settled(self, end: MemberEnd | None, is_ours: bool) -> bool:
+        """After the commit: end the flow if that was its last running member; returns ``is_ours``.
+
+        Not within: of two that end at once, each would see the other run. A steward ends what nobody has.
+        """
+        self.last_end = None
+        if end and is_ours:
+            self.last_end = self._client.transaction(lambda connection: self._end(connection, end.flow))
+        return is_ours
+
+    def _end(self, connection: Connection, flow_id: str, *, is_lost: bool = False) -> FlowEnd | None:
+        """End the flow, if none of its members runs; ``is_lost``: in any case."""
+        columns = self._members.c
+        running = select(columns.n).where(self._rows.of(flow_id), columns.state == "r").limit(1)
+        if not is_lost and connection.execute(running).first():
+            return None
+        flows = self._flows.c
+        row = connection.execute(
+            select(flows.name, flows.state, flows.keep, flows.alarm_queue, flows.alarm)
+            .where(flows.id == flow_id, flows.ended.is_(None), flows.state != "building").with_for_update()
+        ).one_or_none()  # fmt: skip
+        # Another may have resumed it before its row was locked.
+        if row is None or (not is_lost and connection.execute(running).first()):
+            return None
+        state, now = self._over_as(connection, flow_id, row.state), self._rows.now(connection)
+        keep = row.keep if state == "done" else max(row.keep, FAILED_LASTS)
+        self._rows.set(connection, flow_id, state=state, ended=now, look=now + keep)
+        if state == "failed" and row.alarm is not None:
+            self._jobs.push(connection, row.alarm_queue, [bytes_of(row.alarm)])
+            self._rows.set(connection, flow_id, alarm=None)
+        return FlowEnd(flow_id, row.name, state)
+
+    def _over_as(self, connection: Connection, flow_id: str, state: str) -> str:
+        if state != "running":
+            return "failed" if state == "failing" else state
+        bad = select(self._members.c.n).where(self._rows.of(flow_id), self._members.c.state.in_(("f", "c")))
+        return "failed" if connection.execute(bad.limit(1)).first() else "done"

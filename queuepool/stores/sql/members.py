@@ -1,0 +1,286 @@
+"""Members of flows in their table, in the transactions that end jobs and begin flows; see ``flows.SqlFlows``.
+
+A member's row counts down as those that it follows end; the transaction that brings it to 0 pushes the member. What
+ends a member updates its own row first, and those that follow it in the order of their keys, so that two that end at
+once wait for each other and do not lock each other out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, case, insert, select, update
+
+from queuepool.payload.envelope import uncounted
+from queuepool.payload.lease import Lease
+from queuepool.payload.members import MemberEnd, NewMember, stripe_of
+from queuepool.stores.flows import in_order
+from queuepool.stores.sql.client import SqlClient
+from queuepool.stores.sql.clock import Clock
+from queuepool.stores.sql.encoding import bytes_of
+from queuepool.stores.sql.jobs_table import JobsTable
+from queuepool.stores.sql.texts import Charsets
+
+#: rows that one statement names
+_ROWS = 500
+#: rows that are locked one by one
+_FEW = 8
+#: states of flows that go on
+_RUNS = ("running",)
+
+
+class _Over(NamedTuple):
+    """A member that has ended: how, and whether its edges of the rules f and a were counted before."""
+
+    number: str
+    letter: str
+    is_spent: bool
+
+
+class _Ready(NamedTuple):
+    """A member that has nothing to wait for."""
+
+    n: str
+    rule: str
+    bad: int
+    spent: int
+
+
+class SqlMembers:
+    """The members of all flows in one database, pushed to ``jobs``; each verb is in its caller's transaction."""
+
+    def __init__(self, client: SqlClient, jobs: JobsTable) -> None:
+        self._jobs = jobs
+        self._flows = client.tables.queuepool_flows
+        self._members = client.tables.queuepool_members
+        self._edges = client.tables.queuepool_edges
+        self._joins = client.tables.queuepool_joins
+        self.charsets = Charsets(self._members)
+
+    def settle(self, connection: Connection, end: MemberEnd, lease: Lease) -> None:
+        """Settle the member, and push what follows from that; does nothing if it was counted before."""
+        how, letter = end.how, "c" if end.how == "o" else end.how
+        own, columns = self._one(end.flow, end.number), self._members.c
+        mine = update(self._members).where(own, columns.state == "r")
+        spent = connection.execute(select(columns.spent).where(own, columns.state == "r").with_for_update()).scalar()
+        if spent is None:
+            return
+        if how == "o" and self.state(connection, end.flow, lock=False) in _RUNS:  # it was resumed meanwhile
+            self._jobs.push(connection, lease.queue, [uncounted(lease.receipt)])
+            return
+        back = (
+            {"payload": self.text(connection, uncounted(lease.receipt)), "held": 1, "delay": 0} if letter == "c" else {}
+        )
+        result = self.charsets.json(connection, "result", end.result) if end.result else None
+        connection.execute(mine.values(state=letter, spent=1, result=result, **back))
+        over = [_Over(end.number, letter, bool(spent))]
+        self._follow(connection, end.flow, over, self._add_children(connection, end), fails=how == "f")
+
+    def _add_children(self, connection: Connection, end: MemberEnd) -> list[_Ready]:
+        """Those that follow the member wait for what it adds as well; returns that, which is to start."""
+        if not end.children:
+            return []
+        edges = select(self._edges.c.succ).where(self._edges.c.flow == end.flow, self._edges.c.pred == end.number)
+        followers = sorted(connection.execute(edges).scalars())
+        columns, joins = self._members.c, self._joins.c
+        for part in parts_of(followers):
+            more = update(self._members).where(self.of(end.flow), columns.n.in_(part), columns.striped == 0)
+            connection.execute(more.values(open=columns.open + len(end.children)))
+            stripes = joins.flow == end.flow, joins.n.in_(part), joins.stripe == stripe_of(end.number)
+            connection.execute(update(self._joins).where(*stripes).values(open=joins.open + len(end.children)))
+        children = [one._replace(edges=tuple(f"{succ}s" for succ in followers)) for one in end.children]
+        self.insert(connection, end.flow, children)
+        return [_Ready(one.number, "s", 0, 0) for one in children]
+
+    def _follow(
+        self, connection: Connection, flow_id: str, over: list[_Over], ready: list[_Ready], *, fails: bool = False
+    ) -> None:
+        """Go on behind members that are over, and start what is ready.
+
+        The flow's own row comes last, after all rows of members: each that ends one takes them in this order.
+        """
+        while over:
+            over += self._follow_one(connection, flow_id, over.pop(), ready)
+        if fails:
+            self._stop(connection, flow_id)
+        if held := self._start(connection, flow_id, ready):
+            self._follow(connection, flow_id, held, [])
+
+    def _follow_one(self, connection: Connection, flow_id: str, one: _Over, ready: list[_Ready]) -> list[_Over]:
+        """Adds what is ready by this; returns those that are over by it."""
+        columns, over, is_bad = self._members.c, list[_Over](), one.letter in "fc"
+        of_it = self._edges.c.flow == flow_id, self._edges.c.pred == one.number
+        followers = sorted(connection.execute(select(self._edges.c.succ).where(*of_it)).scalars())
+        for part in parts_of(followers):
+            wanted = select(columns.n, columns.rule, columns.striped).where(self.of(flow_id), columns.n.in_(part))
+            rows = connection.execute(wanted.order_by(columns.n)).all()
+            if one.letter != "d":
+                gone = [row.n for row in rows if row.rule == "s"]
+                over += self._give_up(connection, flow_id, gone, "k" if one.letter == "k" else "c")
+            counted = [row for row in rows if (one.letter == "d" if row.rule == "s" else not one.is_spent)]
+            found = self._count_down(connection, flow_id, [row.n for row in counted if not row.striped], is_bad)
+            striped = [row.n for row in counted if row.striped]
+            found += self._count_down_stripe(connection, flow_id, striped, is_bad, stripe_of(one.number))
+            skipped = [row for row in found if row.rule == "f" and not row.bad]
+            self._letter(connection, flow_id, [row.n for row in skipped], "k")
+            over += [_Over(row.n, "k", bool(row.spent)) for row in skipped]
+            ready += [row for row in found if row not in skipped]
+        return over
+
+    def _give_up(self, connection: Connection, flow_id: str, numbers: Sequence[str], letter: str) -> list[_Over]:
+        """These members are over, as far as they wait."""
+        columns, rows = self._members.c, list[Any]()
+        for part in _to_lock(numbers):
+            waiting = select(columns.n, columns.spent).where(
+                self.of(flow_id), columns.n.in_(part), columns.state == "w"
+            )
+            rows += connection.execute(waiting.order_by(columns.n).with_for_update()).all()
+        self._letter(connection, flow_id, [row.n for row in rows], letter)
+        return [_Over(row.n, letter, bool(row.spent)) for row in rows]
+
+    def _count_down_stripe(
+        self, connection: Connection, flow_id: str, numbers: Sequence[str], is_bad: bool, stripe: int
+    ) -> list[_Ready]:
+        """Count down one stripe of each, and where that is over the member itself.
+
+        A row is held until the commit of who has changed it, and the member's is one for all.
+        """
+        joins, found = self._joins.c, list[_Ready]()
+        these = joins.flow == flow_id, joins.n.in_(numbers), joins.stripe == stripe
+        if not numbers:
+            return []
+        connection.execute(update(self._joins).where(*these).values(open=joins.open - 1, bad=joins.bad + int(is_bad)))
+        for number, bad in connection.execute(select(joins.n, joins.bad).where(*these, joins.open == 0)).all():
+            found += self._count_down(connection, flow_id, [number], bad > 0)
+        return found
+
+    def _count_down(self, connection: Connection, flow_id: str, numbers: Sequence[str], is_bad: bool) -> list[_Ready]:
+        """Count down each; returns those for which nothing is open any more."""
+        if not numbers:
+            return []
+        columns = self._members.c
+        counts = {"open": columns.open - 1, "bad": columns.bad + int(is_bad)}
+        for part in _to_lock(numbers):
+            these = self.of(flow_id), columns.n.in_(part)
+            if len(part) > 1:  # first, as an update of several rows takes them in any order
+                connection.execute(select(columns.n).where(*these).order_by(columns.n).with_for_update()).all()
+            connection.execute(update(self._members).where(*these).values(**counts))
+        these = self.of(flow_id), columns.n.in_(numbers)
+        wanted = select(columns.n, columns.rule, columns.bad, columns.spent)
+        rows = connection.execute(wanted.where(*these, columns.open == 0, columns.state == "w"))
+        return [_Ready(*row) for row in rows]
+
+    def _stop(self, connection: Connection, flow_id: str) -> None:
+        """A member has failed: nothing more starts by the rule s, if that is so in this flow."""
+        flows = self._flows.c
+        running = flows.id == flow_id, flows.state == "running", flows.stops == 1
+        if connection.execute(select(flows.id).where(*running)).first():  # else its row is left to others
+            connection.execute(update(self._flows).where(*running).values(state="failing"))
+
+    def _start(self, connection: Connection, flow_id: str, ready: Sequence[_Ready]) -> list[_Over]:
+        """Push these members; returns those that are held, as the flow was stopped."""
+        waits = [row for row in ready if row.rule == "s"]
+        may_start = not waits or self.state(connection, flow_id, lock=False) in _RUNS
+        held = [] if may_start else waits
+        self._letter(connection, flow_id, [row.n for row in held], "c", held=1)
+        self.push(connection, flow_id, [row.n for row in ready if row not in held])
+        return [_Over(row.n, "c", bool(row.spent)) for row in held]
+
+    def push(self, connection: Connection, flow_id: str, numbers: Sequence[str]) -> None:
+        columns = self._members.c
+        for part in parts_of(in_order(list(numbers))):
+            these = self.of(flow_id), columns.n.in_(part)
+            wanted = select(columns.n, columns.queue, columns.delay, columns.payload).where(*these)
+            rows = {row.n: row for row in connection.execute(wanted)}
+            self._push_all(connection, [(rows[n].queue, rows[n].delay, bytes_of(rows[n].payload)) for n in part])
+            for few in _to_lock(sorted(part)):
+                pushed = update(self._members).where(self.of(flow_id), self._members.c.n.in_(few))
+                connection.execute(pushed.values(state="r", payload=None, held=0))
+
+    def push_new(self, connection: Connection, members: Sequence[NewMember]) -> None:
+        """Push members that were inserted as such."""
+        self._push_all(connection, [(one.queue, one.delay, one.payload) for one in members])
+
+    def _push_all(self, connection: Connection, jobs: Sequence[tuple[str, float, bytes]]) -> None:
+        """Each with its queue and delay."""
+        places = dict[tuple[str, float], list[bytes]]()
+        for queue, delay, payload in jobs:
+            places.setdefault((queue, delay), []).append(payload)
+        for (queue, delay), payloads in places.items():
+            self._jobs.push(connection, queue, payloads, delay)
+
+    def _letter(self, connection: Connection, flow_id: str, numbers: Sequence[str], letter: str, **more: int) -> None:
+        for part in _to_lock(numbers):
+            these = update(self._members).where(self.of(flow_id), self._members.c.n.in_(part))
+            connection.execute(these.values(state=letter, spent=1, **more))
+
+    def resume(self, connection: Connection, flow_id: str, number: str) -> None:
+        """In the transaction that puts a failed member back: what was cancelled waits again, what was held starts."""
+        columns, now = self._members.c, self.now(connection)
+        locked = self.state(connection, flow_id, lock=True)
+        failed = update(self._members).where(self._one(flow_id, number), columns.state == "f")
+        if locked is None or not connection.execute(failed.values(state="r")).rowcount:
+            return
+        later = case((self._flows.c.deadline > now + 86400, self._flows.c.deadline), else_=now + 86400)
+        self.set(connection, flow_id, state="running", ended=None, look=later)
+        connection.execute(update(self._members).where(self.of(flow_id), columns.state == "c").values(state="w"))
+        held = select(columns.n).where(self.of(flow_id), columns.state == "w", columns.held == 1)
+        self.push(connection, flow_id, list(connection.execute(held).scalars()))
+
+    def insert(self, connection: Connection, flow_id: str, members: Sequence[NewMember], state: str = "w") -> None:
+        """Add members; ``state``: ``r`` for those that are pushed at once."""
+        common = {"flow": flow_id, "state": state, "bad": 0, "spent": 0, "held": 0, "result": None}
+        rows = [
+            {
+                **common, "n": one.number, "rule": one.rule, "queue": one.queue, "delay": one.delay,
+                "open": sum(map(bool, one.stripes)) or one.follows, "striped": int(bool(one.stripes)),
+                "payload": self.text(connection, one.payload) if state == "w" else None,
+            }
+            for one in members
+        ]  # fmt: skip
+        joins = [
+            {"flow": flow_id, "n": one.number, "stripe": stripe, "open": count, "bad": 0}
+            for one in members for stripe, count in enumerate(one.stripes) if count
+        ]  # fmt: skip
+        edges = [{"flow": flow_id, "pred": one.number, "succ": edge[:-1]} for one in members for edge in one.edges]
+        if rows:
+            connection.execute(insert(self._members), rows)
+        if edges:
+            connection.execute(insert(self._edges), edges)
+        if joins:
+            connection.execute(insert(self._joins), joins)
+
+    def state(self, connection: Connection, flow_id: str, *, lock: bool) -> str | None:
+        """Its state, locked against changes; ``lock``: to change it, else beside others that read it so."""
+        found = select(self._flows.c.state).where(self._flows.c.id == flow_id).with_for_update(read=not lock)
+        state: str | None = connection.execute(found).scalar()
+        return state
+
+    def set(self, connection: Connection, flow_id: str, **values: Any) -> None:
+        connection.execute(update(self._flows).where(self._flows.c.id == flow_id).values(**values))
+
+    def of(self, flow_id: str) -> ColumnElement[bool]:
+        return self._members.c.flow == flow_id
+
+    def _one(self, flow_id: str, number: str) -> ColumnElement[bool]:
+        return self.of(flow_id) & (self._members.c.n == number)
+
+    def text(self, connection: Connection, payload: bytes) -> str:
+        return self.charsets.json(connection, "payload", payload.decode())
+
+    def now(self, connection: Connection) -> float:
+        clock = Clock(connection.dialect, self._jobs.clock)
+        return float(connection.execute(select(clock.now())).scalar() or 0.0)
+
+
+def parts_of(numbers: Sequence[str]) -> Iterator[Sequence[str]]:
+    """These in parts that a statement can name."""
+    return (numbers[first : first + _ROWS] for first in range(0, len(numbers), _ROWS))
+
+
+def _to_lock(numbers: Sequence[str]) -> Iterator[Sequence[str]]:
+    """As ``parts_of``, to lock or change them. A few one by one: for several of a short table MySQL reads all rows, and
+    waits for each that others have locked.
+    """
+    return ([number] for number in numbers) if len(numbers) <= _FEW else parts_of(numbers)

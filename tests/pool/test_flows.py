@@ -1,0 +1,145 @@
+"""Flows in real pools: whatever is killed meanwhile, each member starts after those that it follows, and is counted
+once.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from queuepool import Flow, chain, group, result, results
+from queuepool.jobs.composing import flow_of
+from tests.support.drivers import DATABASES, site_on
+from tests.support.eventually import eventually
+from tests.support.flowapp import astep, fails, large, merge, split, step, takes
+from tests.support.pools import RunningPool, Site
+
+APP = ("--modules", "tests.support.flowapp")
+pytestmark = pytest.mark.every_store("place")
+
+
+@pytest.fixture(params=["redis", *DATABASES])
+def place(request: pytest.FixtureRequest) -> Iterator[Site]:
+    with site_on(request.param, request) as found:
+        yield found
+
+
+def names(site: Site, what: str) -> list[str]:
+    return [line["name"] for line in site.trail(what=what)]
+
+
+def kill_one(pool: RunningPool, chance: random.Random) -> None:
+    if workers := pool.workers():
+        with suppress(ProcessLookupError):
+            os.kill(chance.choice(workers), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("more", [(), ("--concurrency", "4")], ids=["one by one", "side by side"])
+def test_a_chain_and_a_group_run_to_their_ends(place, more):
+    steps = flow_of(chain(*(step.call(f"c{number}") for number in range(5)))).push_to(place.queue)
+    calls = [(astep if number % 2 else step).call(f"g{number}") for number in range(20)]
+    page = flow_of(group(calls, then=merge.call), name="page").push_to(place.queue)
+    with place.pool("--workers", "2", *more, *APP):
+        assert "done" == steps.wait(60).state
+        assert "done" == page.wait(60).state
+
+    assert [f"c{number}" for number in range(5)] == [name for name in names(place, "ends") if name[0] == "c"]
+    [merged] = place.trail(what="merges")
+    assert [f"G{number}" for number in range(20)] == merged["names"]
+    assert "21 of 21 done" == page.flow().progress
+
+
+def test_the_callback_runs_once_while_workers_are_killed(place):
+    chance = random.Random(7)
+    flow = Flow("killed")
+    photos = [flow.add(step.call(f"g{number}", 0.1)) for number in range(20)]
+    flow.add(merge.call(results(photos)))
+    last = None
+    for number in range(5):
+        last = flow.add(step.call(f"c{number}", 0.1), after=last)
+    found = flow.push_to(place.queue)
+    with place.pool("--workers", "3", "--max-crashes", "0", *APP) as pool:
+        for ended in range(1, 25):  # a kill for each that has ended, so that enough of them run between
+            eventually(lambda ended=ended: len(names(place, "ends")) >= ended or found.flow().is_over)
+            kill_one(pool, chance)
+        assert "done" == found.wait(60).state
+
+    assert 1 == len(place.trail(what="merges"))
+    assert [f"G{number}" for number in range(20)] == place.trail(what="merges")[0]["names"]
+    begun = [name for name in names(place, "begins") if name[0] == "c"]
+    assert begun == sorted(begun)
+    assert set(Counter(names(place, "begins"))) == {f"g{n}" for n in range(20)} | {f"c{n}" for n in range(5)}
+
+
+def test_a_failure_starts_what_follows_failures_and_nothing_else(place):
+    flow = Flow("fails", on_failure=step.call("told"))
+    bad = flow.add(fails.call())
+    flow.add(step.call("never"), after=bad)
+    flow.add(step.call("alarm"), after=bad, on="failure")
+    flow.add(step.call("finally"), after=bad, on="any")
+    found = flow.push_to(place.queue)
+    with place.pool("--workers", "2", *APP) as pool:
+        assert "failed" == found.wait(60).state
+        eventually(lambda: "told" in names(place, "ends"))
+        assert f"flow failed id={found}" in pool.log()
+
+    assert ["alarm", "finally", "told"] == sorted(names(place, "ends"))
+    assert "2 of 4 done, 1 failed, 1 cancelled" == found.flow().progress
+
+
+def test_a_retry_resumes_a_flow(place, tmp_path):
+    gate = tmp_path / "gate"
+    found = flow_of(chain(step.call("a"), fails.call(str(gate)), step.call("b"))).push_to(place.queue)
+    with place.pool("--workers", "1", *APP):
+        assert "failed" == found.wait(60).state
+        gate.touch()
+        assert "1 job put back" in place.run("retry", *place.where, "--force", "all").stdout
+        eventually(lambda: "done" == found.flow().state)
+
+    assert ["a", "b"] == names(place, "ends")
+
+
+def test_queued_members_of_a_cancelled_flow_are_left_out(place):
+    flow = Flow("cancelled")
+    for number in range(30):
+        flow.add(step.call(f"s{number}", 0.2))
+    found = flow.push_to(place.queue)
+    with place.pool("--workers", "1", *APP):
+        eventually(lambda: names(place, "begins"))
+        assert place.queue.cancel_flow(found)
+        assert "cancelled" == found.wait(60).state
+
+    assert len(names(place, "begins")) < 15
+    assert len(names(place, "begins")) == found.flow().counts.done
+
+
+def test_what_a_job_adds_is_written_once_with_its_end(place, tmp_path):
+    flow = Flow("split")
+    parts = flow.add(split.call(3, gate="kill"))
+    flow.add(step.call("after"), after=parts)
+    found = flow.push_to(place.queue)
+    with place.pool("--workers", "2", *APP):
+        assert "done" == found.wait(60).state
+
+    assert 2 == len(place.trail(what="splits"))
+    assert ["after", "part 0", "part 1", "part 2"] == sorted(names(place, "ends"))
+    assert "after" == names(place, "ends")[-1]
+
+
+def test_a_result_that_cannot_be_kept_fails_its_job(place):
+    flow = Flow("large")
+    text = flow.add(large.call())
+    flow.add(takes.call(result(text)))
+    found = flow.push_to(place.queue)
+    with place.pool("--workers", "1", *APP):
+        assert "failed" == found.wait(60).state
+
+    [failed] = place.queue.stores.failed.page()
+    assert "cannot be kept: 70002 bytes of JSON" in failed.exception
+    assert [] == place.trail(what="takes")

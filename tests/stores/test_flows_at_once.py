@@ -1,0 +1,73 @@
+"""Members of a flow that several workers end at the same moment: what follows is pushed once, and the flow ends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+
+import pytest
+
+from queuepool.config.settings import ConnectionSettings
+from queuepool.payload.lease import Lease
+from queuepool.stores.factory import Stores
+from tests.support.drivers import DATABASES, connection_of, opened
+from tests.support.graphs import Drawn, ended, taken
+
+WORKERS = 8
+
+
+@pytest.fixture(params=["redis", *DATABASES])
+def connection(request: pytest.FixtureRequest) -> ConnectionSettings:
+    return connection_of(request.param, request)
+
+
+def at_once(connection: ConnectionSettings, leases: list[Lease], how_of: Callable[[int], str]) -> list[bool]:
+    """End these by several workers, each of which has its part."""
+    answers, start = list[bool](), threading.Barrier(WORKERS)
+
+    def work(stores: Stores, first: int) -> None:
+        start.wait()
+        for number in range(first, len(leases), WORKERS):
+            answers.append(ended(stores.queue, leases[number], how_of(number)))  # type: ignore[arg-type]
+
+    with ExitStack() as stack:
+        workers = [stack.enter_context(opened(connection)) for _ in range(WORKERS)]
+        threads = [threading.Thread(target=work, args=(one, first)) for first, one in enumerate(workers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return answers
+
+
+@pytest.mark.parametrize("count", [8, 40, 120])
+def test_what_follows_many_is_pushed_once(connection, count):
+    names = [f"m{number}" for number in range(count)]
+    with opened(connection) as stores:
+        drawn = Drawn(dict.fromkeys(names, ()) | {"merge": names, "end?a": names})
+        stores.flows.write(drawn.flow, drawn.members)
+        answers = at_once(connection, list(taken(stores.queue).values()), lambda _: "d")
+
+        assert [True] * count == answers
+        last = taken(stores.queue)
+        assert ["end?a", "merge"] == sorted(last)
+        assert [True] * 2 == at_once(connection, list(last.values()), lambda _: "d")
+        assert "done" == stores.flows.find(drawn.id).state
+
+
+@pytest.mark.parametrize("stops", [True, False], ids=["stops", "goes on"])
+def test_failures_and_successes_at_once_end_the_flow(connection, stops):
+    names = [f"m{number}" for number in range(40)]
+    with opened(connection) as stores:
+        graph = dict.fromkeys(names, ()) | {f"after {name}": [name] for name in names} | {"end?a": names}
+        drawn = Drawn(graph, stops=stops)
+        stores.flows.write(drawn.flow, drawn.members)
+        answers = at_once(connection, list(taken(stores.queue).values()), lambda number: "df"[number % 2])
+        assert [True] * 40 == answers
+        while left := taken(stores.queue):
+            assert all(at_once(connection, list(left.values()), lambda _: "d"))
+
+        found = stores.flows.find(drawn.id)
+        assert "failed" == found.state
+        assert (20, 0) == (found.counts.failed, found.counts.running)

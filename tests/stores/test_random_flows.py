@@ -1,0 +1,192 @@
+"""Random graphs whose members are ended, ended again, lost, copied, retried and cancelled in any order: the laws hold.
+
+The laws are those of ``docs/design.md``: a member is pushed only when its rule holds, letters change only as they may,
+as many jobs exist as members run, and a flow is over when none does.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from queuepool.payload.lease import Lease
+from queuepool.stores.factory import Stores
+from queuepool.stores.flows import FlowGone
+from queuepool.stores.records import Retrying
+from tests.support.drivers import connection_of, opened
+from tests.support.graphs import Drawn, Graph, ended
+from tests.support.samples import new_jobs
+from tests.support.store_contract import RETRY_AFTER, Clock
+
+#: each letter, and those that may follow it; the last two only when the flow is resumed
+NEXT = {"w": "rck", "r": "dfc", "d": "", "k": "", "c": "wrdf", "f": "rdf"}
+GRAPHS, ACTIONS = 60, 60
+
+
+@pytest.fixture(params=["redis", "sqlite"])
+def built(request: pytest.FixtureRequest) -> Iterator[Stores]:
+    with opened(connection_of(request.param, request)) as stores:
+        yield stores
+
+
+def drawn_graph(chance: random.Random) -> Graph:
+    """Up to nine members, each of which may follow any before it."""
+    graph: dict[str, list[str]] = {}
+    for number in range(chance.randint(1, 9)):
+        before = chance.sample(sorted(graph), chance.randint(0, min(3, len(graph))))
+        rule = chance.choice(["", "", "?f", "?a"]) if before else ""
+        graph[f"m{number}{rule}"] = before
+    return graph
+
+
+class Run:
+    """One flow in the store, and what may be done to it."""
+
+    def __init__(self, built: Stores, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.built, self.clock = built, Clock(built.queue)
+        self.graph = drawn_graph(self.chance)
+        self.drawn = Drawn(self.graph, stops=self.chance.random() < 0.5, deadline=1e9, keep=1e9)
+        self.held: list[Lease] = []
+        #: leases that have ended with their jobs, and those that have ended before: another may have these now
+        self.stale: list[Lease] = []
+        self.lost: list[Lease] = []
+        self.copies = 0
+        #: of the next worker: each reserves once, so that no two leases are equal
+        self.tag = 0
+        self.letters = dict.fromkeys(self.graph, "w")
+        #: the members that have ended once
+        self.over = set[str]()
+        self.is_cancelled = False
+        self.state = "running"
+
+    def begin(self) -> None:
+        """The producer writes pieces, some twice, and starts the flow more than once."""
+        members = self.drawn.members
+        for one in members:
+            if one is not members[0]:
+                with pytest.raises(FlowGone):
+                    self.built.flows.start(self.drawn.id)
+            for _ in range(self.chance.randint(1, 2)):
+                self.built.flows.add(self.drawn.flow, [one])
+        for _ in range(self.chance.randint(1, 2)):
+            self.built.flows.start(self.drawn.id)
+
+    def act(self) -> None:
+        actions = [
+            self.reserve,
+            self.end,
+            self.end,
+            self.end,
+            self.end_again,
+            self.end_late,
+            self.lose,
+            self.copy,
+            self.retry,
+            self.retry,
+            self.look,
+        ]
+        self.chance.choice(actions)()
+        if self.chance.random() < 0.01:
+            self.is_cancelled |= self.built.flows.cancel(self.drawn.id)
+
+    def reserve(self) -> None:
+        self._reserve(self.chance.randint(1, 3))
+
+    def _reserve(self, most: int) -> None:
+        self.tag += 1
+        self.built.queue.stage(["default"])
+        self.held += self.built.queue.reserve(["default"], self.tag, most).leases
+
+    def end(self) -> None:
+        if self.held:
+            lease = self.held.pop(self.chance.randrange(len(self.held)))
+            how = self.chance.choice(["d", "d", "d", "f", "o"])
+            assert ended(self.built.queue, lease, how)
+            self.stale.append(lease)
+
+    def end_again(self) -> None:
+        if self.stale:
+            assert not ended(self.built.queue, self.chance.choice(self.stale), self.chance.choice(["d", "f"]))
+
+    def end_late(self) -> None:
+        if self.lost:  # a database lets it, as long as nobody has taken the job
+            ended(self.built.queue, self.chance.choice(self.lost), self.chance.choice(["d", "f"]))
+
+    def lose(self) -> None:
+        """All leases end, and the jobs are ready again."""
+        self.lost += self.held
+        self.held = []
+        self.clock.advance(RETRY_AFTER + 1)
+        self.built.queue.stage(["default"])
+
+    def copy(self) -> None:
+        """A job is in its queue twice, as after a push whose reply was lost."""
+        if self.chance.random() < 0.2:
+            self.built.queue.push("default", new_jobs(self.chance.choice(self.drawn.members).payload))
+            self.copies += 1
+
+    def retry(self) -> None:
+        if failed := self.built.failed.page():
+            self.built.failed.retry_all([Retrying(self.chance.choice(failed))])
+
+    def look(self) -> None:
+        self.built.flows.look()
+
+    def check(self) -> None:
+        numbers = {one.number: one.letter for one in self.built.flows.members(self.drawn.id)}
+        now = {name: numbers[number] for name, number in self.drawn.numbers.items()}
+        self.over |= {name for name, letter in now.items() if letter in "dfck"}
+        for name, letter in now.items():
+            before = self.letters[name]
+            assert letter == before or letter in NEXT[before], f"{name}: {before} became {letter}"
+            if letter == "r" and before == "w":
+                assert self._may_start(name, now), f"{name} started too early: {now}"
+        record = self.built.flows.find(self.drawn.id)
+        assert record
+        if "running" not in (self.state, record.state):
+            begun = [name for name in now if now[name] == "r" and self.letters[name] in "wc" and "?" not in name]
+            assert not begun, f"{begun} started although the flow is {record.state}"
+        self.letters, self.state = now, record.state
+        sizes = self.built.queue.sizes("default")
+        running = list(now.values()).count("r")
+        assert running <= sizes.total <= running + self.copies
+        assert record.is_over == (running == 0), f"{record.state} with {running} running"
+
+    def _may_start(self, name: str, now: dict[str, str]) -> bool:
+        follows = self.graph[name]
+        if name.endswith(("?a", "?f")):  # what has ended once may have been resumed since: it is told of once
+            return self.over.issuperset(follows)
+        return {now[one] for one in follows} <= {"d"}
+
+    def finish(self) -> None:
+        """With retries of all that has failed, everything ends."""
+        for _ in range(100):
+            self._reserve(100)
+            failed = self.built.failed.page()
+            if not (self.held or failed):
+                return
+            while self.held:
+                assert ended(self.built.queue, self.held.pop())
+                self.check()
+            self.built.failed.retry_all([Retrying(one) for one in failed])
+            self.check()
+        raise AssertionError("it does not come to an end")
+
+
+@pytest.mark.parametrize("seed", range(GRAPHS))
+def test_the_laws_hold_whatever_is_done(built, seed):
+    run = Run(built, seed)
+    run.begin()
+    run.check()
+    for _ in range(ACTIONS):
+        run.act()
+        run.check()
+    run.finish()
+
+    assert 0 == run.built.queue.sizes("default").total
+    assert run.built.flows.find(run.drawn.id).is_over
+    assert run.state == "done" or (run.is_cancelled and run.state == "cancelled")
+    assert set(run.letters.values()) <= ({"d", "k"} if run.state == "done" else {"w", "d", "c", "k"})
