@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from collections.abc import Collection
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from queuepool import errors
 from queuepool.board import cancel_orders
 from queuepool.board.cancel_orders import CancelOrder
-from queuepool.errors import BadPayload, Leaving
+from queuepool.errors import BadPayload
 from queuepool.events import (
     Event,
     JobCancelled,
@@ -46,6 +45,7 @@ from queuepool.worker.flows import FlowsOfWorker
 from queuepool.worker.invoker import Invoker, JobHooks
 from queuepool.worker.plan import Plan
 from queuepool.worker.preparation import LonePreparer, Preparer, Starter, followed
+from queuepool.worker.step_keeper import has_left, is_of
 
 _DELETE = Delete()
 
@@ -420,15 +420,3 @@ class Runner:
         """Stop the job's clock before something is written; exit if the worker's files are broken."""
         self._slot_writer.alive()
         self.leave_if_broken()
-
-
-def is_of(kind: type[BaseException], error: BaseException | None) -> bool:
-    """Whether the attempt ended by this alone, as its tasks may have raised it together."""
-    if isinstance(error, BaseExceptionGroup):
-        return error.split((kind, asyncio.CancelledError))[1] is None and error.subgroup(kind) is not None
-    return isinstance(error, kind)
-
-
-def has_left(attempt: JobAttempt) -> bool:
-    """Whether the job has left at one of its steps, and has asked for no other end."""
-    return attempt.job.verdict is None and is_of(Leaving, attempt.error)

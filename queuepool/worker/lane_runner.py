@@ -30,7 +30,7 @@ from queuepool.payload.envelope import Payload
 from queuepool.payload.lease import Lease
 from queuepool.settlement.cancelled import cancelled_in
 from queuepool.settlement.verdict import Delete
-from queuepool.worker.attempt import JobAttempt, Runner, has_left, is_of
+from queuepool.worker.attempt import JobAttempt, Runner
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.deadlines import Deadlines
 from queuepool.worker.django_support import around_beside, with_new_connections
@@ -48,6 +48,7 @@ from queuepool.worker.lane_tasks import (
 )
 from queuepool.worker.plan import Plan
 from queuepool.worker.preparation import Skipped
+from queuepool.worker.step_keeper import has_left, is_of
 
 _DELETE = Delete()
 #: seconds that cancelled tasks have to end, within the timeout of the job that left them

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from queuepool.errors import LeaseLost, StoreDenied, StoreDown
+from queuepool.errors import LeaseLost, Leaving, StoreDenied, StoreDown
 from queuepool.jobs.current_job import Current
 from queuepool.stores.kept_steps import KeptSteps
 from queuepool.unix import proc
 from queuepool.unix.originals import sleep
 from queuepool.worker.context import WorkerContext
+
+if TYPE_CHECKING:
+    from queuepool.worker.attempt import JobAttempt
 
 T = TypeVar("T")
 #: seconds of the first pause while the store is away, and of the longest
@@ -70,3 +74,15 @@ class WorkerSteps:
                     raise
             sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def is_of(kind: type[BaseException], error: BaseException | None) -> bool:
+    """Whether the attempt ended by this alone, as its tasks may have raised it together."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.split((kind, asyncio.CancelledError))[1] is None and error.subgroup(kind) is not None
+    return isinstance(error, kind)
+
+
+def has_left(attempt: JobAttempt) -> bool:
+    """Whether the job has left at one of its steps, and has asked for no other end."""
+    return attempt.job.verdict is None and is_of(Leaving, attempt.error)

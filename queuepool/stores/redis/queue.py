@@ -270,11 +270,10 @@ class RedisQueue(RedisShelves):
         locks = self.locks_of.here if lease.tag else self.locks_of.own_among
         follows, more = following(ending, locks(ending.unlocks), self.keys)
         of_flow, words = self.flows.words(lease, ending.member, uncounted(lease.receipt))
-        keys = [names[0], *of_flow, *names[1:], *follows]
         args = [lease.receipt, lease.tag, *words, *record, *more]
+        call = with_steps(lease.steps, self.keys, script, [names[0], *of_flow, *names[1:], *follows], args)
         run = self._recording.around([lease], 1) if lease.record else self.client.script
-        answer = run(*with_steps(lease.steps, self.keys, script, keys, args))
-        return self.locks_of.ended(self.flows.settled(ending.member, answer))
+        return self.locks_of.ended(self.flows.settled(ending.member, run(*call)))
 
     def _kept(self, record: Mapping[str, Any]) -> tuple[list[str], str, str]:
         """Where the record of a failed job is kept, under which id, and as which text; empty = it is not kept."""

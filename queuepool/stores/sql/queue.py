@@ -77,7 +77,7 @@ class SqlQueue:
         self.locks_of = locks_of
         self.flows = SqlFlows(client, table)
         self._table = table
-        self._leases = Leases(client, table, records, attempts)
+        self.leases = Leases(client, table, records, attempts)
         self._records = records
         self._values = values
         self._keep = keep
@@ -93,11 +93,6 @@ class SqlQueue:
     def clock(self, fixed: str) -> None:
         self._table.clock = self._records.clock = fixed
         self._offset_ends = 0.0
-
-    @property
-    def leases(self) -> Leases:
-        """For what else is written under a lease."""
-        return self._leases
 
     @property
     def polls(self) -> bool:
@@ -116,10 +111,10 @@ class SqlQueue:
         return in_steps(jobs, _TAKEN, _TAKEN_BYTES, lambda job: len(job.payload))
 
     def reach(self) -> None:
-        self._leases.reach()
+        self.leases.reach()
 
     def join(self, old: int = 0) -> int:
-        return self._leases.draw_tag()
+        return self.leases.draw_tag()
 
     def retire(self, tag: int) -> None:
         """Nothing to do: jobs reserved by a late commit are searched for again (``commits_late``)."""
@@ -150,10 +145,10 @@ class SqlQueue:
         self.locks_of.found(self._values.release(here) if here else 0)
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
-        return self._leases.reserve(queues, tag, limit, done)
+        return self.leases.reserve(queues, tag, limit, done)
 
     def wait(self, queues: Sequence[str], timeout: float) -> None:
-        until_due = max(self._leases.next_due_at - time.monotonic(), 0.001)
+        until_due = max(self.leases.next_due_at - time.monotonic(), 0.001)
         if until_due <= LOCKED:  # too soon for a query, which would find jobs ready that are only locked
             sleep(min(timeout, until_due))
             return
@@ -186,17 +181,17 @@ class SqlQueue:
         return Staged(0, None, self.client.ask(self._table.now))
 
     def renew(self, leases: Sequence[Lease]) -> list[bool]:
-        return self._leases.if_held(leases, self._table.renew)
+        return self.leases.if_held(leases, self._table.renew)
 
     def delete(self, leases: Sequence[Lease]) -> list[bool]:
-        return self._leases.if_held(leases, self._table.delete)
+        return self.leases.if_held(leases, self._table.delete)
 
     def give_back(self, leases: Sequence[Lease], mark: str = "") -> list[bool]:
         def act(connection: Connection, ids: list[int]) -> None:
             self._table.give_back(connection, ids)
             self._values.count(connection, mark, "crashes" if mark else "")
 
-        return self._leases.if_held(leases, act)
+        return self.leases.if_held(leases, act)
 
     def count_crash(self, job_id: str) -> int:
         return self.client.transaction(lambda connection: self._values.count(connection, job_id, "crashes"))
@@ -207,7 +202,7 @@ class SqlQueue:
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
         """As the contract says, but ``since`` is ignored, as no other worker ever has this tag."""
         rows = {lease.row for lease in known if lease.tag == tag}
-        lost_replies = [lease for lease in self._leases.of_tag(queues, tag) if lease.row not in rows]
+        lost_replies = [lease for lease in self.leases.of_tag(queues, tag) if lease.row not in rows]
         return [lease for lease, is_ours in zip(lost_replies, self.give_back(lost_replies), strict=True) if is_ours]
 
     def release(
@@ -220,7 +215,7 @@ class SqlQueue:
             self._values.count(connection, job_id, tally)
             follow(connection)
 
-        return self._leases.if_held([lease], act)[0]
+        return self.leases.if_held([lease], act)[0]
 
     def finish(self, lease: Lease, ending: Ending) -> bool:
         follow = self._following(ending, self.locks_of.here(ending.unlocks), lease)
@@ -229,11 +224,11 @@ class SqlQueue:
             self._table.delete(connection, ids)
             follow(connection)
 
-        return self.flows.settled(ending.member, self._leases.if_held([lease], act)[0])
+        return self.flows.settled(ending.member, self.leases.if_held([lease], act)[0])
 
     def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
         act = self._failing(job_id, record, self._following(ending, self.locks_of.here(ending.unlocks), lease))
-        return self.flows.settled(ending.member, self._leases.if_held([lease], act)[0])
+        return self.flows.settled(ending.member, self.leases.if_held([lease], act)[0])
 
     def cancel(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
         follow = self._following(ending, self.locks_of.own_among(ending.unlocks), lease)
@@ -271,7 +266,7 @@ class SqlQueue:
             self._table.delete(connection, ids)
             self._records.quarantine(connection, lease, reason)
 
-        return self._leases.if_held([lease], act)[0]
+        return self.leases.if_held([lease], act)[0]
 
     def show(self, leases: Sequence[Lease], states: Sequence[StateRecord]) -> None:
         by_row = {row_of(lease).id: state for lease, state in zip(leases, states, strict=True)}
@@ -280,7 +275,7 @@ class SqlQueue:
             for row in ids:
                 self._values.write_state(connection, by_row[row])
 
-        self._leases.if_held(leases, write)
+        self.leases.if_held(leases, write)
 
     def tallies(self, job_id: str) -> Tallies:
         return self._values.counts(job_id)
