@@ -64,6 +64,11 @@ def order_of(raw: str) -> ScaleOrder | Change:
     return Pin(int(raw))
 
 
+def order_words(order: str, seconds: int) -> str:
+    """An order as the journal has it: ``+4 for 3600 s``."""
+    return f"{order} for {seconds} s" if seconds else order
+
+
 def fitted(order: ScaleOrder | Change, board: Board, seconds: int) -> ScaleOrder:
     """The order for this pool, for so many seconds (0 = no end). Raises ``ValueError`` if it is impossible there."""
     match order:

@@ -17,6 +17,7 @@ from queuepool.cli import output
 from queuepool.cli.acted import ActedOn, note, note_local
 from queuepool.cli.local import of_running, refuse_down, signal_master
 from queuepool.cli.options import CONNECTION, PLACE, Where, located, option, parsed
+from queuepool.cli.output import FORCE, has_terminal, is_declined
 from queuepool.cli.queues import QUEUES, by_connection
 from queuepool.cli.remote import command
 from queuepool.cli.rollouts import LocalRestart, wait_for
@@ -24,7 +25,8 @@ from queuepool.cli.targets import Elsewhere, reaching
 from queuepool.config.values import seconds
 from queuepool.jobs.client import Queue
 from queuepool.operating.pausing import pause_queue
-from queuepool.unix.exit_codes import OK
+from queuepool.operating.queues import is_nobodys
+from queuepool.unix.exit_codes import FAILED, OK
 
 #: the default wait in seconds
 _DEFAULT_WAIT = "300"
@@ -38,10 +40,16 @@ WAIT: Callable[[Callable[..., int | None]], Callable[..., int | None]] = option(
 @located(*PLACE)
 @reaching
 @QUEUES
-def pause(where: Where, queues: Sequence[str], elsewhere: Elsewhere | None) -> int:
-    """Pause the local pools, or queues on all hosts"""
+@FORCE
+def pause(where: Where, queues: Sequence[str], elsewhere: Elsewhere | None, force: bool) -> int:
+    """Pause the local pools, or queues on all hosts
+
+    Asks about a queue that no pool serves and that holds nothing: its name may be misspelled.
+    """
     if queues:
         _refuse_queues(elsewhere)
+        if not force and _is_left(where, queues):
+            return FAILED
         _for_each(where, queues, _pause)
         for words in filter(None, map(where.note_on, queues)):
             output.complain(words)
@@ -177,6 +185,18 @@ def _for_each(where: Where, queues: Sequence[str], act: Callable[[Queue, str], o
         with closing(Queue(connection, by_hand=True)) as opened:
             for queue in names:
                 act(opened, queue)
+
+
+def _is_left(where: Where, queues: Sequence[str]) -> bool:
+    """Whether nothing is to be paused, as some of the queues may be misspelled. Raises ``UsageError``."""
+    found = list[str]()
+    _for_each(where, queues, lambda opened, queue: found.extend([queue] * is_nobodys(where, opened, queue)))
+    if not found:
+        return False
+    words = "; ".join(f"no pool serves queue {queue}, and it holds nothing" for queue in found)
+    if not has_terminal():
+        raise click.UsageError(f"{words}: to pause it all the same give --force")
+    return is_declined(f"{words}. Pause it all the same?", "nothing was paused")
 
 
 def _pause(connection: Queue, queue: str) -> None:

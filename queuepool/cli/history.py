@@ -35,7 +35,7 @@ _UNITS = {"minute": 60, "hour": 3600, "day": 86400}
 _MOST_LINES = 120
 #: columns that a narrow terminal does without, the least needed first
 _SPARE = (
-    "run_p99", "lost", "given_back", "wait_p50", "released", "run_p50", "wait_p95",
+    "run_p99", "cancelled", "lost", "given_back", "wait_p50", "released", "run_p50", "wait_p95",
     "quarantined", "oldest_most", "ready_most",
 )  # fmt: skip
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import click
 
 from queuepool.board.board import Board
-from queuepool.board.requests import Change, Pin, ScaleOrder, fitted, is_carried_out, order_of, word_of
+from queuepool.board.requests import Change, Pin, ScaleOrder, fitted, is_carried_out, order_of, order_words, word_of
 from queuepool.board.status import iso
 from queuepool.cli import output
 from queuepool.cli.acted import ActedOn, note_local
@@ -75,7 +75,7 @@ def scale(where: Where, order: _ScaleWords, seconds: float | None, elsewhere: El
         if not within(_TIMEOUT, partial(is_carried_out, each, board.header)):
             raise QueuepoolError(f"the master of pool {runtime.name!r} (pid {board.name.pid}) does not answer")
         output.say(f"pool {runtime.name} {_outcome(board, each)}")
-    note_local(where, f"scale {words}", [ActedOn.of(runtime) for runtime, _ in boards])
+    note_local(where, f"scale {order_words(words, lasts)}", [ActedOn.of(runtime) for runtime, _ in boards])
     return OK
 
 

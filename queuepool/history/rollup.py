@@ -37,8 +37,9 @@ _MINUTE, _HOUR = 60.0, 60
 #: seconds after the end of a minute until it is written
 _AFTER = 0.5
 _DAY = 86400.0
-#: what is counted: how attempts ended, and how many of all these their worker could not end itself
-COUNTED = (*OUTCOMES, "lost")
+#: what is counted: how attempts ended; and of all these those that their worker could not end itself, and those that
+#: were cancelled while they ran
+COUNTED = (*OUTCOMES, "lost", "cancelled")
 #: what is counted for the pool: the exits of its workers by reason, and how often it lost its store
 EVENTS = (*EXITS, "store_lost")
 NO_EVENTS = (0,) * len(EVENTS)
@@ -67,8 +68,9 @@ class Tally(NamedTuple):
     @classmethod
     def of(cls, counts: JobCounts) -> Tally:
         """From the pool's meters."""
-        lost = sum(getattr(counts, reason) for reason in LOSSES)
-        return cls((*(getattr(counts, outcome) for outcome in OUTCOMES), lost), counts.run, counts.wait)
+        lost = sum(getattr(counts, reason) for reason in LOSSES if reason != "cancelled")
+        ended = (getattr(counts, outcome) for outcome in OUTCOMES)
+        return cls((*ended, lost, counts.cancelled), counts.run, counts.wait)
 
     @property
     def ended(self) -> int:
@@ -156,11 +158,14 @@ class Rollup:
     def text(self) -> str:
         """The text for the store, in ASCII."""
         series = [
-            [*names, *tally.counts, *_packed(tally.run), *_packed(tally.wait)] for names, tally in self.tallies.items()
+            [*names, *_as_before(tally), *_packed(tally.run), *_packed(tally.wait)]
+            for names, tally in self.tallies.items()
         ]
+        cancelled = [tally.counts[-1] for tally in self.tallies.values()]
         queues = [[queue, *sizes] for queue, sizes in self.queues.items()]
         found = {"since": self.since, "series": series, "events": self.events, "queues": queues}
         found |= {"left_out": self.left_out} if self.left_out else {}
+        found |= {"cancelled": cancelled} if any(cancelled) else {}
         raw = json.dumps(found, separators=(",", ":")).encode()
         if len(raw) >= _COMPRESSED_FROM:
             raw = _COMPRESSED + base64.b64encode(zlib.compress(raw))
@@ -176,7 +181,9 @@ class Rollup:
                 raise ValueError("too many series, events or queues")
             sizes = {_name_in(queue): KeptSizes.read(words) for queue, *words in queues}
             left_out = _count_in(found.get("left_out", 0))
-            return cls(_seconds_in(found["since"]), dict(map(_series, series)), events, sizes, left_out)
+            cancelled = map(_count_in, found.get("cancelled") or [0] * len(series))
+            tallies = dict(_series(*pair) for pair in zip(series, cancelled, strict=True))
+            return cls(_seconds_in(found["since"]), tallies, events, sizes, left_out)
         except (KeyError, TypeError, IndexError, RecursionError, OverflowError) as error:
             raise ValueError("not a rollup") from error
 
@@ -243,6 +250,12 @@ def _tallies(counts: PoolCounts) -> dict[tuple[str, str], Tally]:
     return found | ({_OTHERS: rest} if rest.ended else {})
 
 
+def _as_before(tally: Tally) -> tuple[int, ...]:
+    """The counts as older versions read and write them: to these, cancelled attempts are lost ones."""
+    *ended, lost, cancelled = tally.counts
+    return *ended, lost + cancelled
+
+
 def _packed(histogram: Histogram) -> list[Any]:
     """The total, and the buckets that are not empty as a list: number, count, number, count, ..."""
     return [histogram.total, [word for pair in enumerate(histogram.counts) if pair[1] for word in pair]]
@@ -261,12 +274,13 @@ def _plain(text: bytes) -> bytes:
     return plain
 
 
-def _series(words: list[Any]) -> tuple[tuple[str, str], Tally]:
-    queue, job, *counts, run_total, run, wait_total, wait = words
-    if len(counts) != len(COUNTED):
+def _series(words: list[Any], cancelled: int) -> tuple[tuple[str, str], Tally]:
+    queue, job, *ended, lost, run_total, run, wait_total, wait = words
+    if len(ended) != len(OUTCOMES):
         raise ValueError("not the counts of a series")
     runs, waits = _histogram(run_total, run, NO_RUNS), _histogram(wait_total, wait, NO_WAITS)
-    return (_name_in(queue), _name_in(job)), Tally(tuple(map(_count_in, counts)), runs, waits)
+    counts = (*map(_count_in, (*ended, _count_in(lost) - cancelled)), cancelled)
+    return (_name_in(queue), _name_in(job)), Tally(counts, runs, waits)
 
 
 def _histogram(total: Any, packed: list[Any], empty: Histogram) -> Histogram:

@@ -97,6 +97,17 @@ def is_served(choice: Choice, connection: Queue, queue: str) -> bool:
     return queue in (_served(choice, connection, lambda _: None) or ())
 
 
+def is_nobodys(choice: Choice, connection: Queue, queue: str) -> bool:
+    """Whether a queue holds nothing, and surely no pool serves it: its name may be misspelled."""
+    if queue == connection.settings.outcomes or any(queue in pool.queues for pool in choice.load().pools):
+        return False
+    served = _served(choice, connection, lambda _: None)
+    if served is None or queue in served:
+        return False
+    sizes = connection.sizes(queue)
+    return not (sizes.total or sizes.quarantined)
+
+
 def _mark(queue: str, served: frozenset[str] | None, control: Control | None) -> QueueMark:
     is_served = None if served is None else queue in served
     if control is None:

@@ -13,10 +13,10 @@ from queuepool.board.board import Board, State
 from queuepool.board.cancelling import Came, Contrary, cancel_here, running_here
 from queuepool.board.pauses import Pause, forget_pool_pause, note_pool_pause
 from queuepool.board.record import as_count
-from queuepool.board.requests import Change, Pin, ScaleOrder, fitted, is_carried_out, order_of, word_of
+from queuepool.board.requests import Change, Pin, ScaleOrder, fitted, is_carried_out, order_of, order_words, word_of
 from queuepool.errors import QueuepoolError
 from queuepool.steward.stacks import STACKS_TAKE, asked_on, stacks_text
-from queuepool.stores.commands import MAX_WORDS
+from queuepool.stores.commands import MAX_WORDS, RemoteCommand
 from queuepool.stores.journal import cancelled_job
 from queuepool.unix import fork
 from queuepool.unix.originals import start_thread
@@ -51,10 +51,16 @@ class Act(NamedTuple):
     check: Callable[[Errand], object] = lambda errand: None
     #: to what of the pool it is done, in words for the journal; empty = to all of it
     about: Callable[[Mapping[str, Any]], str] = lambda details: ""
+    #: what is done more exactly than its verb says, in words for the journal
+    order: Callable[[Mapping[str, Any]], str] = lambda details: ""
     #: seconds that it may take, besides those that the master has
     takes: Callable[[Mapping[str, Any]], float] = lambda details: 0.0
     #: whether it has a line in the journal
     is_noted: bool = True
+
+    def verb_of(self, command: RemoteCommand) -> str:
+        """The verb as the journal has it."""
+        return f"{command.verb} {self.order(command.details)}".rstrip()
 
 
 def _pause(errand: Errand) -> Done:
@@ -204,7 +210,12 @@ ACTS: Mapping[str, Act] = MappingProxyType({
     "continue": Act(_resume),
     "restart": Act(_reload),
     "reload": Act(_reload),
-    "scale": Act(_scale, _keeps_a_worker, check=_fitted),
+    "scale": Act(
+        _scale,
+        _keeps_a_worker,
+        check=_fitted,
+        order=lambda details: order_words(str(details.get("order")), _seconds(details)),
+    ),
     "cancel": Act(
         _cancel,
         check=_runs_here,

@@ -147,7 +147,7 @@ class Obey:
     def _has_line(self, command: RemoteCommand, subject: str) -> bool:
         """Write the line; ``False``: it is refused instead."""
         try:
-            self._journal.write(command.by, command.verb, subject)
+            self._write(command, subject)
         except StoreError as error:
             self._refuse(command, f"the journal cannot be written, so nothing was done: {error}")
             if isinstance(error, StoreDown) and not isinstance(error, StoreDenied):
@@ -182,7 +182,10 @@ class Obey:
         if not ACTS[command.verb].is_noted:
             return
         with suppress(StoreError):
-            self._journal.write(command.by, command.verb, subject)
+            self._write(command, subject)
+
+    def _write(self, command: RemoteCommand, subject: str) -> None:
+        self._journal.write(command.by, ACTS[command.verb].verb_of(command), subject)
 
     def _refuse_unread(self, found: Sequence[NoCommand]) -> None:
         """Refuse what is not a command, or not signed as required: anyone may have sent it.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,8 +11,7 @@ from queuepool.operating.meant import Agreed
 from queuepool.search.filters import Filter
 from queuepool.stores.records import RecordKey
 from queuepool.web.asked import Asked, number
-from queuepool.web.errands import WebErrand
-from queuepool.web.guard import Refusal
+from queuepool.web.guard import Refusal, WrongEntry
 from queuepool.web.remembered import Remembered
 
 #: above so many jobs, their number must be typed
@@ -41,8 +39,8 @@ class Agreement:
     queue: str = ""
     #: whether all jobs are meant
     is_all: bool = False
-    _errand: WebErrand | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    #: whether it was begun: only ``Submissions`` knows what came of it
+    is_used: bool = False
 
     @property
     def must_type(self) -> bool:
@@ -50,16 +48,10 @@ class Agreement:
         return self.agreed.count > TYPED_ABOVE or self.is_all
 
     def check_typed(self, asked: Asked) -> None:
-        """Raise ``Refusal`` unless the number was typed where that is asked for."""
+        """Raise ``WrongEntry`` unless the number was typed where that is asked for."""
         if self.must_type and asked.one("typed", number, -1) != self.agreed.count:
             what = "all of them" if self.is_all else f"more than {TYPED_ABOVE} jobs"
-            raise Refusal(409, f"to do this to {what}, type their number: {self.agreed.count}")
-
-    def begun(self, begin: Callable[[], WebErrand]) -> WebErrand:
-        """The errand, which is begun if it was not: a form that is sent twice leads to one."""
-        with self._lock:
-            self._errand = self._errand or begin()
-            return self._errand
+            raise WrongEntry("typed", f"to do this to {what}, type their number: {self.agreed.count}", 409)
 
 
 class Agreements:
@@ -81,7 +73,7 @@ class Agreements:
         if not key:
             raise Refusal(400, "agreed: give what the page before this has said, which has counted the jobs")
         found = self._kept.found(key)
-        if found is None or (found.by, found.act, found.of) != (asked.visitor.name, act, of):
+        if found is None or found.is_used or (found.by, found.act, found.of) != (asked.visitor.name, act, of):
             raise Refusal(409, "this was asked too long ago, of somebody else or of other jobs: count them again")
         found.check_typed(asked)
         return found

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlencode
 from queuepool.errors import BadPayload
 from queuepool.payload import strict_json
 from queuepool.search.filters import Condition, Filter, checked_path, moment, short
-from queuepool.web.guard import Admitted, Refusal
+from queuepool.web.guard import Admitted, Refusal, WrongEntry
 from queuepool.web.visitors import Visitor, WebRole
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ FILTERS = ("id", "name", "where", "tag", "error", "since", "until", "search")
 _PLAIN_FACETS, _TEXTS = ("name", "queue", "state"), ("error", "tag")
 FORM, JSON = "application/x-www-form-urlencoded", "application/json"
 #: the parameters that are about one showing of a page, and no part of what it shows
-_PASSING = ("told", "again", "part")
+PASSING = ("told", "again", "part")
 #: the field that makes a form act once: see ``Asked.sent``
 ONCE = "once"
 
@@ -69,7 +69,7 @@ class Asked:
         try:
             return parse(values[0].strip())
         except ValueError as error:
-            raise Refusal(400, f"{name}: {error}") from error
+            raise WrongEntry(name, str(error)) from error
 
     def text(self, name: str) -> str:
         """A text of at most 200 characters; empty without one."""
@@ -111,7 +111,7 @@ class Asked:
         try:
             found = Condition.parsed(raw.strip())
         except ValueError as error:
-            raise Refusal(400, f"where: {error}") from error
+            raise WrongEntry("where", str(error)) from error
         if not self.sees(found.path):
             self._refuse_guess("where")
         return found
@@ -146,15 +146,19 @@ class Asked:
 
     @property
     def sent(self) -> str:
-        """What tells this form from all others: who has sent what where, with the form's own key; empty without one."""
-        if not self.text(ONCE):
+        """What tells this form from all others: who has sent what where, with the form's own key; empty without one.
+
+        An agreement is enough for that, whatever else the form has: it is about one action with certain jobs.
+        """
+        agreed = self.text("agreed")
+        if not (agreed or self.text(ONCE)):
             return ""
-        about = [self.visitor.name, self.path, sorted(self.query), sorted(self.form)]
+        about = [self.visitor.name, agreed or [self.path, sorted(self.query), sorted(self.form)]]
         return hashlib.sha256(json.dumps(about).encode()).hexdigest()
 
     def with_query(self, **changes: str | None) -> str:
         """The query with some parameters set, or left out, as text behind the path."""
-        kept = [(name, value) for name, value in self.query if name not in {*changes, *_PASSING} and value]
+        kept = [(name, value) for name, value in self.query if name not in {*changes, *PASSING} and value]
         kept += [(name, value) for name, value in changes.items() if value]
         return f"?{urlencode(kept)}" if kept else ""
 

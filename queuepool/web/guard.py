@@ -69,6 +69,15 @@ class Refusal(Exception):
         self.headers = headers
 
 
+class WrongEntry(Refusal):
+    """What was entered in the field of this name is wrong: the form is shown again, with all that was entered."""
+
+    def __init__(self, name: str, words: str, status: int = 400) -> None:
+        super().__init__(status, f"{name}: {words}")
+        self.name = name
+        self.why = words
+
+
 class Doors(NamedTuple):
     """Who may come in, and how."""
 

@@ -78,13 +78,13 @@ FORMS: Mapping[str, str] = MappingProxyType({
     "time_left:number?- progress:number?- note:text- result:any- result_problem:text- error:text- is_failed:bool- "
     "is_over:bool- ended:Attempt[]- steps:KeptStep[]- ended_is_cut:bool- arguments:any- is_closed:bool- raw:text?- "
     "trace:text?- tags:text[]- options:any- size:int?-",
-    "JobTimes": "queue:text job:text done:int released:int failed:int lost:int given_back:int per_minute:number "
-    "run_p50:number? run_p95:number? run_p99:number? wait_p50:number? wait_p95:number?",
+    "JobTimes": "queue:text job:text done:int released:int failed:int lost:int cancelled:int given_back:int "
+    "per_minute:number run_p50:number? run_p95:number? run_p99:number? wait_p50:number? wait_p95:number?",
     "KeptQueue": "queue:text ready:int ready_most:int delayed:int reserved:int quarantined:int oldest:number "
     "oldest_most:number",
-    "History": "Read connection:text connections:text[] range:text ranges:text[] order:text orders:text[] queue:text "
-    "job:text jobs:JobTimes[] queues:KeptQueue[] charts:Chart[] from:time- to:time- bucket_seconds:number- "
-    "ignored:int- queues_left_out:int- events:any-",
+    "History": "Read connection:text connections:text[] range:text ranges:text[] order:text orders:text[] "
+    "steps:number[] queue:text job:text jobs:JobTimes[] queues:KeptQueue[] charts:Chart[] from:time- to:time- "
+    "bucket_seconds:number- ignored:int- queues_left_out:int- events:any-",
     "Missed": "first:time? last:time? reason:text",
     "ScheduleRow": "connection:text schedule:text when:text job:text queue:text last:time? next:time? next_utc:time? "
     "state:text paused_since:time? paused_by:text? last_pushed:time? last_pushed_by:text? last_job:text? "
@@ -106,7 +106,9 @@ FORMS: Mapping[str, str] = MappingProxyType({
 #: what the values of some keys are, wherever they occur
 _MEANINGS: Mapping[str, str] = MappingProxyType({
     "arguments": "whole numbers beyond 2^53 are texts", "result": "whole numbers beyond 2^53 are texts",
-    "memory": "MB", "oldest": "seconds for which the next job has been ready",
+    "memory": "MB",
+    "steps": "run times are counted up to each of these seconds: a percentile is right to within one",
+    "oldest": "seconds for which the next job has been ready",
     "next": "to be given back as `after`; null at the end", "is_at_least": "whether there may be more than `ready`",
     "until": "when they were counted, in Unix seconds",
     "agreed": "to be given back to the action", "must_type": "whether the action needs `typed`, the number",
@@ -124,8 +126,8 @@ QUERIES: Mapping[str, str] = MappingProxyType({
     "/failed": f"connection:text queue:text column:text[] {_LISTED}",
     "/failed/confirm": f"act:text connection:text queue:text id:text {_FILTER}",
     "/failed/export": f"connection:text queue:text id:text {_FILTER}",
-    "/jobs": "id:text connection:text",
-    "/jobs/{id}": "connection:text",
+    "/jobs": "id:text connection:text part:text",
+    "/jobs/{id}": "connection:text part:text",
     "/history": "connection:text range:text order:text queue:text job:text",
     "/schedules": "connection:text",
     "/quarantine": "connection:text queue:text limit:int",
@@ -138,6 +140,7 @@ ONCE = "once:text"
 _POOL = "host:text pool:text"
 #: what actions, and a page by POST, read of their bodies
 FIELDS: Mapping[str, str] = MappingProxyType({
+    "/queues/{connection}/{queue}/pause": "unserved:text",
     "/queues/{connection}/{queue}/move": f"state:text {_COUNTED} to:text unserved:text",
     "/queues/{connection}/{queue}/run": f"state:text {_COUNTED}",
     "/queues/{connection}/{queue}/drop": f"state:text {_COUNTED}",
@@ -175,13 +178,17 @@ def described(base: str) -> Facts:
 
 def check_names(route: PageRoute | ExportRoute | ActRoute, asked: Asked) -> None:
     """Raise ``Refusal`` for a name that the route does not know: a misspelled filter must not mean all jobs."""
-    path = route.path
-    if not (asked.is_json or path.endswith("/confirm")):
+    if not (asked.is_json or route.path.endswith("/confirm")):
         return
-    known = {*given(f"{QUERIES.get(path, '')} {FIELDS.get(path, '')} {ONCE}"), *_OF_PAGES}
-    known |= {*given(_FILTER)} if isinstance(route, PageRoute) else set()  # the list to go back to
+    known = _names(route.path, is_page=isinstance(route, PageRoute))
     if odd := [name for name, _ in (*asked.query, *asked.form) if name not in known]:
         raise Refusal(400, f"{odd[0]}: nothing here has this name, only: {', '.join(sorted(known - _OF_PAGES))}")
+
+
+@cache
+def _names(path: str, *, is_page: bool) -> frozenset[str]:
+    filters = _FILTER if is_page else ""  # of the list to go back to
+    return frozenset(given(f"{QUERIES.get(path, '')} {FIELDS.get(path, '')} {ONCE} {filters}")) | _OF_PAGES
 
 
 def form_of(route: PageRoute) -> str:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -14,6 +18,17 @@ from queuepool.top.layout import brief, duration
 from queuepool.web.static_files import static_files
 
 _THIN_SPACE = "\u202f"
+#: how the commands write times
+_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d))")
+#: what people enter in forms: what each field is called, and an example
+FIELDS: Mapping[str, tuple[str, str]] = MappingProxyType({
+    "error": ("Error", "text of its first line"), "name": ("Job", "app.jobs.mail or app.*"),
+    "queue": ("Queue", "default"), "where": ("Argument", "order.customer=4711"), "tag": ("Tag", "vip"),
+    "id": ("Id", ""), "since": ("Since", "2h"), "until": ("Until", "30m"), "column": ("Column", "order.customer"),
+    "search": ("Text", "anywhere in the payload"), "text": ("Text", "who, what or to what"),
+    "order": ("Workers", "4, +2, auto"), "for": ("For", "1h"), "typed": ("Their number", ""), "to": ("To queue", ""),
+    "unserved": ("", ""),
+})  # fmt: skip
 
 
 @cache
@@ -26,11 +41,10 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(
-        number=number, seconds=seconds, part=part, moment=moment, share=share, pretty=pretty, brief=short_time
-    )
+    made.filters.update(number=number, seconds=seconds, part=part, moment=moment, timed=timed)
+    made.filters.update(share=share, pretty=pretty, brief=short_time)
     addresses = {name: one.address for name, one in static_files().items()}
-    made.globals.update(version=__version__, query=query, static=addresses)
+    made.globals.update(version=__version__, query=query, static=addresses, fields=FIELDS)
     return made
 
 
@@ -69,7 +83,17 @@ def part(value: str) -> str:
 
 def moment(value: str) -> str:
     """A time in ISO 8601 as people read it, in UTC: the script shows it in the reader's zone."""
-    return str(value).replace("T", " ").removesuffix("Z").removesuffix("+00:00")[:19] + " UTC"
+    try:
+        at = datetime.fromisoformat(str(value))
+        known = at.astimezone(UTC) if at.tzinfo else at
+    except (ValueError, OverflowError):  # the notice of a pool may say anything
+        return str(value)
+    return f"{known.replace(microsecond=0, tzinfo=None).isoformat(' ')} UTC"
+
+
+def timed(words: str) -> list[str]:
+    """A text in parts: every second one is a time, to be shown as all others are."""
+    return _TIME.split(str(words))
 
 
 def query(**fields: Any) -> str:

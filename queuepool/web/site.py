@@ -24,7 +24,8 @@ from queuepool.unix.escape import escaped
 from queuepool.web.acts.acted import Acted
 from queuepool.web.asked import Asked, asked_of
 from queuepool.web.desk import Desk
-from queuepool.web.guard import DEADLINE, Refusal
+from queuepool.web.entries import form_again, page_above
+from queuepool.web.guard import DEADLINE, Refusal, WrongEntry
 from queuepool.web.openapi import check_names, described
 from queuepool.web.render import environment
 from queuepool.web.routes import ACTS, API, EXPORTS, NAVIGATION, PAGES, ActRoute, ExportRoute, PageRoute
@@ -78,6 +79,7 @@ class Site:
     def _endpoint(self, answer: Callable[..., Awaitable[Response]], route: Any, is_json: bool) -> Endpoint:
         async def endpoint(request: Request) -> Response:
             visitor: Visitor = request.scope["queuepool"].visitor
+            asked: Asked | None = None
             try:
                 asked = self._asked(request, is_json)
                 if not visitor.may(route.role):
@@ -86,7 +88,7 @@ class Site:
                 return await answer(request, asked, route)
             except Exception as error:  # noqa: BLE001 - one page must not cost the others
                 refusal = _refusal_of(error, request.scope["path"])
-                return await self._refused(request, refusal.status, refusal.words, is_json)
+                return await self._refused(request, refusal, is_json, asked)
 
         return endpoint
 
@@ -160,6 +162,9 @@ class Site:
         headers = {"etag": etag}
         if status == 200 and asked.is_renewal and request.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=headers)
+        return self._sent(text, status, headers)
+
+    def _sent(self, text: str, status: int, headers: dict[str, str] | None = None) -> Response:
         body = text.replace(self._key_mark, secrets.token_hex(16)).encode("utf-8", "replace")
         return Response(body, status, headers, "text/html; charset=utf-8")
 
@@ -171,22 +176,30 @@ class Site:
             "several": len(self._desk.links) > 1, "form_key": self._key_mark,
         }  # fmt: skip
 
-    async def _refused(self, request: Request, status: int, words: str, is_json: bool) -> Response:
+    async def _refused(self, request: Request, refusal: Refusal, is_json: bool, asked: Asked | None = None) -> Response:
         if is_json:
-            return _json({"error": words}, status)
-        return await self._desk.threads.page(partial(self._told_no, request, status, words))
+            return _json({"error": refusal.words}, refusal.status)
+        return await self._desk.threads.page(partial(self._told_no, request, refusal, asked))
 
-    def _told_no(self, request: Request, status: int, words: str) -> Response:
+    def _told_no(self, request: Request, refusal: Refusal, asked: Asked | None) -> Response:
+        """Why not; of a wrong entry with its form, and always with the way back."""
         visitor: Visitor = request.scope["queuepool"].visitor
-        context = {**self._frame(request.scope["root_path"], visitor), "told": None, "page": "refused"}
-        body = self._templates.get_template("refused.html").render(context, status_code=status, words=words)
-        return Response(body, status, media_type="text/html; charset=utf-8")
+        base, form = request.scope["root_path"], None
+        if asked and isinstance(refusal, WrongEntry):
+            form = form_again(asked, request.method, refusal)
+        about: dict[str, Any] = {
+            "told": None, "page": "refused", "status_code": refusal.status, "form": form,
+            "words": form.words if form else refusal.words,
+            "above": page_above(request.scope["path"].removeprefix(base), itself=form is not None),
+        }  # fmt: skip
+        text = self._templates.get_template("refused.html").render({**self._frame(base, visitor), **about})
+        return self._sent(text, refusal.status)
 
     async def _not_there(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         is_json = request.scope["path"].startswith(f"{request.scope['root_path']}{API}/")
         words = {404: "there is no such page", 405: "this is not done that way"}.get(error.status_code, error.detail)
-        answer = await self._refused(request, error.status_code, words, is_json)
+        answer = await self._refused(request, Refusal(error.status_code, words), is_json)
         answer.headers.update(error.headers or {})
         return answer
 

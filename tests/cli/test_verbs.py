@@ -402,7 +402,7 @@ def test_restart_says_what_it_wrote(cli, at, server):
 
 def test_paused_queues_are_paused_for_all_hosts_until_they_go_on(site, cli, at):
     read = site.queue.stores.control.read
-    cli("pause", *at, "high,low")
+    cli("pause", *at, "high,low", "--force")
     paused = read(("high", "low", "mail")).paused
     cli("continue", *at, "low")
     again = cli("continue", *at, "low")
@@ -413,11 +413,22 @@ def test_paused_queues_are_paused_for_all_hosts_until_they_go_on(site, cli, at):
 
 
 def test_a_pause_of_a_queue_that_no_pool_serves_is_noted(site, config):
-    told, mistyped = (site.run("pause", *config, queue) for queue in ("high", "hgih"))
+    site.push(queue="strays")
+    told, stray = (site.run("pause", *config, queue) for queue in ("high", "strays"))
 
     assert ("queue high: paused on all hosts\n", "") == (told.stdout, told.stderr)
-    assert "queue hgih: paused on all hosts\n" == mistyped.stdout
-    assert mistyped.stderr.endswith("pool.ini serves queue hgih\n")
+    assert "queue strays: paused on all hosts\n" == stray.stdout
+    assert stray.stderr.endswith("pool.ini serves queue strays\n")
+
+
+def test_no_queue_is_paused_if_one_may_be_misspelled_unless_that_is_said(site, config):
+    mistyped = site.run("pause", *config, "high", "hgih", check=False)
+    assert 2 == mistyped.returncode
+    assert "no pool serves queue hgih, and it holds nothing: to pause it all the same give --force" in mistyped.stderr
+    assert set() == site.queue.stores.control.read(("high", "hgih")).paused
+
+    site.run("pause", *config, "high", "hgih", "--force")
+    assert {"high", "hgih"} == site.queue.stores.control.read(("high", "hgih")).paused
 
 
 def test_down_and_up_say_what_they_did(site, cli, at):

@@ -17,6 +17,7 @@ from queuepool.board.counts import NO_RUNS, Histogram, JobCounts, PoolCounts, Qu
 from queuepool.board.meters import MeterMemory, SlotMeters
 from queuepool.history.past import HistorySpan, Past, past_of
 from queuepool.history.rollup import GRAINS, LONGEST, MAX_QUEUES, MAX_SERIES, KeptSizes, Rollup, rollup_of
+from queuepool.operating.past_report import counts_of_tally
 from queuepool.steward.measure import PoolMeters
 from queuepool.stores.values import MAX_KEPT, Kept
 from queuepool.worker.meter import Meter
@@ -110,6 +111,20 @@ def test_no_counter_moves_to_another_series_while_names_come(tmp_path):
 GOOD = json.loads(rollup_of(5.0, counts(3)).text())
 
 
+def test_what_was_cancelled_is_not_lost_and_older_versions_read_it_as_before():
+    killed = rollup_of(5.0, counts(3, failed=4, crash=1, timeout=1, cancelled=2))
+    text = json.loads(killed.text())
+    [tally] = killed.tallies.values()
+
+    assert {"done": 3, "failed": 4, "lost": 2, "cancelled": 2} == {k: v for k, v in counts_of_tally(tally).items() if v}
+    assert killed == Rollup.read(killed.text().encode())
+    assert (4, [2]) == (text["series"][0][6], text["cancelled"])
+    assert "cancelled" not in GOOD
+    del text["cancelled"]  # as they write it
+    [older] = Rollup.read(json.dumps(text).encode()).tallies.values()
+    assert (4, 0) == older.counts[-2:]
+
+
 @pytest.mark.bad_input("B148")
 @each(
     "text",
@@ -134,6 +149,9 @@ GOOD = json.loads(rollup_of(5.0, counts(3)).text())
         json.dumps({**GOOD, "series": [["q", "j", True, *GOOD["series"][0][3:]]]}).encode(),
         json.dumps({**GOOD, "series": [[*GOOD["series"][0][:8], [99, 1], 0.0, []]]}).encode(),
         json.dumps({**GOOD, "series": [[*GOOD["series"][0][:8], [0], 0.0, []]]}).encode(),
+        json.dumps({**GOOD, "cancelled": [1]}).encode(),
+        json.dumps({**GOOD, "cancelled": [0, 0]}).encode(),
+        json.dumps({**GOOD, "cancelled": 1}).encode(),
         json.dumps({**GOOD, "events": []}).encode(),
         json.dumps({**GOOD, "events": [-1, *GOOD["events"][1:]]}).encode(),
         json.dumps({**GOOD, "queues": [["q", 1, 1, 1, 1]]}).encode(),

@@ -101,7 +101,7 @@ def test_two_containers_of_one_name_place_and_pid_are_two_pools_each_of_which_ge
         assert 1 == sum(": not reached: it has looked for no command" in line for line in answers)
     verbs = [(line["verb"], line["subject"]) for line in json.loads(site.run("journal", "--json", *site.where).stdout)]
     assert [
-        (verb, f"pool default on {HOST}") for verb in ("pause", "pause", "continue", "continue", "continue", "scale")
+        (verb, f"pool default on {HOST}") for verb in ("pause", "pause", "continue", "continue", "continue", "scale 2")
     ] == verbs
 
 
@@ -163,7 +163,7 @@ def test_a_pool_is_told_over_any_store_and_what_was_done_is_in_log_and_journal(a
     rows = json.loads(site.run("journal", "--json", *site.where).stdout)
     done = site.run("status", "--all", *site.where, check=False)
 
-    assert ["scale", "restart", "drain"] == [row["verb"] for row in rows]
+    assert ["scale 2", "restart", "drain"] == [row["verb"] for row in rows]
     assert "pool lost" not in pool.log()
     assert 3 == done.returncode
     assert re.search(rf"^pool default on {HOST}: left \d+ s ago done=0 failed=0$", done.stdout, re.MULTILINE)

@@ -108,7 +108,7 @@ def test_a_command_is_answered_when_the_master_has_done_it_and_is_in_the_journal
 
     assert [(CommandOutcome.DONE, "has 3 workers")] == steward.answers()
     [line] = steward.stores.journal.last(10)
-    assert ("jo@web2", "scale", "pool default on web1") == (line.by, line.verb, line.subject)
+    assert ("jo@web2", "scale 3", "pool default on web1") == (line.by, line.verb, line.subject)
 
 
 def test_every_pool_on_the_store_tells_its_listeners_what_was_done_once(steward, stores, board):
@@ -143,7 +143,7 @@ def test_of_a_master_that_does_nothing_it_is_said_that_it_may_do_it_yet(steward)
     [(outcome, words)] = steward.answers()
     assert CommandOutcome.UNKNOWN == outcome
     assert re.fullmatch(r"its master was told \d+ s ago and has not done it: it may do so yet", words)
-    line = "scale pool default on web1"
+    line = "scale 3 pool default on web1"
     assert [line, f"{line}: not known whether it was done"] == lines(steward)
 
 
@@ -155,7 +155,7 @@ def test_a_steward_that_dies_once_it_has_told_the_master_leaves_a_line(steward, 
     steward.run()
 
     assert (3, []) == (board.header.target, steward.answers())
-    assert ["scale pool default on web1"] == lines(steward)
+    assert ["scale 3 pool default on web1"] == lines(steward)
 
 
 def test_what_the_journal_cannot_take_is_not_done(steward, board):
@@ -190,7 +190,7 @@ def test_a_command_whose_time_ends_while_its_line_is_written_is_not_carried_out(
 
     assert [(CommandOutcome.REFUSED, "its time is over")] == steward.answers()
     assert 0 == board.header.scale
-    line = "scale pool default on web1"
+    line = "scale 3 pool default on web1"
     assert [line, f"{line}: nothing was done: its time is over"] == lines(steward)
 
 

@@ -201,6 +201,11 @@ def test_what_was_agreed_to_is_done_once_and_only_by_who_was_asked(at):
         assert 409 == bob.post("/failed/retry", form).status
         assert 409 == ann.post("/failed/forget", form).status
         first, second = (done(ann, "/failed/retry", **form) for _ in range(2))
+        again = [ann.send(f"/api/v1/failed/{verb}", {**form, "to": "other"}) for verb in ("retry", "forget")]
+        assert [first["id"]] * 2 == [one.json["id"] for one in again], "nothing else is made of it"
+        for _ in range(200):
+            ann.post("/errands/no-such/stop")
+        assert 409 == ann.post("/failed/retry", form).status, "nor later, when its outcome is forgotten"
     assert (2, True) == (first["done"], first["id"] == second["id"])
     assert ["retry"] == [line.verb for line in at.queue.stores.journal.last(9)]
     assert 2 == at.queue.size("default")
@@ -238,7 +243,7 @@ def test_a_link_cannot_hide_where_jobs_go_nor_which(at, browser):
     page = browser.get(f"/failed/confirm?{query}").text
     form = page[page.index('class="confirm"') :]
 
-    assert ["once", "connection", "agreed"] == re.findall(r'type="hidden" name="(\w+)"', form)
+    assert ["connection", "agreed"] == re.findall(r'type="hidden" name="(\w+)"', form)
     assert '<input name="to" value="evil"' in form
     assert "Argument <strong>customer=7</strong>, Error <strong>KeyError</strong>" in page
     agreed = browser.facts("/failed/confirm?act=retry&error=KeyError")["agreed"]
@@ -283,6 +288,16 @@ def test_a_search_keeps_and_names_the_filters_that_have_no_field(at, browser, pa
     assert sorted(beside) == sorted(pair for pair in hidden if pair[0] != "state")
     assert [value for _, value in beside] == re.findall(r"<strong>(.*?)</strong>", after[: after.index("</p>")])
     assert "Also filtered by" not in browser.get(f"{page}?where=a%3D1&name=do&told=x").text
+
+
+def test_a_link_to_those_of_one_name_keeps_the_other_filters(at, browser):
+    for number in range(4):
+        at.push(name="add" if number % 2 else "do", customer=number // 2)
+    page = html.unescape(browser.get(f"{QUEUE}?where=customer%3D1").text)
+    links = re.findall(rf'href="({QUEUE}\?[^"]*name=do[^"]*)"', page)
+    assert [1] == [len(browser.facts(one)["jobs"]) for one in links]
+    [delayed] = re.findall(rf'href="({QUEUE}\?[^"]*state=delayed[^"]*)"', page)
+    assert "where=customer%3D1" in delayed
 
 
 def test_what_is_remembered_is_bounded_and_the_oldest_goes_first():

@@ -12,6 +12,7 @@ from queuepool.web.charts import HEIGHT, line, throughput
 from queuepool.web.pages.alerts import ADVICE
 from tests.support.dashboards import Browser, config_of, opened
 from tests.support.eventually import eventually
+from tests.support.many_failed import failed_in_thousands
 from tests.web.test_acts import journal, told
 
 pytestmark = pytest.mark.every_store("at")
@@ -36,7 +37,7 @@ def test_a_pool_is_told_what_to_do_and_its_answer_is_shown(at):
         eventually(lambda: browser.facts("/pools")["pools"][0]["state"] == "paused")
         assert 400 == browser.post(f"{path}/scale", {"order": "many"}).status
         assert 404 == browser.post(f"/pools/{reach['connection']}/{'0' * 16}/pause").status
-        eventually(lambda: ["scale", "pause"] == [verb for verb, _, _ in journal(at)])
+        eventually(lambda: ["scale +1", "pause"] == [verb for verb, _, _ in journal(at)])
         assert {"eve"} == {line.by.partition("@")[0] for line in at.queue.stores.journal.last(9)}
 
 
@@ -141,9 +142,9 @@ def notice_with(*alerts: dict[str, object]) -> dict[str, object]:
 def test_alerts_that_are_raised_lead_to_the_page_on_which_to_look(at):
     at.push()
     notice = notice_with(
-        {"kind": "wait", "subject": "default", "text": "queue <b>default</b>: the next job has been ready for 70 s"},
+        {"kind": "wait", "subject": "default", "text": "queue default: the next job has been ready for 70 s"},
         {"kind": "of_a_later_version", "subject": "x", "text": "odd", "since": "2026-11-23T03:00:00Z"},
-        {"kind": "lost", "subject": "web3:p", "text": "pool p of web3 is lost"},
+        {"kind": "lost", "subject": "web3:p", "text": "pool <b>p</b> of web3 is lost"},
     )
     at.queue.stores.control.publish("web2:p:1", notice)
     with opened(config_of(at), "viewer") as browser:
@@ -154,10 +155,29 @@ def test_alerts_that_are_raised_lead_to_the_page_on_which_to_look(at):
         assert ([], {"web2/p"}) == (facts["limits"], {row["pool"] for row in facts["alerts"]})
         page = browser.get("/alerts").text
         assert "3 alerts are raised" in page
-        assert "<b>default" not in page
+        assert "<b>p" not in page
         assert "has no section" in page
         for path in set(pages.values()) - {None}:
             assert 200 == browser.get(path).status
+
+
+def test_an_alert_has_the_figures_that_the_page_shows_beside_it(at):
+    texts = {kind: f"{kind}: as it was a minute ago" for kind in ("wait", "quarantine", "running", "failed", "crashes")}
+    subjects = {"running": "shop.slow", "failed": "failed jobs", "crashes": "p"}
+    notice = notice_with(*({"kind": k, "subject": subjects.get(k, "default"), "text": t} for k, t in texts.items()))
+    job = {"name": "shop.slow", "id": "1", "queue": "q", "since": "2026-11-23T03:01:10Z", "running": 123.4}
+    notice["processes"] = [{"role": "worker", "number": 1, "pid": 77, "state": "busy", "job": job}]
+    at.queue.stores.control.publish("web2:p:1", notice)
+    failed_in_thousands(at.queue, 3)
+    with opened(config_of(at), "viewer") as browser:
+        found = {row["kind"]: row["text"] for row in browser.facts("/overview")["alerts"]}
+    assert {
+        "wait": "queue default: the next job has been ready for 0 s (limit 60 s)",
+        "quarantine": "queue default: 0 payloads in quarantine (limit 60)",
+        "running": "job shop.slow has run for 123 s (limit 60 s)",
+        "failed": "failed jobs: 3 kept (limit 60)",
+        "crashes": texts["crashes"],
+    } == found
 
 
 def test_the_limits_of_alerts_are_those_of_the_configuration_and_of_each_kind(at):

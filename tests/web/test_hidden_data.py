@@ -40,13 +40,17 @@ class Seer(NamedTuple):
         return f"data={self.data} mask={self.mask} {self.role}"
 
 
-def seers(site: Site) -> Iterator[Seer]:
+#: whether also operators have a turn where they see what viewers do
+OPERATORS = pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.thorough("as viewers"))])
+
+
+def seers(site: Site, *, every: bool) -> Iterator[Seer]:
     masked = ("password",)
     for data, mask in (("yes", masked), ("yes", ()), ("keys", masked), ("no", ())):
         config = config_of(site, data=data, mask=mask)
         config = replace(config, pools=tuple(replace(one, schedules=(nightly(site),)) for one in config.pools))
         with mounted(config, lambda scope: dict(scope["headers"])[b"x-role"].decode()) as app:
-            for role in ROLES:
+            for role in ROLES if every or (data, mask) == ("yes", masked) else ("viewer", "admin"):
                 yield Seer(data, mask, role, Browser(app, {**FROM_OUR_PAGE, "x-role": role}))
 
 
@@ -95,9 +99,10 @@ RAW_GUESSES = ("search=of-a-m", "where=password%3Dof-a-m*", "where=user.password
 TEXT_GUESSES = ("where=user%3Dof-an*", "tag=of-a*", "error=order")
 
 
-def test_data_is_seen_by_whom_it_is_for_and_by_nobody_else(at):
+@OPERATORS
+def test_data_is_seen_by_whom_it_is_for_and_by_nobody_else(at, every):
     paths = filled(at)
-    for seer in seers(at):
+    for seer in seers(at, every=every):
         text = "".join(seer.browser.get(f"{start}{path}").text for path in paths for start in ("", "/api/v1"))
         assert dict.fromkeys(RAW, seer.sees_raw) == {word: word in text for word in RAW}, seer.words
         assert dict.fromkeys(TEXTS, seer.sees_values) == {word: word in text for word in TEXTS}, seer.words
@@ -105,9 +110,10 @@ def test_data_is_seen_by_whom_it_is_for_and_by_nobody_else(at):
 
 
 @pytest.mark.bad_input("B188")
-def test_what_is_hidden_cannot_be_found_out_by_asking_for_it(at):
+@OPERATORS
+def test_what_is_hidden_cannot_be_found_out_by_asking_for_it(at, every):
     filled(at)
-    for seer in seers(at):
+    for seer in seers(at, every=every):
         rows = [(guess, seer.sees_raw) for guess in RAW_GUESSES] + [(guess, seer.sees_values) for guess in TEXT_GUESSES]
         for guess, is_allowed in rows:
             for status in asked_by(seer, guess):
@@ -128,7 +134,8 @@ def asked_by(seer: Seer, guess: str) -> Iterator[int]:
         yield seer.browser.get(f"{WAITING}/confirm?act=move&{guess}").status
 
 
-def test_fields_to_search_are_there_for_whom_they_find_anything(at):
-    for seer in seers(at):
+@OPERATORS
+def test_fields_to_search_are_there_for_whom_they_find_anything(at, every):
+    for seer in seers(at, every=every):
         page = seer.browser.get("/failed").text
         assert (seer.sees_raw, seer.sees_values) == ('name="search"' in page, 'name="error"' in page), seer.words

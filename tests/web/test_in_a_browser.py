@@ -138,6 +138,10 @@ def test_a_page_renews_itself_but_not_what_somebody_is_at(browser, tmp_path):
         eventually(lambda: browser.run("return location.pathname") == "/failed")
         browser.press("/")
         assert "error" == browser.run("return document.activeElement.name")
+        for page, field in (("/queues/default/default", "name"), ("/pools", "id")):
+            browser.go(address + page)
+            browser.press("/")
+            assert field == browser.run("return document.activeElement.name"), page
         assert [] == browser.complaints()
 
 
@@ -179,6 +183,22 @@ def test_a_queue_renews_its_sizes_alone_and_a_form_is_sent_once(browser, tmp_pat
         assert "queue default is paused on all hosts" in words
         assert "sent twice" not in words
         assert [] == browser.complaints()
+    site.queue.close()
+
+
+@pytest.mark.thorough("another shop")
+def test_the_page_of_a_job_follows_it_until_nothing_is_known_of_it(browser, tmp_path):
+    site = site_at(f"sqlite:///{tmp_path}/queue.db", tmp_path)
+    job = site.push(delay=3600)
+    with serving(hostile_shop.config(site, anonymous="admin")) as (host, port):
+        browser.go(f"http://{host}:{port}/jobs/{job}")
+        browser.click("form[action$='/run'] button")
+        eventually(lambda: browser.run("return document.querySelector('dd strong')?.textContent") == "queued")
+        browser.run("window.stays = true")
+        site.queue.clear("default")
+        eventually(lambda: "Nothing is known of this job" in browser.run("return document.body.textContent"))
+        assert browser.run("return window.stays && document.querySelector('[data-live]').dataset.over === ''")
+        assert [] == [line for line in browser.complaints() if "404" not in line]
     site.queue.close()
 
 

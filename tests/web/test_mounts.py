@@ -17,7 +17,7 @@ from queuepool.web import Visitor, WsgiDashboard, dashboard
 from queuepool.web.guard import MAX_BODY
 from queuepool.web.visitors import WebRole
 from tests.support.dashboards import Browser, config_of
-from tests.support.drivers import site_on
+from tests.support.drivers import site_at, site_on
 from tests.support.pools import ROOT
 
 
@@ -157,10 +157,8 @@ print(json.dumps(found))
 def test_it_is_mounted_in_django_on_wsgi_and_on_asgi_for_its_own_users(tmp_path):
     pytest.importorskip("django")
     env = {name: value for name, value in os.environ.items() if not name.startswith("QUEUEPOOL")}
-    # The tables of the queue are those of Laravel, which `migrate` makes; here by the command for any database.
     database = tmp_path / "site.sqlite3"
-    migrate = [sys.executable, "-m", "queuepool", "migrate", "--url", f"sqlite:///{database}"]
-    subprocess.run(migrate, env=env | {"PYTHONPATH": str(ROOT)}, cwd=tmp_path, check=True, timeout=60)
+    site_at(f"sqlite:///{database}", tmp_path).queue.close()
     done = subprocess.run(
         [sys.executable, "-c", IN_DJANGO, str(database)], env=env | {"PYTHONPATH": str(ROOT)}, cwd=tmp_path,
         capture_output=True, text=True, timeout=60, check=False,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BytesIO
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -15,7 +15,9 @@ from queuepool.web.visitors import ROLES, WebRole
 from tests.support.dashboards import FROM_OUR_PAGE, Browser, config_of, mounted, opened
 from tests.support.drivers import site_on
 
+S, T = TypeVar("S"), TypeVar("T")
 PARTS = {"{connection}": "default", "{queue}": "default", "{id}": "no-such-job", "{name}": "nightly"}
+ODD_METHODS = ("PUT", "DELETE", "PATCH", "TRACE", "OPTIONS", "CONNECT")
 #: what is needed beside the path, so that nothing is refused before the role is looked at
 QUERIES = {"/failed/confirm": "?act=retry", "/queues/{connection}/{queue}/confirm": "?act=drop"}
 
@@ -24,6 +26,27 @@ QUERIES = {"/failed/confirm": "?act=retry", "/queues/{connection}/{queue}/confir
 def site(request: pytest.FixtureRequest):
     with site_on("sqlite", request) as found:
         yield found
+
+
+#: whether each of the one is tried with each of the others, or with one whose turn it is
+EVERY_PAIR = pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.thorough("every pair"))])
+
+
+def paired(several: Sequence[S], others: Sequence[T], *, every: bool) -> Iterator[tuple[S, T]]:
+    """Each of the others meets many of the several."""
+    for number, one in enumerate(several):
+        turn = (number + number // len(others)) % len(others)
+        yield from ((one, other) for other in (others if every else others[turn : turn + 1]))
+
+
+def starts() -> list[tuple[PageRoute | ExportRoute | ActRoute, str]]:
+    """Each route as a page and below the API."""
+    # A job that is nowhere is looked for a whole second.
+    return [
+        (route, start)
+        for route in (*PAGES, *EXPORTS, *ACTS)
+        for start in (("",) if route.path.endswith("/cancel") else ("", API))
+    ]
 
 
 def path_of(route: PageRoute | ExportRoute | ActRoute, start: str) -> str:
@@ -41,11 +64,8 @@ def asked(browser: Browser, route: PageRoute | ExportRoute | ActRoute, start: st
 
 def answers(config: Any, role: str | None) -> Iterator[tuple[str, WebRole, int]]:
     with opened(config, role) as browser:
-        for route in (*PAGES, *EXPORTS, *ACTS):
-            # A job that is nowhere is looked for a whole second.
-            starts = ("",) if route.path.endswith("/cancel") else ("", API)
-            for start in starts:
-                yield path_of(route, start), route.role, asked(browser, route, start)
+        for route, start in starts():
+            yield path_of(route, start), route.role, asked(browser, route, start)
 
 
 def test_each_page_and_action_is_for_its_role_and_those_above_it(site):
@@ -59,21 +79,17 @@ def test_each_page_and_action_is_for_its_role_and_those_above_it(site):
 
 #: how a request reaches the pages, and below which path
 FACES = {"plain": "", "below a path": "/ops", "wsgi below a path": "/ops"}
+FACE_ROLES: dict[str, str | None] = {**{role: role for role in ROLES}, "nobody": None}
 
 
-def test_wherever_it_is_mounted_each_role_may_do_the_same(site):
+@EVERY_PAIR
+def test_wherever_it_is_mounted_each_role_may_do_the_same(site, every):
     """What a role may do is asked of each face: the plain one is held to the table by the test before this one."""
-    roles = (*ROLES, "nobody")
-    with mounted(config_of(site), lambda scope: FACE_ROLES[dict(scope["headers"])[b"x-role"]]) as app:
-        for route in (*PAGES, *EXPORTS, *ACTS):
-            for start in ("", API) if not route.path.endswith("/cancel") else ("",):
-                for role in roles:
-                    statuses = {face: status_at(app, face, route, start, role) for face in FACES}
-                    assert 1 == len(set(statuses.values())), (route.path, role, statuses)
-                    assert (role == "nobody") <= (statuses["plain"] == 404), (route.path, statuses)
-
-
-FACE_ROLES: dict[bytes, str | None] = {**{role.encode(): role for role in ROLES}, b"nobody": None}
+    with mounted(config_of(site), lambda scope: FACE_ROLES[dict(scope["headers"])[b"x-role"].decode()]) as app:
+        for (route, start), role in paired(starts(), list(FACE_ROLES), every=every):
+            statuses = {face: status_at(app, face, route, start, role) for face in FACES}
+            assert 1 == len(set(statuses.values())), (route.path, role, statuses)
+            assert (role == "nobody") <= (statuses["plain"] == 404), (route.path, statuses)
 
 
 def status_at(app: Doorway, face: str, route: PageRoute | ExportRoute | ActRoute, start: str, role: str) -> int:
@@ -100,16 +116,14 @@ def test_for_who_has_no_role_nothing_is_there(site):
 
 
 @pytest.mark.bad_input("B176")
-def test_a_page_only_reads_and_an_action_is_only_carried_out_by_a_post(site):
+@EVERY_PAIR
+def test_a_page_only_reads_and_an_action_is_only_carried_out_by_a_post(site, every):
     with opened(config_of(site)) as browser:
-        for route in (*PAGES, *EXPORTS, *ACTS):
+        for (route, start), method in paired(starts(), ODD_METHODS, every=every):
             is_page = not isinstance(route, ActRoute) and getattr(route, "method", "GET") == "GET"
-            for start in ("", API):
-                path = path_of(route, start)
-                wrong = browser.post(path) if is_page else browser.get(path)
-                assert wrong.status == 405, (path, wrong.status)
-                for method in ("PUT", "DELETE", "PATCH", "TRACE", "OPTIONS", "CONNECT"):
-                    assert browser.get(path, method).status == 405, (method, path)
+            path = path_of(route, start)
+            wrong = browser.post(path) if is_page else browser.get(path)
+            assert (405, 405) == (wrong.status, browser.get(path, method).status), (method, path)
         override = {"x-http-method-override": "POST"}
         assert browser.get("/failed/retry", "GET", **override).status == 405
         assert browser.post("/failed", {"_method": "GET"}).status == 405

@@ -118,11 +118,16 @@ def test_a_body_that_is_none_leaves_nothing_in_the_log_whether_an_answer_has_beg
 
 
 class Slow:
-    """An application that answers requests for /fast at once, and others when its gate is opened."""
+    """An application that answers requests for /fast at once, and others when it is let go."""
 
     def __init__(self) -> None:
-        self.gate = threading.Event()
         self.held = 0
+        self._gate = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def let_go(self) -> None:
+        assert self._loop
+        self._loop.call_soon_threadsafe(self._gate.set)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
@@ -134,9 +139,9 @@ class Slow:
         if scope["path"] != "/stranger":
             scope[LET_IN] = True
         if scope["path"] != "/fast":
+            self._loop = asyncio.get_running_loop()
             self.held += 1
-            while not self.gate.is_set():
-                await asyncio.sleep(0.01)
+            await self._gate.wait()
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
         await send({"type": "http.response.body", "body": b""})
 
@@ -169,7 +174,7 @@ def test_an_action_under_way_is_not_cut_off_for_new_connections(request):
         slow += started(63)
         with suppress(ConnectionResetError):  # there is no room for another one
             assert connected().recv(4096) == b""
-        app.gate.set()
+        app.let_go()
         assert {True} == {one.recv(4096).startswith(b"HTTP/1.1 200") for one in slow}
 
 
@@ -184,7 +189,7 @@ def test_who_has_not_logged_in_yet_makes_room_for_others(request):
         try:
             assert answer(address, request_of("/fast")).startswith(b"HTTP/1.1 200")
         finally:
-            app.gate.set()
+            app.let_go()
 
 
 @pytest.mark.bad_input("B183")

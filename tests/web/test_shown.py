@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from queuepool.web.render import moment, timed
 from queuepool.web.shown import for_page
 from tests.support import hostile_shop
 from tests.support.dashboards import opened
@@ -30,6 +31,17 @@ def test_no_text_takes_all_of_a_page_and_none_is_invisible():
     assert [{"words": ["z" * 500 + "…"]}] == shown["schedules"]
     kept = ("back", "words", "trace", "arguments", "empty", "count", "since")
     assert [facts[key] for key in kept] == [shown[key] for key in kept]
+
+
+def test_a_time_is_shown_in_utc_whatever_zone_it_names_and_wherever_it_stands_in_a_text():
+    moments = {
+        "2026-11-26T03:00:00Z": "2026-11-26 03:00:00 UTC", "2026-11-26T03:00:00.25+02:00": "2026-11-26 01:00:00 UTC",
+        "0001-01-01T00:00:00+02:00": "0001-01-01T00:00:00+02:00", "of a notice": "of a notice",
+    }  # fmt: skip
+    assert moments == {raw: moment(raw) for raw in moments}
+    words = "paused (since 2026-11-26T03:00:00Z by eve), until 2026-11-26T05:00:00+02:00"
+    assert ["2026-11-26T03:00:00Z", "2026-11-26T05:00:00+02:00"] == timed(words)[1::2]
+    assert words == "".join(timed(words))
 
 
 @pytest.mark.bad_input("B179")

@@ -60,6 +60,26 @@ def test_a_queue_page_that_renews_itself_reads_no_job_and_counts_are_read_once_f
         assert ("<dl", False) == ("<dl" if "<dl" in page else "", "<table" in page)
 
 
+def test_the_page_of_a_job_renews_itself_as_long_as_the_job_changes_and_is_read_once_for_all(away, own_server):
+    job = away.push()
+    with opened(config_of(away)) as browser:
+        before = asked(own_server)
+        page = browser.get(f"/jobs/{job}").text
+        once = asked(own_server) - before
+        renewed = [browser.get(f"/jobs/{job}?part=live").text for _ in range(20)]
+        assert asked(own_server) - before < 5 * once
+        assert all('data-live="job">' in text and "<strong>queued</strong>" in text for text in (page, *renewed))
+        assert [True, False] == ["<h2>Arguments" in text for text in (page, renewed[-1])], "what does not change"
+
+        away.work()
+        over = eventually(lambda: (got := browser.get(f"/jobs/{job}?part=live")).status == 404 and got)
+        assert 'data-live="job" data-over>' in over.text
+        assert "Nothing is known of this job" in over.text
+        failed = away.push("raise", maxTries=1)
+        away.work()
+        assert 'data-live="job" data-over>' in browser.get(f"/jobs/{failed}").text
+
+
 def test_who_looks_for_one_job_or_at_the_quarantine_does_not_have_all_keys_read_again(away, own_server):
     def scans() -> int:
         return int(own_server.say("INFO", "commandstats").get("cmdstat_scan", {"calls": 0})["calls"])
@@ -109,6 +129,7 @@ def test_of_a_store_that_does_not_answer_nothing_is_said_to_be_well_or_empty(awa
             eventually(lambda: browser.facts("/overview")["problems"])
             assert browser.facts("/overview")["sentence"].startswith("The store of connection default does not answer")
             eventually(lambda: ("lost", "lost") == pool())
+            assert "<strong>Not known:</strong>" in browser.get(f"{PAGE}?part=live").text
             for path in ("/quarantine", "/journal", "/schedules", "/failed", "/jobs/abc", PAGE):
                 page = browser.get(path).text
                 assert re.search(r"<(td|p)[^>]*>Not known\.", page), path

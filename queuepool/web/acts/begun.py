@@ -16,7 +16,7 @@ from queuepool.web.asked import Asked
 from queuepool.web.connections import StoreLink
 from queuepool.web.desk import Desk
 from queuepool.web.errands import ErrandPlan, WebErrand
-from queuepool.web.guard import Refusal
+from queuepool.web.guard import WrongEntry
 
 
 def begun(
@@ -31,7 +31,8 @@ def begun(
         pages, act = errand_of(opened)
         return desk.errands.begin(plan, asked.visitor, pages, act)
 
-    errand = agreement.begun(lambda: link.do(begin))
+    errand = link.do(begin)
+    agreement.is_used = True
     link.expire()
     is_over = errand.over.is_set()
     back = agreement.back if is_over else f"/errands/{errand.id}"
@@ -41,13 +42,13 @@ def begun(
 def target_of(desk: Desk, asked: Asked, link: StoreLink) -> str:
     """The queue on which jobs are to be put; empty if none is named.
 
-    Raises ``Refusal`` for one of another connection, and for one that nobody serves, unless that is said.
+    Raises ``WrongEntry`` for one of another connection, and for one that nobody serves, unless that is said.
     """
     target = asked.one("to", checked_queue, "")
     if not target:
         return ""
     if there := connection_instead(desk.choice, link.settings, target):
-        raise Refusal(400, f"to: queue {target} is on connection {there.name}, and these jobs are on {link.name}")
+        raise WrongEntry("to", f"queue {target} is on connection {there.name}, and these jobs are on {link.name}")
     if asked.text("unserved") != "yes" and not link.do(lambda opened: is_served(desk.choice, opened, target)):
-        raise Refusal(409, f"to: no pool serves queue {target}: say that the jobs may wait there all the same")
+        raise WrongEntry("to", f"no pool serves queue {target}: say that the jobs may wait there all the same", 409)
     return target

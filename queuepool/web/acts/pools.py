@@ -17,7 +17,7 @@ from queuepool.web.acts.acted import Acted
 from queuepool.web.asked import Asked
 from queuepool.web.connections import StoreLink
 from queuepool.web.desk import Desk, by_of
-from queuepool.web.guard import Refusal
+from queuepool.web.guard import Refusal, WrongEntry
 
 #: seconds between two looks for the answer
 _POLL = 0.1
@@ -46,9 +46,9 @@ def scale(desk: Desk, asked: Asked) -> Acted:
     try:
         wanted = order_of(order)
     except ValueError as error:
-        raise Refusal(400, f"order: {error}") from error
+        raise WrongEntry("order", str(error)) from error
     if lasts and not isinstance(wanted, (Pin, Change)):
-        raise Refusal(400, "for: goes with a number of workers")
+        raise WrongEntry("for", "goes with a number of workers")
     return _told(desk, asked, "scale", {"order": order, "seconds": lasts})
 
 

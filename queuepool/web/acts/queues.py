@@ -9,16 +9,21 @@ from queuepool.board.pauses import pause_words
 from queuepool.board.status import iso
 from queuepool.jobs.client import Queue
 from queuepool.operating.pausing import pause_queue
+from queuepool.operating.queues import is_nobodys
 from queuepool.web.acts.acted import Acted, noted
 from queuepool.web.asked import Asked
 from queuepool.web.desk import Desk, by_of
+from queuepool.web.guard import WrongEntry
 from queuepool.web.pages.queues import named
 
 
 def pause(desk: Desk, asked: Asked) -> Acted:
-    """Its workers begin none of its jobs, on any host."""
+    """Its workers begin none of its jobs, on any host; ``unserved``: whether also if that may be nobody's queue."""
 
     def act(opened: Queue, queue: str) -> tuple[str, bool]:
+        if asked.text("unserved") != "yes" and is_nobodys(desk.choice, opened, queue):
+            words = f"no pool serves queue {queue}, and it holds nothing: say that it is to be paused all the same"
+            raise WrongEntry("unserved", words, 409)
         if before := pause_queue(opened.stores, queue, by_of(asked.visitor)):
             return f"queue {queue} was paused already{pause_words(iso(before[0]), before[1])}", False
         return f"queue {queue} is paused on all hosts", True

@@ -18,7 +18,7 @@ from queuepool.web.acts.queues import path_of
 from queuepool.web.agreements import Agreement
 from queuepool.web.asked import Asked, ids_of
 from queuepool.web.desk import Desk
-from queuepool.web.guard import Refusal
+from queuepool.web.guard import Refusal, WrongEntry
 from queuepool.web.pages.queues import named, waiting_shelf
 from queuepool.web.render import query
 
@@ -33,7 +33,7 @@ def move(desk: Desk, asked: Asked) -> Acted:
     link, queue = named(desk, asked)
     target = target_of(desk, asked, link)
     if target in ("", queue):
-        raise Refusal(400, "to: name the other queue")
+        raise WrongEntry("to", "name the other queue")
     return _acted(desk, asked, "move", f"moved to {target}", lambda acts: partial(acts.move_to, target))
 
 

@@ -11,9 +11,9 @@ from queuepool.config.alerts import AlertSettings
 from queuepool.top.layout import duration
 from queuepool.web.asked import Asked
 from queuepool.web.desk import Desk
-from queuepool.web.pages.overview import alert_rows
 from queuepool.web.pages.pool_rows import watched
 from queuepool.web.pages.queues import remarks, size_rows
+from queuepool.web.pages.raised import alert_rows
 
 Facts = dict[str, Any]
 
@@ -52,15 +52,16 @@ ADVICE: Mapping[str, Advice] = MappingProxyType({
 def alerts(desk: Desk, asked: Asked) -> Facts:
     """Those that any pool has raised, the oldest first, and the limits of the configuration."""
     stores = watched(desk)
-    places = _queue_pages(desk, stores)
-    rows = [row | _advised(row, places) for row in alert_rows(desk, stores)]
+    queues = size_rows(desk, stores)
+    places = _queue_pages(queues)
+    rows = [row | _advised(row, places) for row in alert_rows(desk, stores, queues)]
     return {"alerts": rows, "limits": list(_limits(desk)), **remarks(stores)}
 
 
-def _queue_pages(desk: Desk, stores: Any) -> dict[str, str]:
+def _queue_pages(queues: list[Facts]) -> dict[str, str]:
     """The page of each queue, by its name; that of all queues for a name that several connections have."""
     pages: dict[str, str] = {}
-    for row in size_rows(desk, stores):
+    for row in queues:
         own = f"/queues/{quote(row['connection'], safe='')}/{quote(row['queue'], safe='')}"
         pages[row["queue"]] = "/queues" if row["queue"] in pages else own
     return pages

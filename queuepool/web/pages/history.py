@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from queuepool.board.meters import RUN_BOUNDS
 from queuepool.operating.past_report import chosen_of, document_of
 from queuepool.web.asked import Asked
 from queuepool.web.charts import line, throughput
@@ -30,7 +31,9 @@ def history(desk: Desk, asked: Asked) -> Facts:
     facts = past(link, chosen_range, queue, job)
     rows = sorted(facts.pop("jobs", ()), key=lambda row: -(row[_ORDERS[order]] or 0))
     chosen: Facts = {"range": chosen_range, "order": order, "queue": queue, "job": job}
-    about: Facts = {"ranges": list(RANGES), "orders": list(_ORDERS), "connections": list(desk.links)}
+    about: Facts = {
+        "ranges": list(RANGES), "orders": list(_ORDERS), "connections": list(desk.links), "steps": list(RUN_BOUNDS),
+    }  # fmt: skip
     return {"connection": link.name, **chosen, **about, "jobs": rows[:_MOST], **facts}
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from queuepool.board.status import iso
-from queuepool.errors import NotTracked
+from queuepool.errors import NotTracked, StoreDown
 from queuepool.jobs.client import Queue
 from queuepool.jobs.following import JobState
 from queuepool.operating.attempts import GAP, facts_of, numbered
@@ -42,7 +42,8 @@ def job(desk: Desk, asked: Asked) -> Facts:
     """What is known of it: where it is, how it ended, its payload."""
     job_id, gathered = id_of(asked), Gathered()
     links = desk.chosen(asked.text("connection"))
-    looks = gathered.each(links, lambda link, opened: _look(desk, asked, link, opened, job_id))
+    look = _look_for_all if asked.is_renewal else _look
+    looks = gathered.each(links, lambda link, opened: look(desk, asked, link, opened, job_id))
     misses = list[str]()
     for found, looked_at in looks:
         if found:
@@ -59,6 +60,15 @@ def id_of(asked: Asked) -> str:
     if not found or len(found) > _LONGEST_ID or not found.isprintable():
         raise Refusal(404, "there is no such job")
     return found
+
+
+def _look_for_all(desk: Desk, asked: Asked, link: StoreLink, _: Queue, job_id: str) -> tuple[Facts | None, str]:
+    """As ``_look``, once within a moment for all who are shown the same."""
+    key = "job", job_id, asked.data, asked.sees_raw
+    found = link.counted(key, lambda opened: _look(desk, asked, link, opened, job_id))
+    if found.value is None or found.problem:
+        raise StoreDown(found.problem or "no answer yet")
+    return found.value
 
 
 def _look(desk: Desk, asked: Asked, link: StoreLink, opened: Queue, job_id: str) -> tuple[Facts | None, str]:

@@ -8,8 +8,9 @@ from queuepool.web.asked import Asked
 from queuepool.web.connections import PATIENCE, RANGES, StoreLink
 from queuepool.web.desk import Desk
 from queuepool.web.pages.history import past
-from queuepool.web.pages.pool_rows import Watched, overviews, pool_rows, watched
+from queuepool.web.pages.pool_rows import Watched, pool_rows, watched
 from queuepool.web.pages.queues import remarks, size_rows
+from queuepool.web.pages.raised import alert_rows
 
 Facts = dict[str, Any]
 #: queues that the first page shows
@@ -19,7 +20,8 @@ _MOST_QUEUES = 15
 def overview(desk: Desk, asked: Asked) -> Facts:
     """Alerts that are raised, the state in a sentence, pools and queues."""
     stores = watched(desk)
-    pools, queues, alerts = pool_rows(desk, stores), size_rows(desk, stores), alert_rows(desk, stores)
+    pools, queues = pool_rows(desk, stores), size_rows(desk, stores)
+    alerts = alert_rows(desk, stores, queues)
     return {
         "alerts": alerts,
         "sentence": _sentence(stores, pools, queues, alerts),
@@ -35,18 +37,6 @@ def overview(desk: Desk, asked: Asked) -> Facts:
 def _last_hour(link: StoreLink, is_away: bool) -> Facts:
     found = past(link, next(iter(RANGES)), patience=0.0 if is_away else PATIENCE)
     return {"connection": link.name, "charts": found["charts"]}
-
-
-def alert_rows(desk: Desk, stores: Watched) -> list[Facts]:
-    """The alerts that any pool has raised, each once, the oldest first."""
-    found: dict[tuple[str, str], Facts] = {}
-    for pool, one in overviews(desk, stores):
-        for alert in one.alerts:
-            row = {"kind": alert.kind, "subject": alert.subject, "since": alert.since, "text": alert.text, "pool": pool}
-            known_row = found.setdefault((alert.kind, alert.subject), row)
-            if alert.since < known_row["since"]:
-                found[alert.kind, alert.subject] = row
-    return sorted(found.values(), key=lambda row: str(row["since"]))
 
 
 def _totals(pools: list[Facts], queues: list[Facts], stores: Watched) -> Facts:

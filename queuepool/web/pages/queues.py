@@ -134,6 +134,8 @@ def queue(desk: Desk, asked: Asked) -> Facts:
     rows = size_rows(desk, stores)
     row = next((one for one in rows if (one["connection"], one["queue"]) == (link.name, name)), None)
     facts = {"connection": link.name, "queue": name, "state": shelf, "sizes": row, **found, **gathered.facts()}
+    if asked.is_renewal:
+        facts |= {"problems": remarks([one for one in stores if one[0] == link.name])["problems"]}
     if found is not _NO_JOBS:
         facts |= _counts(link, asked, name, shelf)
         facts |= {"status": 404} if row is None and not facts["jobs"] else {}

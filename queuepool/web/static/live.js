@@ -34,6 +34,7 @@
     const at = document.activeElement;
     const href = part.contains(at) && at.getAttribute("href");
     part.replaceChildren(...fresh.childNodes);
+    part.toggleAttribute("data-over", fresh.hasAttribute("data-over")); // nothing of it changes any more
     localize(part);
     const again = href && [...part.querySelectorAll("a")].find((link) => link.getAttribute("href") === href);
     if (again) again.focus({ preventScroll: true });
@@ -59,7 +60,8 @@
       const address = new URL(location.href);
       address.searchParams.set("part", "live");
       const answer = await fetch(address, { headers, cache: "no-store", redirect: "error" });
-      if (answer.status === 200 && !isSent) {
+      // A job of which nothing is known any more is told so.
+      if ((answer.status === 200 || answer.status === 404) && !isSent) {
         etag = answer.headers.get("ETag") || "";
         renew(await answer.text());
       }
@@ -74,10 +76,10 @@
   // a new one.
   function plan() {
     clearTimeout(timer);
-    if (!isSent && seconds > 0 && !document.hidden && document.querySelector("[data-live]")) timer = setTimeout(poll, seconds * 1000);
+    if (!isSent && seconds > 0 && !document.hidden && document.querySelector("[data-live]:not([data-over])")) timer = setTimeout(poll, seconds * 1000);
   }
 
-  // "/" goes to the search, "g" and a letter to a page.
+  // "/" goes to the search, or to the field for ids that every page has; "g" and a letter to a page.
   let isGoing = false;
   function press(event) {
     const at = event.target;
@@ -87,11 +89,9 @@
     isGoing = event.key === "g";
     if (link) link.click();
     if (event.key === "/") {
-      const search = document.querySelector(".filters input");
-      if (search) {
-        event.preventDefault();
-        search.focus();
-      }
+      const search = document.querySelector(".filters input:not([type=hidden])") || document.querySelector(".find input");
+      event.preventDefault();
+      search.focus();
     }
   }
 
