@@ -50,6 +50,8 @@ def _lines(findings: Findings) -> Iterator[str]:
         "suspicions",
         "starts of suspects",
         "failed as the only suspect",
+        "orders to cancel",
+        "cancelled",
         "jobs seen in order",
         "pools seen whole",
         "records of attempts",
