@@ -102,9 +102,7 @@ class JobAttempt:
 
     @property
     def is_told_by_end(self) -> bool:
-        """Whether only its settlement says all that its flow must know. Until then the board does not say that it is
-        done: a steward would settle it without that.
-        """
+        """Whether the board says that it is done only once it is settled: a steward would not know all of its end."""
         flow = self.job.flow
         return flow is not None and bool(flow.member.is_taken or flow.children or flow.left_out)
 
@@ -323,7 +321,7 @@ class Runner:
             self._cancel(attempt, order)
         elif is_of(errors.LeaseLost, attempt.error):
             self._lose(attempt)
-        elif has_left(attempt):
+        elif has_left(attempt.job, attempt.error):
             self._leave(attempt)
         else:
             attempt.verdict = self._rule(attempt)

@@ -131,7 +131,7 @@ class LaneRunner(Runner):
                 if order := self._lanes.lanes.cancelled(attempt.number):
                     self._cancel(attempt, order)
                     return False
-                if has_left(attempt):
+                if has_left(attempt.job, attempt.error):
                     self._leave(attempt)
                     return False
                 verdict = attempt.verdict = self._rule(attempt)
@@ -167,7 +167,7 @@ class LaneRunner(Runner):
         """The meters are about to count this attempt."""
         self._meter.turn(attempt.lease.queue, attempt.payload.name if attempt.plan.handler else "unknown")
         self._meter.counts(self._lanes.key(attempt.number), attempt.payload, attempt.began)
-        if attempt.error is not None and not has_left(attempt):
+        if attempt.error is not None and not has_left(attempt.job, attempt.error):
             self._meter.raised(attempt.error)
 
     # On the loop.
@@ -351,7 +351,7 @@ class LaneRunner(Runner):
 
     def _report(self, attempt: JobAttempt) -> None:
         """Emit how it ended; print what it left of a line."""
-        if attempt.job.cancelled or is_of(errors.LeaseLost, attempt.error) or has_left(attempt):
+        if attempt.job.cancelled or is_of(errors.LeaseLost, attempt.error) or has_left(attempt.job, attempt.error):
             pass  # it is reported once that is settled
         elif attempt.error is not None:
             self._listeners.emit(JobExceptionOccurred(attempt.facts, attempt.error, attempt.duration))

@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from queuepool.errors import LeaseLost, Leaving, StoreDenied, StoreDown
 from queuepool.jobs.current_job import Current
@@ -14,9 +14,6 @@ from queuepool.stores.kept_steps import KeptSteps
 from queuepool.unix import proc
 from queuepool.unix.originals import sleep
 from queuepool.worker.context import WorkerContext
-
-if TYPE_CHECKING:
-    from queuepool.worker.attempt import JobAttempt
 
 T = TypeVar("T")
 #: seconds of the first pause while the store is away, and of the longest
@@ -83,6 +80,6 @@ def is_of(kind: type[BaseException], error: BaseException | None) -> bool:
     return isinstance(error, kind)
 
 
-def has_left(attempt: JobAttempt) -> bool:
+def has_left(job: Current, error: BaseException | None) -> bool:
     """Whether the job has left at one of its steps, and has asked for no other end."""
-    return attempt.job.verdict is None and is_of(Leaving, attempt.error)
+    return job.verdict is None and is_of(Leaving, error)

@@ -11,7 +11,7 @@ from tests.support.drivers import site_on
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 
-APP = ("--modules", "tests.support.checkoutapp", "--workers", "1", "--max-crashes", "0")
+APP = ("--modules", "tests.support.checkoutapp", "--workers", "4", "--max-crashes", "0")
 #: orders that wait at a time; each is killed at another line
 BATCH = 20
 

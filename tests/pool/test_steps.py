@@ -75,8 +75,8 @@ def test_at_a_restart_it_leaves_at_once_and_goes_on_behind_its_last_row(site, na
         eventually(lambda: rows_done(site) >= 5)
         [worker] = pool.workers()
         site.run("restart", *site.where)
-        eventually(lambda: len(site.trail(event="start")) == 2, SOON)
-        eventually(lambda: is_gone(worker), SOON)
+        eventually(lambda: len(site.trail(event="start")) == 2)
+        eventually(lambda: is_gone(worker))
         more = rows_done(site) + 5
         eventually(lambda: rows_done(site) >= more)
 
@@ -115,7 +115,7 @@ def test_it_leaves_when_it_may_not_work_now_and_goes_on_when_it_may(site, verb):
         site.queue.push("imports", {"rows": 100_000, "pause": 0.01})
         eventually(lambda: rows_done(site) >= 3)
         site.run(*verb, *where)
-        eventually(lambda: site.queue.sizes("default").ready == 1, SOON)
+        eventually(lambda: site.queue.sizes("default").ready == 1)
         done = rows_done(site)
         site.run(back, *verb[1:], *where)
         eventually(lambda: rows_done(site) >= done + 3)
