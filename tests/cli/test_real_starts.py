@@ -34,6 +34,8 @@ COMMANDS = {
     "prune-failed": ("store", [], ""),
     "quarantine": ("store", ["list"], ""),
     "locks": ("store", ["list"], ""),
+    "flow": ("store", ["list"], ""),
+    "step": ("store", ["forget", "nope", "charge"], "nope"),
     "history": ("store", [], ""),
     "journal": ("store", [], "clear"),
     "down": ("store", [], ""),

@@ -164,7 +164,6 @@ def test_odd_keys_are_ignored_and_the_job_runs(traced):
 
 
 @pytest.mark.bad_input("B160")
-@pytest.mark.thorough("megabytes of baggage")
 def test_baggage_that_is_too_long_is_cut_to_whole_members(traced):
     members = "'7')); [context.attach(baggage.set_baggage(f'k{n}', 1000 * 'x')) for n in range(10_000)]; str(("
     log = produce(traced, "traced.first.bulk([{}, {}])", tenant=members)

@@ -64,7 +64,6 @@ ENVIRONMENTS = {
 
 
 @pytest.mark.parametrize("entry", cases(ENVIRONMENTS))
-@pytest.mark.by_turns("entry")
 def test_bad_input_environment(site, entry):
     site.push("ok", tag="zwölf \u202e")
     paths = {key: value for key, value in site.env().items() if key in ("PYTHONPATH", "TRAIL")}

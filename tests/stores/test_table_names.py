@@ -30,8 +30,8 @@ NAMES = {
     "lock_table": "laravel_locks",
     "batches_table": "laravel_batches",
 }
-#: those of flows, which belong to that table of jobs
-TABLES_OF_FLOWS = [f"queuepool_{one}_{NAMES['jobs_table']}" for one in ("flows", "members", "edges", "joins")]
+#: our own, which belong to that table of jobs
+OUR_TABLES = [f"queuepool_{one}_{NAMES['jobs_table']}" for one in ("steps", "flows", "members", "edges", "joins")]
 PLACES = [(database, "") for database in DATABASES] + [("postgres", "Own")]
 
 
@@ -50,7 +50,7 @@ def built(settings: ConnectionSettings) -> Iterator[Stores]:
 def test_no_table_of_the_usual_names_is_made(built, settings):
     tables = sorted(inspect(engine_of(settings.url)).get_table_names(schema=settings.schema or None))
 
-    assert sorted([*list(NAMES.values())[:4], *TABLES_OF_FLOWS]) == tables
+    assert sorted([*list(NAMES.values())[:4], *OUR_TABLES]) == tables
     assert [] == migrate(built.client)
 
 
@@ -99,7 +99,7 @@ def test_migrate_and_check_use_them(settings, tmp_path):
     again = queuepool("migrate", "-c", str(file))
     checked = queuepool("check", "-c", str(file), env={"PYTHONWARNINGS": "ignore"})
 
-    names = [*list(NAMES.values())[:4], *TABLES_OF_FLOWS]
+    names = [*list(NAMES.values())[:4], *OUR_TABLES]
     assert [f"created table {name}" for name in names] == made.stdout.splitlines()
     assert "nothing to do\n" == again.stdout
     assert f"the tables Order, {NAMES['failed_table']}, laravel_cache exist" in checked.stdout
