@@ -13,7 +13,9 @@ from tests.support.pools import Site
 
 APP = ("--modules", "tests.support.checkoutapp", "--workers", "4", "--max-crashes", "0")
 #: orders that wait at a time; each is killed at another line
-BATCH = 20
+BATCH = 40
+#: jobs before each order, so that no worker dies young: the starts of those that do are spaced out
+QUICK = 3
 
 
 @pytest.mark.parametrize(
@@ -51,6 +53,8 @@ def killed_at_each_line(site: Site, *, more: bool) -> range:
         for first in count(1, BATCH):
             batch = range(first, first + BATCH)
             for order in batch:
+                for _ in range(QUICK):
+                    site.queue.push("quick", {})
                 site.queue.push("checkout", {"order": order, "more": more})
             eventually(lambda batch=batch: {*batch} <= {line["order"] for line in site.trail(event="end")}, 120)
             if not (site.path / f"killed-{batch[-1]}").exists():
