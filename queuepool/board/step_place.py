@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from hashlib import blake2s
 
 from queuepool.board.record import Record, Text, Whole
@@ -56,6 +57,7 @@ class StepPlace(Record):
         return StepsEnd(job_id, places=((name, raw.encode()),) if is_place and _is_json(raw) else ())
 
 
+@lru_cache(1)
 def _mark_of(job_id: str) -> str:
     return blake2s(job_id.encode("utf-8", "replace"), digest_size=_MARK).hexdigest()
 

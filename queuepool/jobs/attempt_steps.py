@@ -155,7 +155,6 @@ class JobSteps:
         """Do what asks the store, in a thread if other jobs share the loop."""
         return await asyncio.to_thread(act) if self._keeper.is_shared else act()
 
-    @property
     def _may_leave(self) -> bool:
         """Not within a step or a hook, nor once the job has chosen its end: that would be cut."""
         job = self._job
@@ -186,7 +185,7 @@ class JobSteps:
 
     @property
     def _loses_nothing(self) -> bool:
-        return self._may_leave and not self._flight.has_others
+        return self._may_leave() and not self._flight.has_others
 
     def begin(self, name: str) -> bytes | None:
         """What is kept under this name, which no other step of this attempt may have; ``None`` if nothing is."""
@@ -253,7 +252,6 @@ class JobSteps:
 
     def leave_if_asked(self) -> None:
         """At the end of a step or a row: raise ``Leaving`` if the job is to leave its worker, and no other runs."""
-        if not self._may_leave:
-            return
-        if self._keeper.must_leave(self._job, has_progress=self._has_progress) and self._flight.leave():
+        must = self._keeper.must_leave(self._job, has_progress=self._has_progress)
+        if must and self._may_leave() and self._flight.leave():
             raise Leaving

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import ContextVar
@@ -22,6 +23,8 @@ _PATIENCE = 5.0
 class RunningPart:
     """A step, or the body of a row, while it runs: a context."""
 
+    __slots__ = ("_flight", "is_step")
+
     def __init__(self, flight: StepsInFlight, *, is_step: bool) -> None:
         self.is_step = is_step
         self._flight = flight
@@ -30,7 +33,9 @@ class RunningPart:
         _around.set((*_around.get(), self))
 
     def __exit__(self, *_: object) -> None:
-        _around.set(tuple(part for part in _around.get() if part is not self))
+        around = _around.get()
+        is_last = around and around[-1] is self
+        _around.set(around[:-1] if is_last else tuple(part for part in around if part is not self))
         self._flight.ends(self)
 
 
@@ -52,7 +57,8 @@ class StepsInFlight:
     @property
     def is_within_step(self) -> bool:
         """Whether the code here runs within a step. That must not be cut, and is not kept before it ends."""
-        return any(part.is_step and part in self._parts for part in _around.get())
+        around = _around.get()
+        return bool(around) and any(part.is_step and part in self._parts for part in around)
 
     @property
     def has_others(self) -> bool:
@@ -66,22 +72,25 @@ class StepsInFlight:
             self._is_leaving = True
             return self._parts.issubset(_around.get())
 
-    def begin(self, *, is_step: bool, may_leave: bool) -> RunningPart:
-        """A step or a row begins. If the attempt is to leave, wait until no other runs, and raise ``Leaving``."""
+    def begin(self, *, is_step: bool, may_leave: Callable[[], bool]) -> RunningPart:
+        """A step or a row begins. If the attempt is to leave, wait until no other runs, and raise ``Leaving``.
+
+        ``may_leave``: whether that may come here.
+        """
         waits = not _is_on_a_loop()  # where the others could not go on meanwhile
         while (part := self._begun(is_step, may_leave, waits=waits)) is None:
             self._wait()
         return part
 
-    async def begin_aside(self, *, is_step: bool, may_leave: bool) -> RunningPart:
+    async def begin_aside(self, *, is_step: bool, may_leave: Callable[[], bool]) -> RunningPart:
         """As ``begin``, for a coroutine."""
         while (part := self._begun(is_step, may_leave, waits=True)) is None:
             await self._wait_aside()
         return part
 
-    def _begun(self, is_step: bool, may_leave: bool, *, waits: bool) -> RunningPart | None:
+    def _begun(self, is_step: bool, may_leave: Callable[[], bool], *, waits: bool) -> RunningPart | None:
         with self._changes:
-            if self._is_leaving and may_leave:
+            if self._is_leaving and may_leave():
                 if self._parts.issubset(_around.get()):
                     raise Leaving
                 if waits and not self._has_lost_patience:
