@@ -146,10 +146,10 @@ class LaneWriter:
         self._pages[lane].note = note
         self._reals[self._progress + lane] = fraction or SAYS_0
 
-    def place(self, lane: int, name: str, place: bytes) -> None:
+    def place(self, lane: int, job_id: str, name: str, place: bytes) -> None:
         """Show how far the cursor of the running job is, as in ``StepPlace.show``."""
         self._has_progress[lane] = True
-        self._places[lane].show(name, place)
+        self._places[lane].show(job_id, name, place)
 
     def ended(self, lane: int) -> None:
         """Nothing of the job runs any more: the worker need not be killed when its deadline or its lease ends."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,7 +14,7 @@ from queuepool.payload.envelope import SCHEDULED_FOR, Payload
 from queuepool.settlement.verdict import NOT_RUN, Delete, Fail, Release, Run, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from datetime import datetime
 
     from queuepool.jobs.current_flow import CurrentFlow
@@ -29,9 +30,8 @@ _MOST_NOTE = 200
 class AttemptSteps(Protocol):
     """The steps that an attempt has asked for; ``jobs.steps`` makes it."""
 
-    @property
-    def end(self) -> StepsEnd:
-        """What the end of the attempt's lease does with what is kept."""
+    def end(self) -> StepsEnd | None:
+        """The attempt is over. What the end of its lease does with what is kept; ``None`` if nothing was read."""
 
     @property
     def unused(self) -> tuple[str, ...]:
@@ -58,6 +58,7 @@ class Current:
     # Unset in nearly all jobs, which so pay nothing for them.
     _told: bool = field(init=False, repr=False, compare=False)
     _asks: bool = field(init=False, repr=False, compare=False)
+    _is_in_hook: bool = field(init=False, repr=False, compare=False)
     _flow: CurrentFlow = field(init=False, repr=False, compare=False)
 
     @property
@@ -140,6 +141,20 @@ class Current:
     def asks(self) -> bool:
         """Whether the handler has asked if it should stop: then it can end by itself."""
         return getattr(self, "_asks", False)
+
+    @property
+    def is_in_hook(self) -> bool:
+        """Whether one of its hooks runs, which no step of it may leave."""
+        return getattr(self, "_is_in_hook", False)
+
+    @contextmanager
+    def in_hook(self) -> Iterator[None]:
+        """Called by the worker: one of its hooks runs."""
+        self._is_in_hook = True
+        try:
+            yield
+        finally:
+            self._is_in_hook = False
 
     def ends(self) -> None:
         """Called by the worker: its handler has ended, and so the job does by itself."""

@@ -18,5 +18,7 @@ class StepsEnd(NamedTuple):
     job_id: str
     #: whether to forget them, as the job is done
     forget: bool = False
-    #: how far a cursor is: the name by which that is kept, and its JSON
-    place: tuple[str, bytes] | None = None
+    #: how far cursors are: for each the name by which that is kept, and its JSON
+    places: tuple[tuple[str, bytes], ...] = ()
+    #: seconds until the next attempt, for which they are kept in addition
+    delay: float = 0.0

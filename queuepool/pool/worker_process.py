@@ -16,9 +16,9 @@ from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events.listeners import LISTENERS
+from queuepool.jobs.attempt_steps import set_step_keeper
 from queuepool.jobs.current_job import set_batches, set_progress, set_stopping
 from queuepool.jobs.registry import REGISTRY, in_threads, unregistered, unserved
-from queuepool.jobs.steps import set_step_keeper
 from queuepool.settlement import deferred_hooks
 from queuepool.settlement.attempts import attempt_records
 from queuepool.settlement.outage import Outage

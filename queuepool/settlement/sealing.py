@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import BadArguments
@@ -34,13 +35,17 @@ class Sealer:
         encrypter = encrypter_of(self._connection.cipher, self._connection.app_keys)
         return str(decrypted(payload.name, json.loads(raw), encrypter)).encode()
 
-    def ended(self, lease: Lease, payload: Payload, *, forget: bool = False) -> Lease:
-        """The lease, as the verb that ends it wants what its steps say; ``forget``: the job is done."""
+    def ended(self, lease: Lease, payload: Payload, *, forget: bool = False, delay: float = 0.0) -> Lease:
+        """The lease, as the verb that ends it wants what its steps say.
+
+        ``forget``: the job is done. ``delay``: seconds until its next attempt.
+        """
         assert lease.steps
-        place = None if forget else lease.steps.place
-        if place:
-            try:
-                place = place[0], self.sealed(payload, place[1])
-            except BadArguments:  # of a steward that has no key: rows may be done again
-                place = None
-        return lease._replace(steps=lease.steps._replace(forget=forget, place=place))
+        places = () if forget else self._sealed(lease.steps.places, payload)
+        return lease._replace(steps=lease.steps._replace(forget=forget, places=places, delay=delay))
+
+    def _sealed(self, places: Sequence[tuple[str, bytes]], payload: Payload) -> tuple[tuple[str, bytes], ...]:
+        try:
+            return tuple((name, self.sealed(payload, place)) for name, place in places)
+        except BadArguments:  # of a steward that has no key: rows may be done again
+            return ()

@@ -148,7 +148,8 @@ class Settler:
         """What to call, and the event to emit when it has succeeded."""
         lease, payload, verdict, error, tally, cause, locks, run = settlement
         if lease.steps is not None:
-            lease = self.sealer.ended(lease, payload, forget=isinstance(verdict, Delete))
+            delay = min(verdict.delay, LONGEST) if isinstance(verdict, Release) else 0.0
+            lease = self.sealer.ended(lease, payload, forget=isinstance(verdict, Delete), delay=delay)
         if self.attempts is not None:
             lease = self.attempts.settled(lease, payload, run, verdict, cause, error)
         match verdict:
@@ -178,7 +179,8 @@ class Settler:
         ``payload`` and ``run``: of its attempt, for its record.
         """
         facts, ended = facts_in(lease), lease
-        if lease.steps is not None and payload:
+        if lease.steps is not None:
+            assert payload  # without it, a place would be written as it is
             ended = self.sealer.ended(lease, payload)
         if self.attempts is not None and payload:
             ended = self.attempts.given_back(ended, payload, run, is_cancelled=cause is not None)

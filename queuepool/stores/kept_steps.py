@@ -11,7 +11,7 @@ from typing import Protocol
 
 from queuepool.payload.lease import Lease
 
-#: seconds that they are kept after they were written last, as of a job that has failed and may be retried
+#: seconds that all of a job are kept after one was written, or a lease ended; and for a delayed job, after its delay
 STEPS_LAST = 30 * 86400.0
 
 
@@ -26,6 +26,3 @@ class KeptSteps(Protocol):
 
     def forget(self, job_id: str, name: str) -> bool:
         """Forget one of them; ``False`` if it was not kept."""
-
-    def prune(self) -> int:
-        """Remove some of those that were kept for long enough; returns how many. Redis does so by itself."""

@@ -14,9 +14,9 @@ from queuepool.config.settings import PoolSettings
 from queuepool.errors import BadPayload, QueuepoolError, StoreError, UnknownJob
 from queuepool.events import Event, HookRaised, JobExceptionOccurred, JobFailed, JobQuarantined, JobReleased
 from queuepool.events.listeners import LISTENERS, Listeners
+from queuepool.jobs.attempt_steps import set_step_keeper
 from queuepool.jobs.current_job import running, set_current
 from queuepool.jobs.registry import REGISTRY, Handler, Registry
-from queuepool.jobs.steps import set_step_keeper
 from queuepool.log import JobLines
 from queuepool.payload.envelope import decode
 from queuepool.payload.lease import Lease

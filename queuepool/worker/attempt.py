@@ -96,9 +96,9 @@ class JobAttempt:
         return self.job.run._replace(began=self.began, ended=self.began + self.duration)
 
     @property
-    def ended(self) -> Lease:
-        """The lease as it is to end: with what becomes of the job's steps."""
-        return self.lease if self.job.steps is None else self.lease._replace(steps=self.job.steps.end)
+    def ending_lease(self) -> Lease:
+        """The lease as it is to end: with what becomes of the job's steps, which are over by this."""
+        return self.lease if self.job.steps is None else self.lease._replace(steps=self.job.steps.end())
 
     @property
     def is_told_by_end(self) -> bool:
@@ -114,7 +114,7 @@ class JobAttempt:
         # Possibly only the handler sets for how long the job's state is kept.
         payload = self.payload.tracked_for(self.plan.track)
         tally = "exceptions" if self.error is not None and policy.max_exceptions is not None else ""
-        return Settlement(self.ended, payload, verdict, self.error, tally, self.cause, policy.locks, run)
+        return Settlement(self.ending_lease, payload, verdict, self.error, tally, self.cause, policy.locks, run)
 
 
 class Runner:
@@ -337,7 +337,7 @@ class Runner:
 
     def _leave(self, attempt: JobAttempt) -> None:
         """The job has left at one of its steps, and goes on in another worker."""
-        self._settler.give_back_begun(attempt.payload, attempt.ended, run=attempt.run)
+        self._settler.give_back_begun(attempt.payload, attempt.ending_lease, run=attempt.run)
         self._meter.gives_back()
         self._ends(attempt, None)
 
@@ -348,7 +348,7 @@ class Runner:
         ended = KilledAttempt(attempt.began, time.time(), payload.extra, is_cancelled=True)
         attempt.cause = JobCancelled(attempt.facts, order.by, ended)
         if order.requeue:
-            is_back = self._settler.give_back_begun(payload, attempt.ended, attempt.cause, attempt.run)
+            is_back = self._settler.give_back_begun(payload, attempt.ending_lease, attempt.cause, attempt.run)
             self._meter.gives_back()
             self._ends(attempt, order if is_back else None)
         else:

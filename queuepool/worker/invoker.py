@@ -328,7 +328,8 @@ class JobHooks:
     def call(self, job: Current, name: str, hook: Callable[[], object]) -> None:
         """Call the hook of this name; await what it returns."""
         try:
-            self._invoker.call(hook)
+            with job.in_hook():
+                self._invoker.call(hook)
         except BaseException as error:  # noqa: BLE001 - even SystemExit
             self._invoker.leave_if_forked(error)
             self._report(job, name, error)
@@ -337,9 +338,10 @@ class JobHooks:
     async def wait_for(self, job: Current, name: str, hook: Callable[[], object]) -> None:
         """Like ``call``, on a loop that runs."""
         try:
-            returned = hook()
-            if inspect.isawaitable(returned):
-                await around_beside(returned)
+            with job.in_hook():
+                returned = hook()
+                if inspect.isawaitable(returned):
+                    await around_beside(returned)
         except BaseException as error:  # noqa: BLE001 - even SystemExit
             self._invoker.leave_if_forked(error)
             self._report(job, name, error)
@@ -354,8 +356,9 @@ class JobHooks:
     def _entered(self, hook: Hook, job: Current) -> Entered | None:
         name = f"around {hook.__module__}.{hook.__qualname__}"
         try:
-            steps = cast("Steps", hook(job))
-            next(steps)
+            with job.in_hook():
+                steps = cast("Steps", hook(job))
+                next(steps)
         except StopIteration:
             self._report(job, name, RuntimeError("it did not yield"))
         # Whatever a hook raises, even SystemExit, does not affect the job.
@@ -370,7 +373,8 @@ class JobHooks:
         traceback = error.__traceback__ if error is not None else None
         while entered:
             name, steps = entered.pop()
-            problem = _problem(steps, error)
+            with job.in_hook():
+                problem = _problem(steps, error)
             if problem is not None:
                 self._report(job, name, problem)
         if error is not None:

@@ -210,9 +210,9 @@ class LaneBatch:
         """On the loop: show how far this job is."""
         self._writer.progress(lane, fraction, note)
 
-    def place(self, lane: int, name: str, place: bytes) -> None:
+    def place(self, lane: int, job_id: str, name: str, place: bytes) -> None:
         """On the loop, or in a thread of this job: show how far its cursor is."""
-        self._writer.place(lane, name, place)
+        self._writer.place(lane, job_id, name, place)
 
     def lost(self) -> list[int]:
         """The lanes whose jobs another worker may have."""
@@ -251,10 +251,10 @@ class LaneSlotWriter(SlotWriter):
         if (lane := lane_of()) is not None:
             self.batch.may_end(lane)
 
-    def place(self, name: str, place: bytes) -> None:
+    def place(self, job_id: str, name: str, place: bytes) -> None:
         """As in ``SlotWriter``, for the job whose code runs here."""
         if (lane := lane_of()) is not None:
-            self.batch.place(lane, name, place)
+            self.batch.place(lane, job_id, name, place)
 
     def boots(self, problem: str, within: float) -> None:
         """A step of the boot begins: the alarm ends it after so many seconds (0.0 = never), for this reason."""

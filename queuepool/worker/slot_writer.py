@@ -130,10 +130,10 @@ class SlotWriter:
         self.slot.note = note
         self.slot.progress = fraction or SAYS_0
 
-    def place(self, name: str, place: bytes) -> None:
-        """Show how far the cursor of the running job is, or with an empty name that the job has steps."""
+    def place(self, job_id: str, name: str, place: bytes) -> None:
+        """Show how far the cursor of this job, which runs, is; or with an empty name that it has steps."""
         self._has_progress = True
-        self.slot.place.show(name, place)
+        self.slot.place.show(job_id, name, place)
 
     def _clear_progress(self) -> None:
         self._has_progress = False

@@ -34,18 +34,18 @@ class WorkerSteps:
         self._sealer = context.settler.sealer
         self._rss, self._rss_until = 0.0, 0.0
 
-    def of_job(self, job: Current) -> dict[str, bytes]:
-        found = self._insist(lambda: self._steps().of_job(job.id))
+    def of_job(self, job: Current, *, may_leave: bool) -> dict[str, bytes]:
+        found = self._insist(lambda: self._steps().of_job(job.id), may_leave)
         return {name: self._sealer.opened(job.payload, raw) for name, raw in found.items()}
 
-    def keep(self, job: Current, values: Mapping[str, bytes]) -> None:
+    def keep(self, job: Current, values: Mapping[str, bytes], *, may_leave: bool) -> None:
         lease, sealed = job.lease, {name: self._sealer.sealed(job.payload, raw) for name, raw in values.items()}
         assert lease
-        if not self._insist(lambda: self._steps().keep(lease, job.id, sealed)):
+        if not self._insist(lambda: self._steps().keep(lease, job.id, sealed), may_leave):
             raise LeaseLost
 
-    def show(self, name: str, place: bytes) -> None:
-        self._context.slot_writer.place(name, place)
+    def show(self, job: Current, name: str, place: bytes) -> None:
+        self._context.slot_writer.place(job.id, name, place)
 
     def must_leave(self, job: Current, *, has_progress: bool) -> bool:
         context = self._context
@@ -60,8 +60,11 @@ class WorkerSteps:
             self._rss, self._rss_until = proc.resident_mb(os.getpid()), now + _MEASURED
         return self._rss
 
-    def _insist(self, verb: Callable[[], T]) -> T:
-        """Ask the store until it answers, as the verb may be repeated. The job's timeout ends the wait."""
+    def _insist(self, verb: Callable[[], T], may_leave: bool) -> T:
+        """Ask the store until it answers, as the verb may be repeated. The job's timeout ends the wait.
+
+        ``may_leave``: so does a stop, with ``Leaving``.
+        """
         pause = _PAUSE
         while True:
             try:
@@ -69,6 +72,8 @@ class WorkerSteps:
             except StoreDown as error:
                 if isinstance(error, StoreDenied) or not self._waits:
                     raise
+            if may_leave and self._context.signals.stop:
+                raise Leaving
             sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 

@@ -101,8 +101,8 @@ def test_the_last_row_of_a_dead_worker_is_written_with_what_gives_its_job_back(r
         stores.steps.keep(lease, "a", {"charge": b"1", "~rows": b"41"})
         slot.hold([lease])
         slot.job_id, slot.state = "a", State.BUSY
-        slot.place.show("", b"")
-        slot.place.show("~rows", b"42")
+        slot.place.show("a", "", b"")
+        slot.place.show("a", "~rows", b"42")
         slot.hand.mark(0, Stage.RUNNING)
         bury(stores).run(time.monotonic())
 
@@ -119,7 +119,7 @@ def test_the_steps_of_what_a_dead_worker_had_done_are_forgotten(request, driver,
         stores.steps.keep(leases[1], "a", {"charge": b"1"})
         slot.hold(leases)
         slot.job_id, slot.state, slot.current_index = "a", State.BUSY, 1
-        slot.place.show("", b"")
+        slot.place.show("a", "", b"")
         for number in range(2):
             slot.hand.mark(number, Stage.DONE)
         bury(stores).run(time.monotonic())

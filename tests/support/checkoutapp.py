@@ -15,7 +15,10 @@ from queuepool import cursor, job, jobs, step, worker
 from tests.support.poolapp import note
 
 #: whose lines count: this file, and if more is asked for what runs steps
-MORE = (f"{jobs.__path__[0]}/steps.py", f"{worker.__path__[0]}/step_keeper.py")
+MORE = (
+    *(f"{jobs.__path__[0]}/{name}.py" for name in ("steps", "attempt_steps", "steps_in_flight")),
+    f"{worker.__path__[0]}/step_keeper.py",
+)
 
 
 def pay(order: int) -> dict[str, Any]:
@@ -41,6 +44,11 @@ def checkout(order: int, *, more: bool = False) -> None:
     with killed_at(order, (__file__, *(MORE if more else ()))):
         bought(order)
     note(event="end", order=order)
+
+
+@job("quick")
+def quick() -> None:
+    """A worker that has finished a job has not died young, so the next one starts at once."""
 
 
 def bought(order: int) -> None:

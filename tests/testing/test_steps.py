@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import Decimal
+from enum import Enum
 from functools import partial
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
@@ -15,7 +17,11 @@ import pytest
 from queuepool import current, cursor, job, on, step
 from queuepool.errors import BadArguments, Leaving
 from queuepool.events import StepUnused
+from queuepool.jobs.attempt_steps import set_step_keeper
+from queuepool.jobs.current_job import Current, running, set_current
+from queuepool.payload.envelope import decode
 from queuepool.payload.kept_step import MOST_BYTES, MOST_KEPT, MOST_NAME
+from queuepool.payload.lease import Lease
 from queuepool.testing import as_current, run_now
 from tests.testing.jobs import DONE
 
@@ -150,6 +156,35 @@ def test_a_name_that_cannot_be_kept_is_refused_in_a_job_and_outside(name, key, w
     assert [] == done
 
 
+class Row:
+    pass
+
+
+@pytest.mark.parametrize("key", [Row(), (1, 2), {"id": 1}, b"a"], ids=["object", "tuple", "dict", "bytes"])
+def test_a_key_whose_text_may_differ_in_the_next_attempt_is_refused(key, done):
+    error = error_of(lambda: step("ship", noted, 1, key=key))
+
+    assert isinstance(error, TypeError)
+    assert "step 'ship': its key must be text, a number, a UUID, a date or a time, not of type" in str(error)
+    assert [] == done
+
+
+class Kind(Enum):
+    LARGE = "large"
+
+
+def test_keys_of_other_types_are_kept_by_their_text(done):
+    keys = [7, "7a", UUID(int=7), date(2026, 1, 31), Decimal("1.50"), Kind.LARGE]
+
+    def body() -> None:
+        for key in keys:
+            step("ship", noted, "x", key=key)
+        fails_first()
+
+    assert [("released", "attempt 1"), ("done", "")] == ran(body)
+    assert ["x"] * len(keys) == done
+
+
 def test_a_name_is_used_once_in_an_attempt(done):
     error = error_of(lambda: [step("ship", noted, row) for row in range(3)])
 
@@ -174,6 +209,25 @@ def test_a_result_that_cannot_be_kept_is_refused_in_a_line(value, kind, words):
 
     assert kind is type(error)
     assert words in str(error)
+
+
+@pytest.mark.parametrize("value", [object(), "x" * MOST_BYTES], ids=["odd", "large"])
+@pytest.mark.parametrize("work", [stepping, astepping], ids=["plain", "async"])
+def test_a_result_that_cannot_be_kept_fails_the_job_so_that_its_effect_happens_once(done, value, work):
+    def pays() -> object:
+        done.append("paid")
+        return value
+
+    async def apays() -> object:
+        return pays()
+
+    async def body() -> None:
+        await step("pay", apays)
+
+    [(outcome, words)] = ran(body if work is astepping else lambda: step("pay", pays), work)
+    assert "failed" == outcome
+    assert "pay" in words
+    assert ["paid"] == done
 
 
 def test_as_much_is_kept_as_there_is_room_for():
@@ -216,6 +270,52 @@ def test_steps_that_newer_code_does_not_ask_for_are_told_once(done):
     assert ["released", "done"] == [outcome for outcome, _ in ran(body)]
     assert [("testing.stepping", ("old",))] == told
     assert [1, "kept", 2] == done
+
+
+def told_unused(body: Callable[[], object]) -> list[tuple[str, ...]]:
+    """The names in the events of steps that were not used."""
+    told: list[tuple[str, ...]] = []
+    on(StepUnused)(lambda event: told.append(event.names))
+    ran(body)
+    return told
+
+
+def test_steps_of_rows_that_were_done_before_are_not_told_as_unused():
+    def body() -> None:
+        if current().attempts == 1:
+            step("old", int)
+        for row in cursor("rows", lambda count: range(count or 0, 5)):
+            step("ship", noted, row, key=row)
+            if row == 3:
+                fails_first()
+
+    assert [("old",)] == told_unused(body)
+
+
+def test_of_many_unused_steps_ten_are_told():
+    def body() -> None:
+        for number in range(13 if current().attempts == 1 else 0):
+            step(f"old{number:02}", int)
+        step("kept", int)
+        fails_first()
+
+    assert [(*(f"old{number:02}" for number in range(10)), "and 3 more")] == told_unused(body)
+
+
+def test_a_payload_without_an_id_has_no_steps(done):
+    """Others with the same data would share them."""
+    payload = decode(b'{"job": "testing.stepping", "data": {}, "attempts": 1}')
+    bare = Current(payload, "default", lease=Lease("default", b""))
+    assert not payload.identified
+    former, keeper = running(), set_step_keeper(cast("Any", object()))
+    set_current(bare)
+    try:
+        with pytest.raises(ValueError, match="a job with steps needs an id, which its payload lacks"):
+            step("pay", noted, 1)
+    finally:
+        set_current(former)
+        set_step_keeper(keeper)
+    assert [] == done
 
 
 def test_outside_of_a_job_a_step_is_a_call(done):
@@ -346,12 +446,63 @@ def test_a_cursor_and_a_step_may_have_one_name_but_two_cursors_may_not(done):
     assert "'~rows' is used twice" in str(error_of(body))
 
 
-@pytest.mark.parametrize("key", ["x" * 255, object()], ids=["large", "odd"])
-def test_a_key_that_cannot_be_kept_is_refused(key):
-    error = error_of(lambda: list(cursor("rows", lambda after: [1], key=lambda row: key)))
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("x" * 255, "its key has 257 bytes as JSON, at most 256"),
+        (object(), "the key of cursor 'rows' cannot be kept: no JSON for object"),
+        (None, "cursor 'rows': the key of a row cannot be None"),
+    ],
+    ids=["large", "odd", "none"],
+)
+def test_a_row_whose_key_cannot_be_kept_is_refused_before_its_body_runs(done, key, words):
+    error = error_of(lambda: [noted(row) for row in cursor("rows", lambda after: [1], key=lambda row: key)])
 
-    words = "its key has 257 bytes as JSON, at most 256" if isinstance(key, str) else "the key of cursor 'rows' cannot"
     assert words in str(error)
+    assert [] == done
+
+
+def ordered(shop: date, after: int | None) -> list[int]:
+    return list(behind(after))
+
+
+def listed(after) -> list[int]:  # type: ignore[no-untyped-def]
+    return list(behind(after))
+
+
+class Orders:
+    def rows(self, after: int | None) -> list[date]:
+        return list(behind(after))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "rows_after",
+    [partial(ordered, date(2026, 1, 1)), listed, Orders().rows, lambda *rows: behind(*rows)],
+    ids=["partial", "only the return", "method", "any"],
+)
+def test_the_key_comes_back_as_the_argument_that_is_not_bound_is_annotated(done, rows_after):
+    def body() -> None:
+        for row in cursor("rows", rows_after, key=lambda row: row):
+            if row == 2:
+                fails_first()
+
+    assert [("released", "attempt 1"), ("done", "")] == ran(body)
+    assert [("after", None), ("after", 1)] == done
+
+
+@pytest.mark.parametrize("how", ["generator", "coroutine"])
+def test_a_plain_loop_over_rows_that_come_asynchronously_is_refused(how):
+    async def generated(after: int | None) -> AsyncIterator[int]:
+        yield 1
+
+    async def fetched(after: int | None) -> list[int]:
+        return [1]
+
+    rows: Any = {"generator": generated, "coroutine": fetched}[how]
+    error = error_of(lambda: list(cursor("rows", rows)))
+
+    assert isinstance(error, TypeError)
+    assert "the rows of cursor 'rows' come asynchronously: use `async for`" == str(error)
 
 
 @pytest.mark.parametrize("how", ["generator", "coroutine", "plain"])

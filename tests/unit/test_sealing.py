@@ -48,11 +48,12 @@ def test_without_its_key_nothing_is_kept_or_read():
 
 
 def test_the_place_of_a_cursor_is_too_and_without_a_key_it_is_left_out():
-    lease = Lease("default", b"", steps=StepsEnd("a", place=("~rows", RAW)))
+    lease = Lease("default", b"", steps=StepsEnd("a", places=(("~rows", RAW),)))
     ended = sealer(KEY).ended(lease, SECRET).steps
 
-    assert ended.place[0] == "~rows"
-    assert RAW == sealer(KEY).opened(SECRET, ended.place[1])
+    [(name, place)] = ended.places
+    assert name == "~rows"
+    assert RAW == sealer(KEY).opened(SECRET, place)
     assert StepsEnd("a") == sealer().ended(lease, SECRET).steps
     assert StepsEnd("a", forget=True) == sealer(KEY).ended(lease, SECRET, forget=True).steps
     assert lease.steps == sealer().ended(lease, PLAIN).steps

@@ -149,14 +149,16 @@ def test_the_steps_that_are_kept_are_on_the_page_of_their_job(at):
     job, stores = at.push(), at.queue.stores
     [lease] = stores.queue.reserve(["default"], stores.queue.join(), 1).leases
     charge = b'{"id":"<b>7</b>","password":"geheim"}'
-    stores.steps.keep(lease, job, {"charge": charge, "ship:9": b"null", "~rows": b"42"})
+    stores.steps.keep(lease, job, {"charge": charge, "ship:9": b"null", "~rows": b"42", "token": b'"heimlich"'})
     with opened(config_of(at)) as browser:
         shown, page = browser.facts(f"/jobs/{job}")["steps"], browser.get(f"/jobs/{job}").text
 
-        assert [("charge", "step"), ("ship:9", "step"), ("rows", "cursor")] == [(s["name"], s["kind"]) for s in shown]
-        assert 42 == shown[2]["value"]
+        kinds = [("charge", "step"), ("ship:9", "step"), ("token", "step"), ("rows", "cursor")]
+        assert kinds == [(s["name"], s["kind"]) for s in shown]
+        assert 42 == shown[3]["value"]
         assert "<b>" not in page.partition("Steps that are done")[2]
         assert "geheim" not in page
+        assert "heimlich" not in page
 
 
 @pytest.mark.bad_input("B179")

@@ -28,6 +28,3 @@ class RedisKeptSteps:
 
     def forget(self, job_id: str, name: str) -> bool:
         return bool(self._client.command("HDEL", self._keys.steps(job_id), name))
-
-    def prune(self) -> int:
-        return 0

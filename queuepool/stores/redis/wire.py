@@ -168,9 +168,9 @@ def with_steps(
     """The script with its keys and arguments, within ``end_steps.lua`` if steps are kept of the job."""
     if end is None:
         return name, names, args
-    cursor, place = end.place or ("", b"")
-    lasts = "0" if end.forget else whole(STEPS_LAST)
-    return f"steps:{name}", [*names, keys.steps(end.job_id)], [*args, cursor, place, lasts]
+    places = [word for pair in end.places for word in pair]
+    lasts = "0" if end.forget else whole(STEPS_LAST + end.delay)
+    return f"steps:{name}", [*names, keys.steps(end.job_id)], [*args, *places, len(places), lasts]
 
 
 def whole(seconds: float) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, delete, exists, select
 
 from queuepool.errors import StoreError
 from queuepool.payload.lease import Lease
@@ -18,8 +18,8 @@ from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.leases import Leases
 from queuepool.stores.sql.step_rows import StepRows, key_of
 
-#: rows that one transaction removes, and seconds until a process looks for old ones again
-_PRUNED, _PRUNE_AGAIN = 1000, 3600.0
+#: jobs whose steps one transaction removes, and seconds until a process looks for old ones again
+_PRUNED, _PRUNE_AGAIN = 100, 3600.0
 
 
 class SqlKeptSteps:
@@ -52,11 +52,14 @@ class SqlKeptSteps:
         return self._client.transaction(lambda connection: connection.execute(row).rowcount == 1)
 
     def prune(self) -> int:
+        """Remove those of some jobs of which none was written for long enough; returns how many."""
+
         def remove(connection: Connection) -> int:
-            over = self._rows.c.written < Clock(connection.dialect).past(STEPS_LAST)
-            names = connection.execute(select(self._rows.c.job, self._rows.c.name).where(over).limit(_PRUNED)).all()
-            for job, name in names:
-                connection.execute(delete(self._rows).where(self._rows.c.job == job, self._rows.c.name == name, over))
-            return len(names)
+            rows, over = self._rows, Clock(connection.dialect).past(STEPS_LAST)
+            newer = rows.alias()
+            is_newer = (newer.c.job == rows.c.job) & (newer.c.written >= over)
+            old = select(rows.c.job).where(rows.c.written < over, ~exists().where(is_newer)).distinct().limit(_PRUNED)
+            # MySQL reads the table that it changes only in a subquery of a subquery.
+            return connection.execute(delete(rows).where(rows.c.job.in_(select(old.subquery().c.job)))).rowcount
 
         return self._client.transaction(remove)

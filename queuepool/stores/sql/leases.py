@@ -6,7 +6,7 @@ import logging
 import math
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -29,6 +29,7 @@ T = TypeVar("T")
 _log = logging.getLogger("queuepool")
 #: seconds for which no attempt is recorded after the database has no room or no right for it
 _REFUSED = 60.0
+_REFUSALS = StoreDenied, StoreFull
 #: seconds after which to retry for a due job that another session had locked
 LOCKED = 0.01
 
@@ -67,7 +68,7 @@ class Leases:
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease]) -> Reservation:
         """As the contract says."""
         if done and done[0].record:
-            found = self._with_records(done, lambda c, done: self._reserve(c, queues, tag, limit, done))
+            found = self._with_all(done, lambda c, done: self._reserve(c, queues, tag, limit, done))
         else:
             found = self._client.transaction(lambda connection: self._reserve(connection, queues, tag, limit, done))
         if self._client.former:  # a worker that reserves again holds only done jobs from the former file
@@ -91,8 +92,8 @@ class Leases:
 
         What ``act`` does elsewhere in the database belongs to the same transaction.
         """
-        if leases and leases[0].record:
-            answers = self._with_records(leases, lambda c, leases: self._if_held_within(c, leases, act))
+        if leases and (leases[0].record or leases[0].steps):
+            answers = self._with_all(leases, lambda c, leases: self._if_held_within(c, leases, act))
         else:
             answers = self._client.transaction(lambda c: self._if_held_within(c, leases, act)) if leases else []
         if self._client.former:
@@ -100,25 +101,49 @@ class Leases:
             self._record(leases, answers)
         return answers
 
-    def _with_records(self, leases: Sequence[Lease], work: Callable[[Connection, Sequence[Lease]], T]) -> T:
-        """What this does with the leases in a transaction; again without their records if those are refused.
+    def _with_all(self, leases: Sequence[Lease], work: Callable[[Connection, Sequence[Lease]], T]) -> T:
+        """What this does with the leases in a transaction; again without their records, or steps, if those are refused.
 
-        No job waits for its record; and of a transaction that was refused, nothing was done.
+        No job waits for them; and of a transaction that was refused, nothing was done.
         """
-        if time.monotonic() >= self._unrecorded_until:
+        first: StoreError | None = None
+        for way in self._ways(leases):
             try:
-                return self._client.transaction(lambda connection: work(connection, leases))
+                done = self._tried(work, way)
             except StoreError as refused:
-                self._leave_out(refused)
-        without = [lease._replace(record=None) for lease in leases]
-        return self._client.transaction(lambda connection: work(connection, without))
+                if isinstance(refused, StoreDown) and not isinstance(refused, _REFUSALS):
+                    raise
+                first = first or refused
+                continue
+            if first:
+                self._leave_out(first, leases[0], way[0])
+            return done
+        assert first
+        raise first
 
-    def _leave_out(self, refused: StoreError) -> None:
-        if isinstance(refused, (StoreDenied, StoreFull)):
-            self._unrecorded_until = time.monotonic() + _REFUSED
-        elif isinstance(refused, StoreDown):
-            raise refused
-        _log.warning("an attempt is not recorded: %s", refused)
+    def _tried(self, work: Callable[[Connection, Sequence[Lease]], T], leases: Sequence[Lease]) -> T:
+        return self._client.transaction(lambda connection: work(connection, leases))
+
+    def _ways(self, leases: Sequence[Lease]) -> Iterator[Sequence[Lease]]:
+        """With all that the leases say, and with less and less of it."""
+        records, steps = leases[0].record is not None, leases[0].steps is not None
+        if records and time.monotonic() < self._unrecorded_until:
+            records, leases = False, [lease._replace(record=None) for lease in leases]
+        yield leases
+        if steps:
+            yield [lease._replace(steps=None) for lease in leases]
+        if records:
+            yield [lease._replace(record=None) for lease in leases]
+        if steps and records:
+            yield [lease._replace(record=None, steps=None) for lease in leases]
+
+    def _leave_out(self, refused: StoreError, lease: Lease, done: Lease) -> None:
+        if lease.steps and not done.steps:
+            _log.warning("what is kept of the steps of a job stays as it is: %s", refused)
+        if lease.record and not done.record:
+            if isinstance(refused, _REFUSALS):
+                self._unrecorded_until = time.monotonic() + _REFUSED
+            _log.warning("an attempt is not recorded: %s", refused)
 
     def _record(self, leases: Sequence[Lease], answers: Sequence[bool]) -> None:
         """Write what was left out until it was known whether the leases were held in the former file."""

@@ -36,10 +36,14 @@ class StepRows:
 
     def end(self, connection: Connection, end: StepsEnd) -> None:
         """Do with them what the end of the job's lease asks for."""
+        all_of_job = self._rows.c.job == key_of(end.job_id)
         if end.forget:
-            connection.execute(delete(self._rows).where(self._rows.c.job == key_of(end.job_id)))
-        elif end.place:
-            self.keep(connection, end.job_id, dict([end.place]))
+            connection.execute(delete(self._rows).where(all_of_job))
+            return
+        self.keep(connection, end.job_id, dict(end.places))
+        # For ``prune``, which looks at the newest.
+        written = Clock(connection.dialect).down(end.delay)
+        connection.execute(update(self._rows).where(all_of_job).values(written=written))
 
 
 def key_of(job_id: str) -> str:

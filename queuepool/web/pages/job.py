@@ -104,7 +104,11 @@ def _ended(attempts: list[EndedAttempt], facts: Facts) -> list[Facts]:
 def _shown_step(one: KeptStep, asked: Asked) -> Facts:
     """A name's key may be data, too."""
     name = one.name if asked.data == "yes" else one.name.partition(":")[0]
-    return {**one.facts(), "name": name, "value": arguments(plain(one.value), asked)}
+    shown = arguments(
+        plain({one.name.partition(":")[0]: one.value}), asked
+    )  # by a step's name, too, it may be a secret
+    value = next(iter(shown.values())) if isinstance(shown, dict) else shown
+    return {**one.facts(), "name": name, "value": value}
 
 
 def _state(opened: Queue, job_id: str) -> JobState | None:

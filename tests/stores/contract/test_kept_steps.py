@@ -92,7 +92,7 @@ def test_they_are_forgotten_in_the_step_that_finishes_the_job(built, at):
 def test_they_stay_with_a_job_that_may_be_tried_again(built, end, records):
     [lease] = reserved(built.queue, payload("a"))
     assert built.steps.keep(lease, "a", STEPS)
-    lease = lease._replace(steps=StepsEnd("a", place=(f"{CURSOR}rows", b"[7]")))
+    lease = lease._replace(steps=StepsEnd("a", places=((f"{CURSOR}rows", b"[7]"),)))
 
     assert end(built.queue, noted(lease) if records else lease)
     assert {**STEPS, f"{CURSOR}rows": b"[7]"} == built.steps.of_job("a")
@@ -105,7 +105,7 @@ def test_a_lost_lease_says_nothing_of_how_far_a_cursor_is(built, at, end):
     [theirs] = built.queue.reserve(["default"], THEIRS, 1).leases
     assert built.steps.keep(theirs, "a", {f"{CURSOR}rows": b"9"})
 
-    assert not end(built.queue, late._replace(steps=StepsEnd("a", place=(f"{CURSOR}rows", b"7"))))
+    assert not end(built.queue, late._replace(steps=StepsEnd("a", places=((f"{CURSOR}rows", b"7"),))))
     assert {f"{CURSOR}rows": b"9"} == built.steps.of_job("a")
 
 
@@ -140,19 +140,11 @@ def test_one_of_them_is_forgotten_by_its_name(built):
     assert {"ship:7": b"null"} == built.steps.of_job("a")
 
 
-def test_fresh_ones_are_not_pruned(built):
+def test_the_places_of_several_cursors_are_written_with_the_end_of_the_lease(built):
+    places = ((f"{CURSOR}rows", b"7"), (f"{CURSOR}others", b'"x"'), (f"{CURSOR}last", b"[1,2]"))
     [lease] = reserved(built.queue, payload("a"))
     assert built.steps.keep(lease, "a", STEPS)
 
-    assert 0 == built.steps.prune()
-    assert STEPS == built.steps.of_job("a")
-
-
-def test_old_ones_are_pruned(sql):
-    [lease] = reserved(sql.queue, payload("a"))
-    assert sql.steps.keep(lease, "a", STEPS)
-    rows = sql.client.tables.queuepool_steps
-    sql.client.transaction(lambda c: c.execute(rows.update().values(written=rows.c.written - 31 * 86400)))
-
-    assert 2 == sql.steps.prune()
-    assert {} == sql.steps.of_job("a")
+    assert built.queue.release(lease._replace(steps=StepsEnd("a", places=places)), 0.0, "a", "exceptions")
+    assert {**STEPS, **dict(places)} == built.steps.of_job("a")
+    assert 1 == built.queue.tallies("a").exceptions
