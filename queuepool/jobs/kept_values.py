@@ -91,7 +91,7 @@ def position(job_id: str, name: str, raw: bytes) -> int:
     count = _value(job_id, name, raw, None, "a cursor without a key needs")
     if isinstance(count, int) and not isinstance(count, bool) and count >= 0:
         return count
-    raise BadArguments(f"step {name!r}", f"what is kept is no number of rows: {_remedy(job_id, name)}")
+    raise BadArguments(f"step {name!r}", f"what is kept is not a number of rows: {_remedy(job_id, name)}")
 
 
 def _hint_of_first(function: Callable[..., Any]) -> Any:

@@ -155,7 +155,7 @@ def test_a_stop_while_the_store_is_away_does_not_wait_for_it_at_a_row(tmp_path, 
             servers[0].wait()
             eventually(lambda: time.time() - site.trail(event="effect")[-1]["at"] > 1.0)  # it waits for the store
             pool.signal(signal.SIGTERM)
-            eventually(lambda: is_gone(worker), SOON)
+            eventually(lambda: is_gone(worker))
             servers.append(start_redis(str(folder), *DURABLE))
             assert 0 == pool.wait()
         done = len(counted(site))
