@@ -103,8 +103,7 @@ class JobAttempt:
     @property
     def is_told_by_end(self) -> bool:
         """Whether the board says that it is done only once it is settled: a steward would not know all of its end."""
-        flow = self.job.flow
-        return flow is not None and bool(flow.member.is_taken or flow.children or flow.left_out)
+        return self.job.flow is not None
 
     def settlement(self, verdict: Verdict) -> Settlement:
         """The settlement to write to the store."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,7 +18,7 @@ from queuepool import Flow, chain, group, result, results
 from queuepool.jobs.composing import flow_of
 from tests.support.drivers import DATABASES, site_on
 from tests.support.eventually import eventually
-from tests.support.flowapp import astep, fails, large, merge, split, step, takes
+from tests.support.flowapp import astep, fails, idle, large, late, merge, split, step, takes
 from tests.support.pools import RunningPool, Site
 
 APP = ("--modules", "tests.support.flowapp")
@@ -143,3 +144,26 @@ def test_a_result_that_cannot_be_kept_fails_its_job(place):
     [failed] = place.queue.stores.failed.page()
     assert "cannot be kept: 70002 bytes of JSON" in failed.exception
     assert [] == place.trail(what="takes")
+
+
+def test_what_a_hook_adds_is_kept_if_its_worker_dies_before_the_end(place):
+    flow = Flow("hook")
+    flow.add(step.call("after"), after=flow.add(idle.call()))
+    found = flow.push_to(place.queue)
+    with place.pool("--workers", "1", "--modules", "tests.support.flowhooks"):
+        assert "done" == found.wait(60).state
+
+    assert ["added", "after"] == names(place, "ends")
+
+
+def test_a_skipped_member_whose_worker_dies_before_its_end_does_not_count_as_done(place):
+    flow = Flow("skipped")
+    flow.add(step.call("after"), after=flow.add(late.call()))
+    found = flow.push_to(place.queue)
+    begin = time.time() + 1
+    eventually(lambda: time.time() > begin)
+    with place.pool("--workers", "1", "--modules", "tests.support.flowhooks"):
+        found.wait(60)
+
+    assert 1 == len(place.trail(what="late"))  # what has begun once does not expire
+    assert ["after"] == names(place, "ends")
