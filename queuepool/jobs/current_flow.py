@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from queuepool.errors import BadArguments
-from queuepool.payload.members import MemberOf, NewMember
+from queuepool.payload.members import MemberOf, NewMember, child_of
 
 if TYPE_CHECKING:
     from queuepool.jobs.calls import Call
@@ -48,7 +48,7 @@ class CurrentFlow:
         """
         if len(self.children) >= MOST_CHILDREN:
             raise ValueError(f"a job adds at most {MOST_CHILDREN} calls to its flow")
-        number = f"{self.member.number}.{len(self.children)}"
+        number = child_of(self.member.number, len(self.children))
         self.children.append(self.encode(call, self.member._replace(number=number, rule="s", is_taken=False)))
 
     def check(self, name: str) -> None:

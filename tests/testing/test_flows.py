@@ -147,6 +147,23 @@ def test_what_a_job_adds_runs_before_what_follows_it():
     assert ["part 0", "part 1", "after"] == ran
 
 
+@job("flows.page")
+def page_after_page(number: int, most: int) -> None:
+    ran.append(number)
+    if number < most:
+        for _ in range(2 if number == most - 1 else 1):
+            current().flow.add(page_after_page.call(number + 1, most))
+
+
+def test_a_job_may_add_itself_again_and_again():
+    with run_now():
+        flow = Flow()
+        flow.add(say.call("after"), after=flow.add(page_after_page.call(1, 30)))
+        assert "32 of 32 done" == flow.dispatch().flow().progress
+
+    assert [*range(1, 31), 30, "after"] == ran
+
+
 @job("flows.sees")
 def sees() -> None:
     ran.append(list(current().flow.results))
