@@ -140,7 +140,7 @@ class Runner:
         self._starter = Starter(context)
         self._invoker = self._slot_writer.invoker = invoker or Invoker(context.listeners)
         self._hooks = JobHooks(context.listeners, self._invoker)
-        self._flows = FlowsOfWorker(context.store, context.outage, context.listeners)
+        self._flows = FlowsOfWorker(context)
         self._job_lines = job_lines
 
     def run(self, lease: Lease) -> None:

@@ -7,7 +7,6 @@ import time
 from functools import partial
 from typing import Any
 
-from queuepool.events.listeners import Listeners
 from queuepool.jobs.calls import Call
 from queuepool.jobs.connecting import default_queue
 from queuepool.jobs.current_flow import CurrentFlow
@@ -15,8 +14,7 @@ from queuepool.jobs.flows import as_call, encoded
 from queuepool.payload.envelope import Payload
 from queuepool.payload.members import ALL, FLOW, MemberOf, NewMember, TakenBy, taken_in
 from queuepool.settlement.flows import event_of
-from queuepool.settlement.outage import Outage
-from queuepool.stores.contract import QueueStore
+from queuepool.worker.context import WorkerContext
 
 #: seconds between looks at which flows are stopped, and what else there is to do for them
 _PERIOD = 1.0
@@ -25,16 +23,18 @@ _PERIOD = 1.0
 class FlowsOfWorker:
     """Asks the store of jobs; only members of flows cost it anything."""
 
-    def __init__(self, store: QueueStore, outage: Outage, listeners: Listeners) -> None:
-        self._store = store
-        self._outage = outage
-        self._listeners = listeners
+    def __init__(self, context: WorkerContext) -> None:
+        self._store = context.store
+        self._outage = context.outage
+        self._listeners = context.listeners
+        self._mark = context.settler.mark_flows
         self._stopped = frozenset[str]()
         self._look_again = 0.0
 
     def begin(self, payload: Payload, member: MemberOf) -> CurrentFlow:
         """The flow as the job of this payload sees it."""
         if time.monotonic() >= self._look_again:
+            self._mark()
             self._look()
             self._look_again = time.monotonic() + _PERIOD
         if member.rule == "s" and member.flow in self._stopped:

@@ -16,6 +16,9 @@ import pytest
 
 from queuepool import Flow, chain, group, result, results
 from queuepool.jobs.composing import flow_of
+from queuepool.jobs.flows import encoded
+from queuepool.jobs.following_flows import FlowId
+from queuepool.payload.members import FLOW, NewFlow, NewMember
 from tests.support.drivers import DATABASES, site_on
 from tests.support.eventually import eventually
 from tests.support.flowapp import astep, fails, idle, large, late, merge, split, step, takes
@@ -118,6 +121,27 @@ def test_queued_members_of_a_cancelled_flow_are_left_out(place):
 
     assert len(names(place, "begins")) < 15
     assert len(names(place, "begins")) == found.flow().counts.done
+
+
+def test_members_that_a_dead_producer_has_left_are_pushed_within_seconds(request):
+    with site_on("redis", request) as place:
+        with place.pool("--workers", "1", *APP):
+            place.queue.push("flow.step", {"name": "plain"})
+            eventually(lambda: names(place, "ends"))  # its steward has looked for the first time
+            found = half_begun(place, 4)
+            eventually(lambda: "done" == found.flow().state, 20)
+
+        assert ["plain", "s0", "s1", "s2", "s3"] == names(place, "ends")
+
+
+def half_begun(place: Site, members: int) -> FlowId:
+    """A flow whose producer dies after the first write that pushes some of its members."""
+    flow = NewFlow("A" * 22, "half", members, members, stops=True, deadline=3600.0, keep=3600.0)
+    calls = [encoded(place.queue, step.call(f"s{n}"), {FLOW: f"{flow.id}:{n}"})[1] for n in range(members)]
+    flows = place.queue.stores.flows
+    flows.add(flow, [NewMember(str(n), "s", "default", 0.0, payload) for n, payload in enumerate(calls)])
+    flows._text("start_flow", flow.id, 2)
+    return FlowId(flow.id, place.queue)
 
 
 def test_what_a_job_adds_is_written_once_with_its_end(place, tmp_path):
