@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypeVar, cast
 from queuepool.jobs.arguments import check_values
 from queuepool.jobs.job_options import Options
 from queuepool.jobs.sending import Sending
-from queuepool.payload.members import MOST_TAKEN
+from queuepool.payload.members import MOST_ARGS, MOST_TAKEN
 
 T = TypeVar("T")
 #: after what a member starts: when all that it follows are done, have ended with a failure among them, or have ended
@@ -92,5 +92,7 @@ def call_of(name: str, data: object, options: Options, sending: Sending) -> Call
         data = {key: value for key, value in data.items() if key not in takes}
     elif isinstance(data, Sequence) and any(isinstance(value, Taken) for value in data):
         raise TypeError(_APART.format(name))
+    if len(takes) > MOST_ARGS:
+        raise ValueError(f"{name}: at most {MOST_ARGS} arguments take results, not {len(takes)}")
     check_values(name, data)
     return Call(name, data, options, sending, takes)

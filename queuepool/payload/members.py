@@ -14,6 +14,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 #: the keys of a member's flow, and of the arguments that are results of other members
@@ -34,6 +35,8 @@ _FEW, _STRIPES = 64, 100
 _MOST_NAMES = 64 * 1024
 #: how deep numbers of members lie within each other
 _DEEPEST = 8
+#: most arguments of a job that take results
+MOST_ARGS = 100
 _OF_MEMBER = rf"[0-9]{{1,6}}(?:\.[0-9]{{1,17}}){{0,{_DEEPEST}}}"
 _FLOW = re.compile(rf"([A-Za-z0-9_-]{{22}}):({_OF_MEMBER})([far]{{0,2}})")
 _NUMBER = re.compile(_OF_MEMBER)
@@ -133,7 +136,7 @@ class TakenBy(NamedTuple):
 def taken_in(fields: Mapping[str, Any]) -> list[TakenBy]:
     """What the arguments of a payload with these fields take."""
     found = fields.get(ARGS)
-    texts = found.items() if isinstance(found, dict) else ()
+    texts = islice(found.items(), MOST_ARGS) if isinstance(found, dict) else ()
     return [
         TakenBy(key, numbers_in(text.strip("[]")), text.startswith("[")) for key, text in texts if isinstance(text, str)
     ]
@@ -203,9 +206,11 @@ def numbers_in(text: str, most: int = MOST_TAKEN) -> list[str]:
     """The numbers of ``numbers_as_text``, at most ``most``; what is damaged names none."""
     found: list[str] = []
     for part in text.split(","):
+        if len(found) >= most:
+            break
         if of_range := _RANGE.fullmatch(part):
             first, last = int(of_range[1]), int(of_range[2])
-            found += map(str, range(first, min(last, first + most - 1) + 1))
+            found += map(str, range(first, min(last, first + most - len(found) - 1) + 1))
         elif _NUMBER.fullmatch(part):
             found.append(part)
-    return found[:most]
+    return found

@@ -71,6 +71,10 @@ def secret() -> str:
 def places(*paths: str) -> None: ...
 
 
+@job("flows.anything")
+def anything(**given: object) -> None: ...
+
+
 class Send(Job):
     to: str
 
@@ -246,6 +250,7 @@ def test_nothing_is_known_of_other_flows():
         (lambda flow, one: once.call(), "is unique"),
         (lambda flow, one: flow.add(say.call(words=result(flow.add(secret.call())))), "encrypted"),
         (lambda flow, one: results([one] * (MOST_TAKEN + 1)), "at most 10000 members"),
+        (lambda flow, one: anything.call(**{f"a{n}": result(one) for n in range(101)}), "at most 100 arguments take"),
         (lambda flow, one: say.using(within=object()).call(), "to the dispatch of the flow"),
         (lambda flow, one: Flow(on_failure=say.call(words=result(one))), "takes no results"),
     ],
