@@ -108,6 +108,8 @@ class Settler:
         self._noted: list[Event] = []
         #: called after each try to end a member of a flow
         self.mark_flows: Callable[[], None] = lambda: None
+        #: whether the store can have flows, as far as whoever looks after them has seen; else no member of one is ended
+        self.has_flows = True
 
     def may_follow(self, receipt: bytes) -> bool:
         """Whether the end of a job may need more than its removal, by a glance at its bytes."""
@@ -152,7 +154,7 @@ class Settler:
         match verdict:
             case Delete():
                 state = self.states.done(payload, lease.queue, run)
-                member = done_member(payload, run)
+                member = done_member(payload, run) if self.has_flows else None
                 ending = self.endings.after(payload, locks=locks)._replace(state=state, member=member)
                 return lambda: self._store.finish(lease, ending), None
             case Release(wanted):
@@ -163,7 +165,7 @@ class Settler:
             case Fail(reason):
                 row = record(payload, lease, self._connection, reason)
                 state = self.states.failed(payload, lease.queue, run, reason)
-                member = failed_member(payload, run)
+                member = failed_member(payload, run) if self.has_flows else None
                 ending = self.endings.after(payload, reason, locks)._replace(state=state, member=member)
                 verb = partial(fail, self._store, lease, payload.id, row, ending, self.note)
                 return verb, JobFailed(facts, reason)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from queuepool.board.fields import Header
-from queuepool.errors import StoreDenied
+from queuepool.errors import TableMissing
 from queuepool.settlement.flows import event_of
 from queuepool.settlement.settler import Settler
 from queuepool.stores.flows import Flows
@@ -29,8 +27,14 @@ class LookAtFlows:
         pause = _PERIOD if now < marked + _LATELY else _RARELY
         if marked and now >= self._looked + pause:
             self._looked = now
-            with suppress(StoreDenied):  # a database whose tables were made before there were flows has none
-                for end in self._flows.look():
-                    self._settler.note(event_of(end))
+            self._settler.has_flows = self._look()
             self._settler.emit_noted()
         return _PERIOD
+
+    def _look(self) -> bool:
+        try:
+            for end in self._flows.look():
+                self._settler.note(event_of(end))
+        except TableMissing:  # the database was made before there were flows
+            return False
+        return True

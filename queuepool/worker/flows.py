@@ -7,6 +7,7 @@ import time
 from functools import partial
 from typing import Any
 
+from queuepool.errors import TableMissing
 from queuepool.jobs.calls import Call
 from queuepool.jobs.connecting import default_queue
 from queuepool.jobs.current_flow import CurrentFlow
@@ -27,25 +28,34 @@ class FlowsOfWorker:
         self._store = context.store
         self._outage = context.outage
         self._listeners = context.listeners
-        self._mark = context.settler.mark_flows
+        self._settler = context.settler
+        self._missing = ""
         self._stopped = frozenset[str]()
         self._look_again = 0.0
 
     def begin(self, payload: Payload, member: MemberOf) -> CurrentFlow:
         """The flow as the job of this payload sees it."""
         if time.monotonic() >= self._look_again:
-            self._mark()
-            self._look()
+            self._settler.mark_flows()
+            self._missing = self._outage.insist(self._look)[0]
+            self._settler.has_flows = not self._missing
             self._look_again = time.monotonic() + _PERIOD
+        if self._missing:
+            return CurrentFlow(member, _encoded, lacks=self._missing)
         if member.rule == "s" and member.flow in self._stopped:
             return CurrentFlow(member, _encoded, left_out=f"its flow {member.flow} has been stopped")
         return self._with_results(member, taken_in(payload.fields))
 
-    def _look(self) -> None:
+    def _look(self) -> str:
+        """Returns what the store lacks for flows."""
         flows = self._store.flows
-        for end in self._outage.insist(flows.look)[0]:
-            self._listeners.emit(event_of(end))
-        self._stopped = self._outage.insist(flows.stopped)[0]
+        try:
+            for end in flows.look():
+                self._listeners.emit(event_of(end))
+            self._stopped = flows.stopped()
+        except TableMissing as error:
+            return str(error)
+        return ""
 
     def _with_results(self, member: MemberOf, wanted: list[TakenBy]) -> CurrentFlow:
         taken, results = dict[str, Any](), list[Any]()

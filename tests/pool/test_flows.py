@@ -170,6 +170,22 @@ def test_a_result_that_cannot_be_kept_fails_its_job(place):
     assert [] == place.trail(what="takes")
 
 
+@pytest.mark.parametrize("kind", DATABASES)
+def test_a_member_fails_where_there_are_no_tables_for_flows(kind, request):
+    with site_on(kind, request) as place:
+        client = place.queue.stores._own
+        client.transaction(lambda made: made.exec_driver_sql("drop table queuepool_members"))
+        client.transaction(lambda made: made.exec_driver_sql("drop table queuepool_flows"))
+        place.queue.push_raw(encoded(place.queue, step.call("member"), {FLOW: f"{'A' * 22}:0"})[1])
+        place.queue.push("flow.step", {"name": "plain"})
+        with place.pool("--workers", "1", "--unknown-retry", "0", *APP):
+            eventually(lambda: names(place, "ends"))
+
+        assert ["plain"] == names(place, "ends")
+        [failed] = place.queue.stores.failed.page()
+        assert "queuepool_flows" in failed.exception
+
+
 def test_what_a_hook_adds_is_kept_if_its_worker_dies_before_the_end(place):
     flow = Flow("hook")
     flow.add(step.call("after"), after=flow.add(idle.call()))
