@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
@@ -104,6 +105,9 @@ class Flow:
             raise ValueError(f"{call.name}: on={on!r} needs after=...")
         if on != "success" and call.takes:
             raise ValueError(f"{call.name} takes results, which may be missing unless on='success'")
+        if follows and (call.options.expires or isinstance(call.sending.delay, datetime)):
+            what = "expires" if call.options.expires else f"delay={call.sending.delay}"
+            raise ValueError(f"{call.name}: {what} counts from the dispatch, and a member begins after others: leave it out")
         for one in (one for taken in call.takes.values() for one in taken.members):
             if one.call.options.encrypted:
                 raise ValueError(f"{call.name}: the result of {one.call.name} cannot be taken: that job is encrypted")
@@ -138,7 +142,7 @@ class Flow:
             raise ValueError(_DISPATCHED)
         if not self._members:
             raise ValueError(f"the flow {self.name!r} is empty: add a call before you dispatch it")
-        flow_id = secrets.token_urlsafe(16)
+        flow_id = _new_id()
         members = _Numbered(flow_id, self._members, self._keeps_results)
         calls, alarm = [*members.calls(queue)], self._alarm(queue)
         flow = NewFlow(
@@ -207,6 +211,13 @@ class _Numbered:
     def _numbers_of(self, taken: Taken) -> str:
         numbers = [self._numbers[one] for one in taken.members]
         return f"[{numbers_as_text(numbers)}]" if taken.is_list else numbers[0]
+
+
+def _new_id() -> str:
+    # Commands take what begins with a hyphen for a flag.
+    while (made := secrets.token_urlsafe(16)).startswith("-"):
+        pass
+    return made
 
 
 def encoded(queue: Queue, call: Call[Any], extra: dict[str, object]) -> tuple[Terms, bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import pytest
 
@@ -12,10 +13,12 @@ from queuepool.errors import NotSendable
 from queuepool.events import FlowFailed, FlowFinished
 from queuepool.events.listeners import LISTENERS
 from queuepool.jobs.calls import Taken
+from queuepool.jobs.flows import _new_id
 from queuepool.jobs.following_flows import NoSuchFlow
 from queuepool.payload.members import MOST_MEMBERS, MOST_TAKEN
 from queuepool.testing import as_current, drain, fake, run_now
 
+NOON = datetime(2040, 1, 1, 12, tzinfo=UTC)
 ran: list[object] = []
 
 
@@ -73,6 +76,10 @@ def places(*paths: str) -> None: ...
 
 @job("flows.anything")
 def anything(**given: object) -> None: ...
+
+
+@job("flows.soon", expires=1)
+def soon() -> None: ...
 
 
 class Send(Job):
@@ -251,6 +258,8 @@ def test_nothing_is_known_of_other_flows():
         (lambda flow, one: flow.add(say.call(words=result(flow.add(secret.call())))), "encrypted"),
         (lambda flow, one: results([one] * (MOST_TAKEN + 1)), "at most 10000 members"),
         (lambda flow, one: anything.call(**{f"a{n}": result(one) for n in range(101)}), "at most 100 arguments take"),
+        (lambda flow, one: flow.add(soon.call(), after=one), "expires counts from the dispatch"),
+        (lambda flow, one: flow.add(say.using(delay=NOON).call(), after=one), "delay=2040-01-01 .* counts from the"),
         (lambda flow, one: say.using(within=object()).call(), "to the dispatch of the flow"),
         (lambda flow, one: Flow(on_failure=say.call(words=result(one))), "takes no results"),
     ],
@@ -302,6 +311,10 @@ def test_an_argument_that_json_cannot_hold_is_named_before_anything_is_written()
             flow.dispatch()
 
         pushes.assert_nothing_pushed()
+
+
+def test_ids_are_no_flags_of_commands():
+    assert not [made for made in (_new_id() for _ in range(2000)) if made.startswith("-")]
 
 
 def test_there_is_a_most_of_members():
