@@ -14,6 +14,7 @@ from queuepool.jobs.door import Terms, terms_of
 from queuepool.jobs.job_class import Job
 from queuepool.jobs.job_options import Delay, seconds_until
 from queuepool.jobs.sending import Sending
+from queuepool.payload.envelope import PUSHED_AT
 from queuepool.payload.members import (
     ALL,
     ARGS,
@@ -38,6 +39,8 @@ _MONTH, _DAY = 30 * 86400.0, 86400.0
 #: most characters of a name
 _MOST_NAME = 100
 _DISPATCHED = "this flow is dispatched already: a running job adds to its flow by current().flow.add(...)"
+#: when a job that follows others is pushed is not known: its wait must not be counted from the dispatch of its flow
+_NO_TIMES: dict[str, object] = {"createdAt": None, PUSHED_AT: None}
 Group = Iterable[Member[Any]]
 
 
@@ -201,6 +204,8 @@ class _Numbered:
                 takes[ALL] = self._numbers_of(Taken(one.after, is_list=True))
             if takes:
                 extra[ARGS] = takes
+            if one.after:
+                extra |= _NO_TIMES
             terms, payload = encoded(queue, call, extra)
             before = [self._numbers[other] for other in one.after]
             yield NewMember(

@@ -10,7 +10,7 @@ import pytest
 
 from queuepool import Flow, Job, chain, current, group, job, result, results
 from queuepool.errors import NotSendable
-from queuepool.events import FlowFailed, FlowFinished
+from queuepool.events import FlowFailed, FlowFinished, JobProcessed
 from queuepool.events.listeners import LISTENERS
 from queuepool.jobs.calls import Taken
 from queuepool.jobs.flows import _new_id
@@ -315,6 +315,15 @@ def test_an_argument_that_json_cannot_hold_is_named_before_anything_is_written()
 
 def test_ids_are_no_flags_of_commands():
     assert not [made for made in (_new_id() for _ in range(2000)) if made.startswith("-")]
+
+
+def test_the_wait_of_a_member_that_follows_others_is_not_counted_from_the_dispatch():
+    waits = []
+    LISTENERS.add(JobProcessed, lambda event: waits.append(event.wait))
+    with run_now():
+        chain(say.call(1), say.call(2)).dispatch()
+
+    assert [False, True] == [wait is None for wait in waits]
 
 
 def test_there_is_a_most_of_members():
