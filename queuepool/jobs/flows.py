@@ -8,7 +8,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from queuepool.jobs.calls import Call, Member, On, Taken
+from queuepool.jobs.calls import Call, Member, On, Taken, several
 from queuepool.jobs.dispatch import bound
 from queuepool.jobs.door import Terms, terms_of
 from queuepool.jobs.job_class import Job
@@ -38,10 +38,12 @@ _RULES: dict[str, Rule] = {"success": "s", "failure": "f", "any": "a"}
 _MONTH, _DAY = 30 * 86400.0, 86400.0
 #: most characters of a name
 _MOST_NAME = 100
+#: most times that a member follows another
+_MOST_EDGES = 1_000_000
 _DISPATCHED = "this flow is dispatched already: a running job adds to its flow by current().flow.add(...)"
 #: when a job that follows others is pushed is not known: its wait must not be counted from the dispatch of its flow
 _NO_TIMES: dict[str, object] = {"createdAt": None, PUSHED_AT: None}
-Group = Iterable[Member[Any]]
+_Several = Iterable[Member[Any]]
 
 
 class Flow:
@@ -78,10 +80,11 @@ class Flow:
         self._deadline, self._keep = seconds_until(deadline), seconds_until(keep)
         self._keeps_results = keep_results
         self._members: list[Member[Any]] = []
+        self._edges = 0
         if self._on_failure and self._on_failure.takes:
             raise ValueError("on_failure takes no results: it is not a member of the flow")
 
-    def add(self, call: Call[T], *, after: Member[Any] | Group | None = None, on: On = "success") -> Member[T]:
+    def add(self, call: Call[T], *, after: Member[Any] | _Several | None = None, on: On = "success") -> Member[T]:
         """Add a call, which starts when all members ``after`` which it comes, and all whose results it takes, are done.
 
         ``on="failure"``: when they have all ended and one of them has failed or was cancelled; ``"any"``: when they
@@ -90,18 +93,22 @@ class Flow:
         known = as_call(call)
         if self.id is not None:
             raise ValueError(_DISPATCHED)
-        if on not in _RULES:
+        if not isinstance(on, str) or on not in _RULES:
             raise ValueError(f"on cannot be {on!r}: it is 'success', 'failure' or 'any'")
         taken = [one for taken in known.takes.values() for one in taken.members]
         follows = tuple(dict.fromkeys([*_members_in(after), *taken]))
         self._check(known, follows, on)
         member: Member[T] = Member(self, known, follows, on)
         self._members.append(member)
+        self._edges += len(follows)
         return member
 
     def _check(self, call: Call[Any], follows: tuple[Member[Any], ...], on: On) -> None:
         if len(self._members) >= MOST_MEMBERS:
             raise ValueError(f"{call.name}: a flow has at most {MOST_MEMBERS} members")
+        if self._edges + len(follows) > _MOST_EDGES:
+            few = "let one job come between many that are followed by many"
+            raise ValueError(f"{call.name}: members of a flow follow others at most {_MOST_EDGES} times in all: {few}")
         if any(one.flow is not self for one in follows):
             raise ValueError(f"{call.name} is to follow a member of another flow: add that member to this one")
         if on != "success" and not follows:
@@ -238,11 +245,13 @@ def as_call(given: object) -> Call[Any]:
         return given
     if isinstance(given, Job):
         return given.using().call()
+    if isinstance(given, Member):
+        raise TypeError(f"{given.call.name}: this call is a member of a flow already: others follow it by after=...")
     raise TypeError(f"a flow takes calls, not {given!r}: write the_job.call(...)")
 
 
-def _members_in(after: Member[Any] | Group | None) -> Iterator[Member[Any]]:
-    for one in () if after is None else (after,) if isinstance(after, Member) else after:
+def _members_in(after: Member[Any] | _Several | None) -> Iterator[Member[Any]]:
+    for one in () if after is None else (after,) if isinstance(after, Member) else several(after):
         if not isinstance(one, Member):
             raise TypeError(f"{one!r} is not a member of a flow: after= takes what flow.add(...) has returned")
         yield one

@@ -13,6 +13,7 @@ from queuepool.errors import NotSendable
 from queuepool.events import FlowFailed, FlowFinished, JobProcessed
 from queuepool.events.listeners import LISTENERS
 from queuepool.jobs.calls import Taken
+from queuepool.jobs.composing import flow_of
 from queuepool.jobs.flows import _new_id
 from queuepool.jobs.following_flows import NoSuchFlow
 from queuepool.payload.members import MOST_MEMBERS, MOST_TAKEN
@@ -158,6 +159,21 @@ def test_what_a_job_adds_runs_before_what_follows_it():
     assert ["part 0", "part 1", "after"] == ran
 
 
+@job("flows.adds_much", tries=1)
+def adds_much() -> None:
+    for _ in range(9):
+        current().flow.add(say.call("x" * 1_000_000))
+
+
+def test_a_job_adds_at_most_so_many_bytes():
+    with run_now(raises=False):
+        flow = Flow()
+        flow.add(adds_much.using().call())
+        assert "failed" == flow.dispatch().flow().state
+
+    assert [] == ran
+
+
 @job("flows.page")
 def page_after_page(number: int, most: int) -> None:
     ran.append(number)
@@ -253,6 +269,8 @@ def test_nothing_is_known_of_other_flows():
         (lambda flow, one: Flow().add(say.call(words=result(one))), "a member of another flow"),
         (lambda flow, one: flow.add(say.call(), on="any"), "needs after="),
         (lambda flow, one: flow.add(say.call(), after=one, on="error"), "on cannot be 'error'"),
+        (lambda flow, one: flow.add(say.call(), on=[]), r"on cannot be \[\]"),
+        (lambda flow, one: flow_of(chain(group([say.call()] * 1500), group([say.call()] * 1500))), "at most 1000000 times"),
         (lambda flow, one: flow.add(say.call(words=result(one)), on="any", after=one), "takes results"),
         (lambda flow, one: once.call(), "is unique"),
         (lambda flow, one: flow.add(say.call(words=result(flow.add(secret.call())))), "encrypted"),
@@ -284,12 +302,20 @@ def test_wrong_flows_are_refused_where_they_are_written(wrong, words):
         lambda one: Flow().add(say.call(), after=[say.call()]),
         lambda one: resize.call(),
         lambda one: places.call(result(one)),
+        lambda one: say.call([result(one)]),
+        lambda one: say.call({"a": results([one])}),
+        lambda one: Flow().add(one),
+        lambda one: results(5),
+        lambda one: Flow().add(say.call(), after=5),
     ],
 )
 def test_what_is_no_call_and_no_member_is_a_type_error(wrong):
     one = Flow().add(say.call(1))
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError) as raised:
         wrong(one)
+    assert "Options(" not in str(raised.value)
+    assert "not iterable" not in str(raised.value)
+    assert "register_type" not in str(raised.value)
 
 
 def test_a_flow_is_dispatched_once():
