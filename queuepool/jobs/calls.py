@@ -110,6 +110,8 @@ def call_of(name: str, data: object, options: Options, sending: Sending) -> Call
     if len(takes) > MOST_ARGS:
         raise ValueError(f"{name}: at most {MOST_ARGS} arguments take results, not {len(takes)}")
     if _has_taken(data):
-        raise TypeError(f"{name}: give result(...) and results(...) as arguments of their own, not within another value")
+        raise TypeError(
+            f"{name}: give result(...) and results(...) as arguments of their own, not within another value"
+        )
     check_values(name, data)
     return Call(name, data, options, sending, takes)

@@ -117,7 +117,9 @@ class Flow:
             raise ValueError(f"{call.name} takes results, which may be missing unless on='success'")
         if follows and (call.options.expires or isinstance(call.sending.delay, datetime)):
             what = "expires" if call.options.expires else f"delay={call.sending.delay}"
-            raise ValueError(f"{call.name}: {what} counts from the dispatch, and a member begins after others: leave it out")
+            raise ValueError(
+                f"{call.name}: {what} counts from the dispatch, and a member begins after others: leave it out"
+            )
         for one in (one for taken in call.takes.values() for one in taken.members):
             if one.call.options.encrypted:
                 raise ValueError(f"{call.name}: the result of {one.call.name} cannot be taken: that job is encrypted")

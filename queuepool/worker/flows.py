@@ -65,11 +65,15 @@ class FlowsOfWorker:
             if argument == ALL:
                 results = values
             elif missing := [number for number, one in zip(numbers, found, strict=True) if one is None]:
-                why = f"the result of member {missing[0]} is not there: results have at most 16 MiB together"
+                why = f"the result of member {missing[0]} is not there: {self._why_missing(member.flow)}"
                 return CurrentFlow(member, _encoded, lacks=f"argument {argument!r}: {why}")
             else:
                 taken[argument] = values if is_list else values[0]
         return CurrentFlow(member, _encoded, taken, results)
+
+    def _why_missing(self, flow_id: str) -> str:
+        is_kept = self._outage.insist(partial(self._store.flows.find, flow_id))[0]
+        return "results have at most 16 MiB together" if is_kept else f"flow {flow_id} is not kept any more"
 
 
 def _encoded(call: Call[Any], member: MemberOf) -> NewMember:

@@ -253,6 +253,9 @@ def test_nothing_is_known_of_other_flows():
             found.wait(0.01)
         with pytest.raises(NoSuchFlow, match="nothing is known of flow"):
             found._queue.wait_flow("A" * 22)
+        with pytest.raises(NoSuchFlow, match="nothing is known of flow"):
+            asyncio.run(found._queue.acancel_flow("A" * 22))
+        assert "running" == asyncio.run(found._queue.aflow(found)).state
         assert None is found._queue.flow("A" * 22)
 
 
@@ -270,7 +273,10 @@ def test_nothing_is_known_of_other_flows():
         (lambda flow, one: flow.add(say.call(), on="any"), "needs after="),
         (lambda flow, one: flow.add(say.call(), after=one, on="error"), "on cannot be 'error'"),
         (lambda flow, one: flow.add(say.call(), on=[]), r"on cannot be \[\]"),
-        (lambda flow, one: flow_of(chain(group([say.call()] * 1500), group([say.call()] * 1500))), "at most 1000000 times"),
+        (
+            lambda flow, one: flow_of(chain(group([say.call()] * 1500), group([say.call()] * 1500))),
+            "at most 1000000 times",
+        ),
         (lambda flow, one: flow.add(say.call(words=result(one)), on="any", after=one), "takes results"),
         (lambda flow, one: once.call(), "is unique"),
         (lambda flow, one: flow.add(say.call(words=result(flow.add(secret.call())))), "encrypted"),
