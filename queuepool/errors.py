@@ -9,6 +9,7 @@ QueuepoolError
 │       │   └── RefusesNew   it still serves what it holds
 │       ├── LoginRefused it does not accept the user or the password
 │       └── StoreDenied  its rules forbid this user the command, until they are changed
+│           ├── TableMissing  the database lacks a table
 │           └── StoreUnfit  the server is unsuitable: a cluster's node, a Sentinel
 ├── BadPayload           bytes that cannot be a job: refused at the push, quarantined by a worker
 │   └── NotSendable      an argument that cannot be written as JSON: refused at the push
@@ -88,6 +89,10 @@ class StoreDenied(StoreDown):
 
 class StoreUnfit(StoreDenied):
     """The server is unsuitable or lacks what we need: a mistake in the configuration."""
+
+
+class TableMissing(StoreDenied):
+    """The database lacks a table: it was made by an older version, or is not migrated yet."""
 
 
 class BadPayload(QueuepoolError):

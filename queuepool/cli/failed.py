@@ -26,6 +26,7 @@ from queuepool.jobs.client import Queue
 from queuepool.operating.job_rows import failed_row
 from queuepool.operating.meant import MeantFailed
 from queuepool.operating.scopes import BATCH, Scope, by_queue, scope_of
+from queuepool.payload.members import member_in_text
 from queuepool.search.bulk import Act, OfFailedJobs
 from queuepool.search.facets import Facets
 from queuepool.search.filters import Filter
@@ -78,8 +79,11 @@ def failed(
 @_QUEUE
 @filtered
 @option("--to", "target", metavar="QUEUE", type=parsed(one_queue), help="Put them on this queue, not on their own")
+@option("--alone", is_flag=True, help="With IDs: also jobs whose flow is not kept any more")
 @FORCE
-def retry(where: Where, ids: Sequence[str], queue: str | None, wanted: Filter, target: str | None, force: bool) -> int:
+def retry(
+    where: Where, ids: Sequence[str], queue: str | None, wanted: Filter, target: str | None, alone: bool, force: bool
+) -> int:
     """Put failed jobs back on their queues, with all their tries
 
     Covers all connections of the configuration; with --pool, only that pool's queues. Before it retries all of them, or
@@ -90,7 +94,7 @@ def retry(where: Where, ids: Sequence[str], queue: str | None, wanted: Filter, t
         raise click.UsageError("name failed jobs by ID, or give all or --queue or filters")
     with _scopes(where, queue) as scopes:
         if not is_all:
-            return _retry_some(scopes, ids, target)
+            return _retry_some(scopes, ids, target, alone=alone)
         many = _Many(scopes, wanted)
         if not force and many.is_declined("Put back", "nothing was put back"):
             return FAILED
@@ -292,14 +296,24 @@ def _forget_some(scopes: Sequence[Scope], wanted: dict[str, None], force: bool) 
     return 0 if dropped == len(wanted) else FAILED
 
 
-def _retry_some(scopes: Sequence[Scope], ids: Sequence[str], target: str | None) -> int:
+def _retry_some(scopes: Sequence[Scope], ids: Sequence[str], target: str | None, *, alone: bool) -> int:
     wanted = dict.fromkeys(ids)
     pace = StorePace()
-    done = Counter(scope for scope, record in _several(scopes, wanted) if _retry(scope, record, target, pace))
+    found = ((scope, record) for scope, record in _several(scopes, wanted) if alone or _has_its_flow(scope, record))
+    done = Counter(scope for scope, record in found if _retry(scope, record, target, pace))
     for scope, jobs in done.items():
         note(scope.queue.stores, "retry", f"failed jobs on connection {scope.name}", jobs)
     output.say(f"{output.counted(done.total(), 'job')} put back")
     return 0 if done.total() == len(wanted) else FAILED
+
+
+def _has_its_flow(scope: Scope, record: FailedJob) -> bool:
+    """Whether a flow goes on with this job, if it is a member of one; else that is reported."""
+    member = member_in_text(record.payload)
+    if member is None or scope.queue.stores.flows.find(member.flow):
+        return True
+    output.complain(f"failed job {record.id} stays: its flow {member.flow} is not kept any more; --alone runs it alone")
+    return False
 
 
 def _retry(scope: Scope, record: FailedJob, target: str | None, pace: StorePace) -> bool:

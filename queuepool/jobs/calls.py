@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypeVar, cast
 from queuepool.jobs.arguments import check_values
 from queuepool.jobs.job_options import Options
 from queuepool.jobs.sending import Sending
-from queuepool.payload.members import MOST_TAKEN
+from queuepool.payload.members import MOST_ARGS, MOST_TAKEN
 
 T = TypeVar("T")
 #: after what a member starts: when all that it follows are done, have ended with a failure among them, or have ended
@@ -17,7 +17,7 @@ On = Literal["success", "failure", "any"]
 _APART = "{}: give results(...) to an argument by its name: positional-only ones and *args cannot take results"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Call(Generic[T]):
     """A call of a job, for a flow. ``T`` is what the job returns."""
 
@@ -27,6 +27,9 @@ class Call(Generic[T]):
     sending: Sending
     #: by argument, the results of other members that it takes
     takes: Mapping[str, Taken]
+
+    def __repr__(self) -> str:
+        return f"<call of {self.name}>"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +64,7 @@ def results(members: Iterable[Member[T]]) -> list[T]:
 
     Raises ``TypeError`` for anything else, and ``ValueError`` for more than 10,000.
     """
-    taken = tuple(_member(one) for one in members)
+    taken = tuple(_member(one) for one in several(members))
     if len(taken) > MOST_TAKEN:
         raise ValueError(
             f"results takes at most {MOST_TAKEN} members, not {len(taken)}: let jobs in between merge them"
@@ -69,10 +72,22 @@ def results(members: Iterable[Member[T]]) -> list[T]:
     return cast(list[T], Taken(taken, is_list=True))
 
 
+def several(members: Iterable[Member[T]]) -> Iterable[Member[T]]:
+    """These members; raises ``TypeError`` for what cannot be several."""
+    if not isinstance(members, Iterable):
+        raise TypeError(f"{members!r} is not a list of members: give what flow.add(...) has returned")
+    return members
+
+
 def _member(one: Member[T]) -> Member[T]:
     if not isinstance(one, Member):
         raise TypeError(f"{one!r} is not a member of a flow: give what flow.add(...) has returned")
     return one
+
+
+def _has_taken(value: object, depth: int = 5) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return isinstance(value, Taken) or (depth > 0 and any(_has_taken(one, depth - 1) for one in inner))
 
 
 def call_of(name: str, data: object, options: Options, sending: Sending) -> Call[Any]:
@@ -92,5 +107,11 @@ def call_of(name: str, data: object, options: Options, sending: Sending) -> Call
         data = {key: value for key, value in data.items() if key not in takes}
     elif isinstance(data, Sequence) and any(isinstance(value, Taken) for value in data):
         raise TypeError(_APART.format(name))
+    if len(takes) > MOST_ARGS:
+        raise ValueError(f"{name}: at most {MOST_ARGS} arguments take results, not {len(takes)}")
+    if _has_taken(data):
+        raise TypeError(
+            f"{name}: give result(...) and results(...) as arguments of their own, not within another value"
+        )
     check_values(name, data)
     return Call(name, data, options, sending, takes)

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from queuepool.errors import BadArguments
-from queuepool.payload.members import MemberOf, NewMember
+from queuepool.payload.members import MemberOf, NewMember, child_of
 
 if TYPE_CHECKING:
     from queuepool.jobs.calls import Call
 
 #: most members that one job adds
 MOST_CHILDREN = 1000
+#: most bytes of their payloads, which go to the store in one step with the job's end
+_MOST_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -44,12 +46,15 @@ class CurrentFlow:
         """Add a call to the flow, written when this job is done, so that a retry adds nothing twice.
 
         What follows this job waits for it as well. Raises ``ValueError`` for a call that takes results, and above 1,000
-        calls, ``NotSendable`` for an argument that JSON cannot hold, and ``StoreError``.
+        calls or 8 MiB of payloads, ``NotSendable`` for an argument that JSON cannot hold, and ``StoreError``.
         """
         if len(self.children) >= MOST_CHILDREN:
             raise ValueError(f"a job adds at most {MOST_CHILDREN} calls to its flow")
-        number = f"{self.member.number}.{len(self.children)}"
-        self.children.append(self.encode(call, self.member._replace(number=number, rule="s", is_taken=False)))
+        number = child_of(self.member.number, len(self.children))
+        child = self.encode(call, self.member._replace(number=number, rule="s", is_taken=False))
+        if sum(len(one.payload) for one in (*self.children, child)) > _MOST_BYTES:
+            raise ValueError(f"a job adds calls of at most {_MOST_BYTES >> 20} MiB to its flow")
+        self.children.append(child)
 
     def check(self, name: str) -> None:
         """Raise ``BadArguments`` if it cannot begin."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from queuepool.jobs.calls import Call, Member, On, Taken
+from queuepool.jobs.calls import Call, Member, On, Taken, several
 from queuepool.jobs.dispatch import bound
 from queuepool.jobs.door import Terms, terms_of
 from queuepool.jobs.job_class import Job
 from queuepool.jobs.job_options import Delay, seconds_until
 from queuepool.jobs.sending import Sending
+from queuepool.payload.envelope import PUSHED_AT
 from queuepool.payload.members import (
     ALL,
     ARGS,
@@ -36,8 +38,12 @@ _RULES: dict[str, Rule] = {"success": "s", "failure": "f", "any": "a"}
 _MONTH, _DAY = 30 * 86400.0, 86400.0
 #: most characters of a name
 _MOST_NAME = 100
+#: most times that a member follows another
+_MOST_EDGES = 1_000_000
 _DISPATCHED = "this flow is dispatched already: a running job adds to its flow by current().flow.add(...)"
-Group = Iterable[Member[Any]]
+#: when a job that follows others is pushed is not known: its wait must not be counted from the dispatch of its flow
+_NO_TIMES: dict[str, object] = {"createdAt": None, PUSHED_AT: None}
+_Several = Iterable[Member[Any]]
 
 
 class Flow:
@@ -74,10 +80,11 @@ class Flow:
         self._deadline, self._keep = seconds_until(deadline), seconds_until(keep)
         self._keeps_results = keep_results
         self._members: list[Member[Any]] = []
+        self._edges = 0
         if self._on_failure and self._on_failure.takes:
             raise ValueError("on_failure takes no results: it is not a member of the flow")
 
-    def add(self, call: Call[T], *, after: Member[Any] | Group | None = None, on: On = "success") -> Member[T]:
+    def add(self, call: Call[T], *, after: Member[Any] | _Several | None = None, on: On = "success") -> Member[T]:
         """Add a call, which starts when all members ``after`` which it comes, and all whose results it takes, are done.
 
         ``on="failure"``: when they have all ended and one of them has failed or was cancelled; ``"any"``: when they
@@ -86,24 +93,33 @@ class Flow:
         known = as_call(call)
         if self.id is not None:
             raise ValueError(_DISPATCHED)
-        if on not in _RULES:
+        if not isinstance(on, str) or on not in _RULES:
             raise ValueError(f"on cannot be {on!r}: it is 'success', 'failure' or 'any'")
         taken = [one for taken in known.takes.values() for one in taken.members]
         follows = tuple(dict.fromkeys([*_members_in(after), *taken]))
         self._check(known, follows, on)
         member: Member[T] = Member(self, known, follows, on)
         self._members.append(member)
+        self._edges += len(follows)
         return member
 
     def _check(self, call: Call[Any], follows: tuple[Member[Any], ...], on: On) -> None:
         if len(self._members) >= MOST_MEMBERS:
             raise ValueError(f"{call.name}: a flow has at most {MOST_MEMBERS} members")
+        if self._edges + len(follows) > _MOST_EDGES:
+            few = "let one job come between many that are followed by many"
+            raise ValueError(f"{call.name}: members of a flow follow others at most {_MOST_EDGES} times in all: {few}")
         if any(one.flow is not self for one in follows):
             raise ValueError(f"{call.name} is to follow a member of another flow: add that member to this one")
         if on != "success" and not follows:
             raise ValueError(f"{call.name}: on={on!r} needs after=...")
         if on != "success" and call.takes:
             raise ValueError(f"{call.name} takes results, which may be missing unless on='success'")
+        if follows and (call.options.expires or isinstance(call.sending.delay, datetime)):
+            what = "expires" if call.options.expires else f"delay={call.sending.delay}"
+            raise ValueError(
+                f"{call.name}: {what} counts from the dispatch, and a member begins after others: leave it out"
+            )
         for one in (one for taken in call.takes.values() for one in taken.members):
             if one.call.options.encrypted:
                 raise ValueError(f"{call.name}: the result of {one.call.name} cannot be taken: that job is encrypted")
@@ -138,7 +154,7 @@ class Flow:
             raise ValueError(_DISPATCHED)
         if not self._members:
             raise ValueError(f"the flow {self.name!r} is empty: add a call before you dispatch it")
-        flow_id = secrets.token_urlsafe(16)
+        flow_id = _new_id()
         members = _Numbered(flow_id, self._members, self._keeps_results)
         calls, alarm = [*members.calls(queue)], self._alarm(queue)
         flow = NewFlow(
@@ -197,6 +213,8 @@ class _Numbered:
                 takes[ALL] = self._numbers_of(Taken(one.after, is_list=True))
             if takes:
                 extra[ARGS] = takes
+            if one.after:
+                extra |= _NO_TIMES
             terms, payload = encoded(queue, call, extra)
             before = [self._numbers[other] for other in one.after]
             yield NewMember(
@@ -207,6 +225,13 @@ class _Numbered:
     def _numbers_of(self, taken: Taken) -> str:
         numbers = [self._numbers[one] for one in taken.members]
         return f"[{numbers_as_text(numbers)}]" if taken.is_list else numbers[0]
+
+
+def _new_id() -> str:
+    # Commands take what begins with a hyphen for a flag.
+    while (made := secrets.token_urlsafe(16)).startswith("-"):
+        pass
+    return made
 
 
 def encoded(queue: Queue, call: Call[Any], extra: dict[str, object]) -> tuple[Terms, bytes]:
@@ -222,11 +247,13 @@ def as_call(given: object) -> Call[Any]:
         return given
     if isinstance(given, Job):
         return given.using().call()
+    if isinstance(given, Member):
+        raise TypeError(f"{given.call.name}: this call is a member of a flow already: others follow it by after=...")
     raise TypeError(f"a flow takes calls, not {given!r}: write the_job.call(...)")
 
 
-def _members_in(after: Member[Any] | Group | None) -> Iterator[Member[Any]]:
-    for one in () if after is None else (after,) if isinstance(after, Member) else after:
+def _members_in(after: Member[Any] | _Several | None) -> Iterator[Member[Any]]:
+    for one in () if after is None else (after,) if isinstance(after, Member) else several(after):
         if not isinstance(one, Member):
             raise TypeError(f"{one!r} is not a member of a flow: after= takes what flow.add(...) has returned")
         yield one

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from queuepool.errors import QueuepoolError
 from queuepool.jobs.following import Wait
-from queuepool.stores.flows import FlowCounts, FlowRecord
+from queuepool.stores.flows import FlowCounts, FlowGone, FlowRecord
 
 if TYPE_CHECKING:
     from queuepool.stores.factory import Stores
@@ -100,6 +100,14 @@ def found_flow(stores: Stores, flow_id: str) -> FlowState | None:
     """What is known of the flow; ``None`` if it is not kept."""
     record = stores.flows.find(flow_id) if flow_id else None
     return record and state_of(record)
+
+
+def cancel_known(stores: Stores, flow_id: str) -> bool:
+    """Cancel the flow. Raises as ``Queue.cancel_flow`` does."""
+    try:
+        return stores.flows.cancel(flow_id)
+    except FlowGone:
+        raise NoSuchFlow(flow_id) from None
 
 
 def state_of(record: FlowRecord) -> FlowState:

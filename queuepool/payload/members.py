@@ -9,10 +9,12 @@ when all are over and one has failed or was cancelled; ``a``, when all are over.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 #: the keys of a member's flow, and of the arguments that are results of other members
@@ -31,8 +33,13 @@ MOST_RESULTS = 16 * 1024 * 1024
 _FEW, _STRIPES = 64, 100
 #: most characters of the names of a flow's jobs
 _MOST_NAMES = 64 * 1024
-_FLOW = re.compile(r"([A-Za-z0-9_-]{22}):([0-9]{1,6}(?:\.[0-9]{1,4}){0,8})([far]{0,2})")
-_NUMBER = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,4}){0,8}")
+#: how deep numbers of members lie within each other
+_DEEPEST = 8
+#: most arguments of a job that take results
+MOST_ARGS = 100
+_OF_MEMBER = rf"[0-9]{{1,6}}(?:\.[0-9]{{1,17}}){{0,{_DEEPEST}}}"
+_FLOW = re.compile(rf"([A-Za-z0-9_-]{{22}}):({_OF_MEMBER})([far]{{0,2}})")
+_NUMBER = re.compile(_OF_MEMBER)
 _RANGE = re.compile(r"([0-9]{1,6})-([0-9]{1,6})")
 
 
@@ -129,7 +136,7 @@ class TakenBy(NamedTuple):
 def taken_in(fields: Mapping[str, Any]) -> list[TakenBy]:
     """What the arguments of a payload with these fields take."""
     found = fields.get(ARGS)
-    texts = found.items() if isinstance(found, dict) else ()
+    texts = islice(found.items(), MOST_ARGS) if isinstance(found, dict) else ()
     return [
         TakenBy(key, numbers_in(text.strip("[]")), text.startswith("[")) for key, text in texts if isinstance(text, str)
     ]
@@ -154,6 +161,16 @@ def stripes_of(numbers: list[str]) -> tuple[int, ...]:
 def stripe_of(number: str) -> int:
     """The stripe of a member, and of what it adds."""
     return int(number.partition(".")[0]) % _STRIPES
+
+
+def child_of(number: str, index: int) -> str:
+    """The number of what a member adds, at this index: within its own, or, if that is deep, beside it by a digest."""
+    within = f"{number}.{index}"
+    if within.count(".") <= _DEEPEST:
+        return within
+    # A job may add itself, page after page: its numbers must not get longer each time.
+    digest = hashlib.sha256(within.encode()).digest()
+    return f"{number.partition('.')[0]}.{int.from_bytes(digest[:7])}"
 
 
 def names_as_text(names: Mapping[str, list[str]]) -> str:
@@ -189,9 +206,11 @@ def numbers_in(text: str, most: int = MOST_TAKEN) -> list[str]:
     """The numbers of ``numbers_as_text``, at most ``most``; what is damaged names none."""
     found: list[str] = []
     for part in text.split(","):
+        if len(found) >= most:
+            break
         if of_range := _RANGE.fullmatch(part):
             first, last = int(of_range[1]), int(of_range[2])
-            found += map(str, range(first, min(last, first + most - 1) + 1))
+            found += map(str, range(first, min(last, first + most - len(found) - 1) + 1))
         elif _NUMBER.fullmatch(part):
             found.append(part)
-    return found[:most]
+    return found

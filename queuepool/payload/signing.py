@@ -125,7 +125,8 @@ def _agreed(outside: Mapping[str, Any], fields: dict[str, Any], queue: str) -> d
     """The signed fields, with those that a signature cannot cover. Raises ``BadPayload``."""
     if fields.pop("queue", None) != queue:
         raise BadPayload("signed-for-another-queue")
-    if any(outside.get(name) != fields[name] for name in _TWICE if name in fields):
+    # A flow also if none was signed: the steward would end a member of it.
+    if any(outside.get(name) != fields.get(name) for name in _TWICE if name in fields or name == FLOW):
         raise BadPayload("not-what-was-signed")
     marks = {RETRIED: True} if outside.get(RETRIED) else {}
     return {"id": outside.get("id"), **fields, **marks, "attempts": outside.get("attempts")}

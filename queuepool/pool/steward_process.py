@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from queuepool.board.blame import Blame, Thread
 from queuepool.board.board import Board, Slot
+from queuepool.board.flow_mark import marker
 from queuepool.board.pauses import Pauses
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
@@ -108,7 +109,8 @@ class StewardProcess:
     def _others(self) -> list[Chore]:
         watching = [self._report_running(), *self._watching, self._publish]
         room = WatchRoom(self._board.header, self._stores.queue)  # after those that write, as it relies on them
-        flows = LookAtFlows(self._stores.flows, self._settler)
+        self._settler.mark_flows = marker(self._board.header)
+        flows = LookAtFlows(self._stores.flows, self._board.header, self._settler)
         return [
             *self._lease_chores(),
             *watching,

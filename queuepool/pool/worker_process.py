@@ -12,6 +12,7 @@ from functools import cache, partial
 
 from queuepool.board.board import Board
 from queuepool.board.fields import Header, Slot
+from queuepool.board.flow_mark import marker
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreDown, StoreError
@@ -109,7 +110,7 @@ def work(
         signals=signals,
         slot_writer=slot_writer,
         outage=outage,
-        settler=_settler(settings, stores, outage, _ran_by(slot_writer.slot, board)),
+        settler=_settler(settings, stores, outage, slot_writer.slot, board),
         batches=lambda: beside.batches,
         control_state=_control_state(settings, stores, slot_writer, board),
         limits=limits,
@@ -148,9 +149,12 @@ def _is_first(slot_writer: SlotWriter) -> bool:
     return slot_writer.slot.number <= 1 >= slot_writer.slot.incarnation
 
 
-def _settler(settings: PoolSettings, stores: Stores, outage: Outage, by: RanBy) -> Settler:
-    records = attempt_records(settings, by, stores.attempts)
-    return Settler(stores.queue, outage, LISTENERS, settings.connection, settings.track, records)
+def _settler(settings: PoolSettings, stores: Stores, outage: Outage, slot: Slot, board: Board | None) -> Settler:
+    records = attempt_records(settings, _ran_by(slot, board), stores.attempts)
+    settler = Settler(stores.queue, outage, LISTENERS, settings.connection, settings.track, records)
+    if board:
+        settler.mark_flows = marker(board.header)
+    return settler
 
 
 def _ran_by(slot: Slot, board: Board | None) -> RanBy:

@@ -106,8 +106,10 @@ class Settler:
         # Leases whose last call was not answered, so that it may have been carried out; with the verdict, if any.
         self._unanswered: dict[Lease, Verdict | None] = {}
         self._noted: list[Event] = []
-        #: whether it has ended members of flows; who looks after flows unsets it
-        self.has_ended_members = False
+        #: called after each try to end a member of a flow
+        self.mark_flows: Callable[[], None] = lambda: None
+        #: whether the store can have flows, as far as whoever looks after them has seen; else no member of one is ended
+        self.has_flows = True
 
     def may_follow(self, receipt: bytes) -> bool:
         """Whether the end of a job may need more than its removal, by a glance at its bytes."""
@@ -133,16 +135,14 @@ class Settler:
         facts = facts_of(payload, lease.queue)
         verb, outcome = self._act(facts, settlement)
         is_ours = self._carry_out(facts, lease, verb, verdict, settlement.cause)
+        ends_member = FLOW in payload.fields and not isinstance(verdict, Release)
+        if ends_member:
+            self.mark_flows()  # if it is not ours, its worker may have died before it had done all that follows
         if is_ours:
             self._noted += filter(None, (outcome, self._missed_locks.at_end(facts, payload, verdict)))
-            if FLOW in payload.fields and not isinstance(verdict, Release):
-                self._note_flow()
+            if ends_member and (end := self._store.flows.last_end):
+                self.note(event_of(end))
         return is_ours
-
-    def _note_flow(self) -> None:
-        self.has_ended_members = True
-        if end := self._store.flows.last_end:
-            self.note(event_of(end))
 
     def _act(self, facts: JobFacts, settlement: Settlement) -> tuple[Callable[[], bool], Event | None]:
         """What to call, and the event to emit when it has succeeded."""
@@ -155,7 +155,7 @@ class Settler:
         match verdict:
             case Delete():
                 state = self.states.done(payload, lease.queue, run)
-                member = done_member(payload, run)
+                member = done_member(payload, run) if self.has_flows else None
                 ending = self.endings.after(payload, locks=locks)._replace(state=state, member=member)
                 return lambda: self._store.finish(lease, ending), None
             case Release(wanted):
@@ -166,7 +166,7 @@ class Settler:
             case Fail(reason):
                 row = record(payload, lease, self._connection, reason)
                 state = self.states.failed(payload, lease.queue, run, reason)
-                member = failed_member(payload, run)
+                member = failed_member(payload, run) if self.has_flows else None
                 ending = self.endings.after(payload, reason, locks)._replace(state=state, member=member)
                 verb = partial(fail, self._store, lease, payload.id, row, ending, self.note)
                 return verb, JobFailed(facts, reason)

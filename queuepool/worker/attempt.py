@@ -103,8 +103,7 @@ class JobAttempt:
     @property
     def is_told_by_end(self) -> bool:
         """Whether the board says that it is done only once it is settled: a steward would not know all of its end."""
-        flow = self.job.flow
-        return flow is not None and bool(flow.member.is_taken or flow.children or flow.left_out)
+        return self.job.flow is not None
 
     def settlement(self, verdict: Verdict) -> Settlement:
         """The settlement to write to the store."""
@@ -141,7 +140,7 @@ class Runner:
         self._starter = Starter(context)
         self._invoker = self._slot_writer.invoker = invoker or Invoker(context.listeners)
         self._hooks = JobHooks(context.listeners, self._invoker)
-        self._flows = FlowsOfWorker(context.store, context.outage, context.listeners)
+        self._flows = FlowsOfWorker(context)
         self._job_lines = job_lines
 
     def run(self, lease: Lease) -> None:

@@ -87,6 +87,17 @@ def test_there_is_no_such_flow(site, verb):
     assert "there is no flow nobody" in said(site, verb, "nobody", code=1)
 
 
+def test_a_job_whose_flow_is_gone_is_retried_only_alone(site, failed):
+    [record] = site.queue.stores.failed.page()
+    flows = site.queue.stores.flows
+    flows._client.command("DEL", *flows._keys.of_flow(failed)[0][:6])
+
+    refused = site.run("retry", record.id, *site.where, check=False)
+    assert 1 == refused.returncode
+    assert f"its flow {failed} is not kept any more; --alone runs it alone" in refused.stderr
+    assert "1 job put back" in site.run("retry", record.id, "--alone", *site.where).stdout
+
+
 def test_a_flow_without_failed_jobs_is_not_resumed(site):
     flow = Flow()
     flow.add(step.call("a"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,9 +16,12 @@ import pytest
 
 from queuepool import Flow, chain, group, result, results
 from queuepool.jobs.composing import flow_of
+from queuepool.jobs.flows import encoded
+from queuepool.jobs.following_flows import FlowId
+from queuepool.payload.members import FLOW, NewFlow, NewMember
 from tests.support.drivers import DATABASES, site_on
 from tests.support.eventually import eventually
-from tests.support.flowapp import astep, fails, large, merge, split, step, takes
+from tests.support.flowapp import astep, fails, idle, large, late, merge, split, step, takes
 from tests.support.pools import RunningPool, Site
 
 APP = ("--modules", "tests.support.flowapp")
@@ -119,6 +123,27 @@ def test_queued_members_of_a_cancelled_flow_are_left_out(place):
     assert len(names(place, "begins")) == found.flow().counts.done
 
 
+def test_members_that_a_dead_producer_has_left_are_pushed_within_seconds(request):
+    with site_on("redis", request) as place:
+        with place.pool("--workers", "1", *APP):
+            place.queue.push("flow.step", {"name": "plain"})
+            eventually(lambda: names(place, "ends"))  # its steward has looked for the first time
+            found = half_begun(place, 4)
+            eventually(lambda: "done" == found.flow().state, 20)
+
+        assert ["plain", "s0", "s1", "s2", "s3"] == names(place, "ends")
+
+
+def half_begun(place: Site, members: int) -> FlowId:
+    """A flow whose producer dies after the first write that pushes some of its members."""
+    flow = NewFlow("A" * 22, "half", members, members, stops=True, deadline=3600.0, keep=3600.0)
+    calls = [encoded(place.queue, step.call(f"s{n}"), {FLOW: f"{flow.id}:{n}"})[1] for n in range(members)]
+    flows = place.queue.stores.flows
+    flows.add(flow, [NewMember(str(n), "s", "default", 0.0, payload) for n, payload in enumerate(calls)])
+    flows._text("start_flow", flow.id, 2)
+    return FlowId(flow.id, place.queue)
+
+
 def test_what_a_job_adds_is_written_once_with_its_end(place, tmp_path):
     flow = Flow("split")
     parts = flow.add(split.call(3, gate="kill"))
@@ -143,3 +168,42 @@ def test_a_result_that_cannot_be_kept_fails_its_job(place):
     [failed] = place.queue.stores.failed.page()
     assert "cannot be kept: 70002 bytes of JSON" in failed.exception
     assert [] == place.trail(what="takes")
+
+
+@pytest.mark.parametrize("kind", DATABASES)
+def test_a_member_fails_where_there_are_no_tables_for_flows(kind, request):
+    with site_on(kind, request) as place:
+        client = place.queue.stores._own
+        client.transaction(lambda made: made.exec_driver_sql("drop table queuepool_members"))
+        client.transaction(lambda made: made.exec_driver_sql("drop table queuepool_flows"))
+        place.queue.push_raw(encoded(place.queue, step.call("member"), {FLOW: f"{'A' * 22}:0"})[1])
+        place.queue.push("flow.step", {"name": "plain"})
+        with place.pool("--workers", "1", "--unknown-retry", "0", *APP):
+            eventually(lambda: names(place, "ends"))
+
+        assert ["plain"] == names(place, "ends")
+        [failed] = place.queue.stores.failed.page()
+        assert "queuepool_flows" in failed.exception
+
+
+def test_what_a_hook_adds_is_kept_if_its_worker_dies_before_the_end(place):
+    flow = Flow("hook")
+    flow.add(step.call("after"), after=flow.add(idle.call()))
+    found = flow.push_to(place.queue)
+    with place.pool("--workers", "1", "--modules", "tests.support.flowhooks"):
+        assert "done" == found.wait(60).state
+
+    assert ["added", "after"] == names(place, "ends")
+
+
+def test_a_skipped_member_whose_worker_dies_before_its_end_does_not_count_as_done(place):
+    flow = Flow("skipped")
+    flow.add(step.call("after"), after=flow.add(late.call()))
+    found = flow.push_to(place.queue)
+    begin = time.time() + 1
+    eventually(lambda: time.time() > begin)
+    with place.pool("--workers", "1", "--modules", "tests.support.flowhooks"):
+        found.wait(60)
+
+    assert 1 == len(place.trail(what="late"))  # what has begun once does not expire
+    assert ["after"] == names(place, "ends")

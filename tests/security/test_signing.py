@@ -130,6 +130,7 @@ TAMPERED: list[tuple[str, Callable[[dict[str, Any]], object]]] = [
     ("not-what-was-signed", lambda fields: fields.update(job="app.other")),
     ("not-what-was-signed", lambda fields: fields.update(displayName="app.harmless")),
     ("not-what-was-signed", lambda fields: fields.pop("uuid")),
+    ("not-what-was-signed", lambda fields: fields.update(qpFlow=f"{'A' * 22}:0")),
 ]
 
 

@@ -65,3 +65,12 @@ def large() -> str:
 @job("flow.takes")
 def takes(text: str) -> None:
     note("takes")
+
+
+@job("flow.idle", tries=20, backoff=0)
+def idle() -> None: ...
+
+
+@job("flow.late", tries=20, backoff=0, expires=0.1)
+def late() -> None:
+    note("late")

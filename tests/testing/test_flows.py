@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import pytest
 
 from queuepool import Flow, Job, chain, current, group, job, result, results
 from queuepool.errors import NotSendable
-from queuepool.events import FlowFailed, FlowFinished
+from queuepool.events import FlowFailed, FlowFinished, JobProcessed
 from queuepool.events.listeners import LISTENERS
 from queuepool.jobs.calls import Taken
+from queuepool.jobs.composing import flow_of
+from queuepool.jobs.flows import _new_id
 from queuepool.jobs.following_flows import NoSuchFlow
 from queuepool.payload.members import MOST_MEMBERS, MOST_TAKEN
 from queuepool.testing import as_current, drain, fake, run_now
 
+NOON = datetime(2040, 1, 1, 12, tzinfo=UTC)
 ran: list[object] = []
 
 
@@ -69,6 +73,14 @@ def secret() -> str:
 
 @job("flows.places")
 def places(*paths: str) -> None: ...
+
+
+@job("flows.anything")
+def anything(**given: object) -> None: ...
+
+
+@job("flows.soon", expires=1)
+def soon() -> None: ...
 
 
 class Send(Job):
@@ -147,6 +159,38 @@ def test_what_a_job_adds_runs_before_what_follows_it():
     assert ["part 0", "part 1", "after"] == ran
 
 
+@job("flows.adds_much", tries=1)
+def adds_much() -> None:
+    for _ in range(9):
+        current().flow.add(say.call("x" * 1_000_000))
+
+
+def test_a_job_adds_at_most_so_many_bytes():
+    with run_now(raises=False):
+        flow = Flow()
+        flow.add(adds_much.using().call())
+        assert "failed" == flow.dispatch().flow().state
+
+    assert [] == ran
+
+
+@job("flows.page")
+def page_after_page(number: int, most: int) -> None:
+    ran.append(number)
+    if number < most:
+        for _ in range(2 if number == most - 1 else 1):
+            current().flow.add(page_after_page.call(number + 1, most))
+
+
+def test_a_job_may_add_itself_again_and_again():
+    with run_now():
+        flow = Flow()
+        flow.add(say.call("after"), after=flow.add(page_after_page.call(1, 30)))
+        assert "32 of 32 done" == flow.dispatch().flow().progress
+
+    assert [*range(1, 31), 30, "after"] == ran
+
+
 @job("flows.sees")
 def sees() -> None:
     ran.append(list(current().flow.results))
@@ -209,6 +253,9 @@ def test_nothing_is_known_of_other_flows():
             found.wait(0.01)
         with pytest.raises(NoSuchFlow, match="nothing is known of flow"):
             found._queue.wait_flow("A" * 22)
+        with pytest.raises(NoSuchFlow, match="nothing is known of flow"):
+            asyncio.run(found._queue.acancel_flow("A" * 22))
+        assert "running" == asyncio.run(found._queue.aflow(found)).state
         assert None is found._queue.flow("A" * 22)
 
 
@@ -225,10 +272,18 @@ def test_nothing_is_known_of_other_flows():
         (lambda flow, one: Flow().add(say.call(words=result(one))), "a member of another flow"),
         (lambda flow, one: flow.add(say.call(), on="any"), "needs after="),
         (lambda flow, one: flow.add(say.call(), after=one, on="error"), "on cannot be 'error'"),
+        (lambda flow, one: flow.add(say.call(), on=[]), r"on cannot be \[\]"),
+        (
+            lambda flow, one: flow_of(chain(group([say.call()] * 1500), group([say.call()] * 1500))),
+            "at most 1000000 times",
+        ),
         (lambda flow, one: flow.add(say.call(words=result(one)), on="any", after=one), "takes results"),
         (lambda flow, one: once.call(), "is unique"),
         (lambda flow, one: flow.add(say.call(words=result(flow.add(secret.call())))), "encrypted"),
         (lambda flow, one: results([one] * (MOST_TAKEN + 1)), "at most 10000 members"),
+        (lambda flow, one: anything.call(**{f"a{n}": result(one) for n in range(101)}), "at most 100 arguments take"),
+        (lambda flow, one: flow.add(soon.call(), after=one), "expires counts from the dispatch"),
+        (lambda flow, one: flow.add(say.using(delay=NOON).call(), after=one), "delay=2040-01-01 .* counts from the"),
         (lambda flow, one: say.using(within=object()).call(), "to the dispatch of the flow"),
         (lambda flow, one: Flow(on_failure=say.call(words=result(one))), "takes no results"),
     ],
@@ -253,12 +308,20 @@ def test_wrong_flows_are_refused_where_they_are_written(wrong, words):
         lambda one: Flow().add(say.call(), after=[say.call()]),
         lambda one: resize.call(),
         lambda one: places.call(result(one)),
+        lambda one: say.call([result(one)]),
+        lambda one: say.call({"a": results([one])}),
+        lambda one: Flow().add(one),
+        lambda one: results(5),
+        lambda one: Flow().add(say.call(), after=5),
     ],
 )
 def test_what_is_no_call_and_no_member_is_a_type_error(wrong):
     one = Flow().add(say.call(1))
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError) as raised:
         wrong(one)
+    assert "Options(" not in str(raised.value)
+    assert "not iterable" not in str(raised.value)
+    assert "register_type" not in str(raised.value)
 
 
 def test_a_flow_is_dispatched_once():
@@ -280,6 +343,19 @@ def test_an_argument_that_json_cannot_hold_is_named_before_anything_is_written()
             flow.dispatch()
 
         pushes.assert_nothing_pushed()
+
+
+def test_ids_are_no_flags_of_commands():
+    assert not [made for made in (_new_id() for _ in range(2000)) if made.startswith("-")]
+
+
+def test_the_wait_of_a_member_that_follows_others_is_not_counted_from_the_dispatch():
+    waits = []
+    LISTENERS.add(JobProcessed, lambda event: waits.append(event.wait))
+    with run_now():
+        chain(say.call(1), say.call(2)).dispatch()
+
+    assert [False, True] == [wait is None for wait in waits]
 
 
 def test_there_is_a_most_of_members():

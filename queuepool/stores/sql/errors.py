@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import exc
 
 from queuepool.config.urls import database_of, masked, scheme_of
-from queuepool.errors import LoginRefused, StoreDenied, StoreDown, StoreError, StoreFull, StoreUnfit
+from queuepool.errors import LoginRefused, StoreDenied, StoreDown, StoreError, StoreFull, StoreUnfit, TableMissing
 from queuepool.stores import certificates
 from queuepool.stores.sql.sqlite import file_remedy
 
@@ -79,7 +79,7 @@ def translated(error: exc.SQLAlchemyError, database: Database) -> StoreError:
     if remedy := file_remedy(code):
         text = f"{database_of(database.url)}: {text}: {remedy}"
     if name := _missing_table(error, text):
-        return StoreDenied(database.lacks(name))
+        return TableMissing(database.lacks(name))
     if "statement pooling mode" in text:
         return StoreUnfit(_NO_TRANSACTIONS)
     if _MIXED_UP.fullmatch(code):
