@@ -93,7 +93,7 @@ class Stores:
         self.failed = self.records
         if settings.failed_url:
             records = self._records_at(settings.failed_url)
-            self.failed = FailedElsewhere(records, self.queue)
+            self.failed = FailedElsewhere(records, self.queue, self.records)
             self.forwarder = Forwarder(self.records, records)
         self.control = self._control(KeyPlace(self.values, down))
 

@@ -90,16 +90,15 @@ class RedisRecords:
             yield from self._retry_plain(jobs, queue)
             return
         for job, member in zip(jobs, members, strict=True):
-            yield self._resume(job, member, queue) if member else next(iter(self._retry_plain([job], queue)))
+            yield self.resume(job, member, queue, is_here=True) if member else next(iter(self._retry_plain([job], queue)))
 
-    def _resume(self, job: Retrying, member: MemberOf, queue: str | None) -> Returned:
-        """Put back a member of a flow, which goes on from there."""
+    def resume(self, job: Retrying, member: MemberOf, queue: str | None = None, *, is_here: bool = False) -> Returned:
         (failed, state, lock), keys = job, self._keys
         target, (of_flow, words) = queue or failed.queue, keys.of_flow(member.flow)
         names = [keys.failed, *of_flow, keys.failed_times, keys.ready(target), keys.notify(target)]
         # As below.
         names += [keys.state(state.job_id) if state else keys.failed, keys.lock(lock.name) if lock else keys.failed]
-        args: list[Any] = ["", member.number, "", *words, "", failed.id, failed.payload, failed.mark]
+        args: list[Any] = ["", member.number, "", *words, "", failed.id if is_here else "", failed.payload, failed.mark]
         args += [state.text, whole(state.seconds)] if state else ["", ""]
         args += [lock.owner, lock.seconds] if lock else ["", ""]
         return Returned(self._client.script("retry_member", names, args))
