@@ -36,7 +36,7 @@ class RedisFlows:
         self.last_end: FlowEnd | None = None
 
     def write(self, flow: NewFlow, members: Sequence[NewMember]) -> None:
-        for step in in_steps(members, BATCH, BATCH_BYTES, lambda one: len(one.payload)):
+        for step in in_steps(members, BATCH, BATCH_BYTES, _size_of):
             self.add(flow, step)
         self.start(flow.id)
 
@@ -90,7 +90,10 @@ class RedisFlows:
         became = self._text("stop_flow", flow_id, state, LOST_AFTER, int(is_lost))
         if became == "gone":
             raise FlowGone(flow_id)
-        self._note(flow_id, became)
+        if became == "more":
+            self.go_on(flow_id)
+        else:
+            self._note(flow_id, became)
         return became != "over"
 
     def look(self) -> list[FlowEnd]:
@@ -101,16 +104,12 @@ class RedisFlows:
     def _look_at(self, flow_id: str) -> FlowEnd | None:
         self.last_end, facts, now = None, self._facts(flow_id), self._now()
         if not facts or "ended" in facts or facts["state"] == "building":
-            if not facts or "ended" not in facts:
-                self._client.command("DEL", *self._keys.of_flow(flow_id)[0][:6])
-            self._client.command("ZREM", self._keys.flows, flow_id)
+            self._script("forget_flow", flow_id)
         elif now < float(facts["deadline"]):
-            self._note(flow_id, self.start(flow_id))
+            self.go_on(flow_id)
         else:
             is_lost = now >= float(facts["deadline"]) + LOST_AFTER
             self._stop(flow_id, "expired", is_lost=is_lost)
-            if self.last_end is None:
-                self.go_on(flow_id)
         return self.last_end
 
     def go_on(self, flow_id: str) -> None:
@@ -172,6 +171,11 @@ class RedisFlows:
             return float(fixed)
         seconds, micros = self._client.command("TIME")
         return int(seconds) + int(micros) / 1e6
+
+
+def _size_of(one: NewMember) -> int:
+    """In bytes, with the edges, of which there may be thousands."""
+    return len(one.payload) + sum(map(len, one.edges)) + len(one.edges)
 
 
 def _facts_of(flow: NewFlow, now: float) -> list[Any]:
