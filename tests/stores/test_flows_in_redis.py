@@ -121,3 +121,15 @@ def test_members_are_written_in_pieces_by_their_edges(built):
 
     # 250,000 edges of some five bytes, and the payloads
     assert built.client.command("INFO", "commandstats")["cmdstat_evalsha"]["calls"] > 2
+
+
+def test_the_latest_flows_are_found_in_few_commands(built):
+    at, ids = Clock(built.queue), []
+    for _ in range(30):
+        ids.append(begun(built, {"a": []}).id)
+        at.advance(1)
+    built.client.command("CONFIG", "RESETSTAT")
+
+    assert ids[:-4:-1] == [one.id for one in built.flows.page(count=3)]
+    stats = built.client.command("INFO", "commandstats")
+    assert (1, 3) == (stats["cmdstat_evalsha"]["calls"], stats["cmdstat_hgetall"]["calls"])

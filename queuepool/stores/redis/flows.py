@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from heapq import nlargest
 from typing import Any
 
 from queuepool.payload.lease import Lease
@@ -62,13 +63,23 @@ class RedisFlows:
         return _record(flow_id, facts, self._counts(flow_id)) if facts else None
 
     def page(self, after: float | None = None, count: int = 100) -> list[FlowRecord]:
+        latest, found = self._created_before(float("inf") if after is None else after, count), list[FlowRecord]()
+        for flow_id in latest:
+            if facts := self._facts(flow_id):
+                found.append(_record(flow_id, facts, self._counts(flow_id)))
+        return found
+
+    def _created_before(self, moment: float, count: int) -> list[str]:
+        """The ids of the latest; read in steps of few commands, as there is no list by this time."""
         ids = [key.decode() for key in self._client.command("ZRANGE", self._keys.flows, 0, -1)]
-        found = sorted(
-            ((float(facts["created"]), flow_id, facts) for flow_id in ids if (facts := self._facts(flow_id))),
-            reverse=True,
-        )
-        rows = [row for row in found if after is None or row[0] < after][:count]
-        return [_record(flow_id, facts, self._counts(flow_id)) for _, flow_id, facts in rows]
+        found: list[tuple[float, str]] = []
+        for first in range(0, len(ids), BATCH):
+            part = ids[first : first + BATCH]
+            times = self._client.script("created", [self._keys.flow(one) for one in part], [])
+            rows = zip(times, part, strict=True)
+            found += [(at, one) for text, one in rows if text and (at := float(text)) < moment]
+            found = nlargest(count, found)
+        return [one for _, one in found]
 
     def members(self, flow_id: str) -> list[MemberRecord]:
         letters = self._hash(f"{self._keys.flow(flow_id)}:letters")
