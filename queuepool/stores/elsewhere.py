@@ -17,7 +17,7 @@ from typing import Any
 from queuepool.errors import StoreDenied, StoreDown, StoreError
 from queuepool.payload.envelope import uncounted
 from queuepool.payload.lease import Lock, StateRecord, Unlock
-from queuepool.payload.members import NewFlow, NewMember
+from queuepool.payload.members import NewFlow, NewMember, member_in_text
 from queuepool.stores.contract import NewJob, PushStore, QueueStore
 from queuepool.stores.locks import NO_LOCKS, Finder, Locks
 from queuepool.stores.records import FailedJob, PendingFailure, RecordKey, Records, Retrying, Returned
@@ -30,11 +30,15 @@ _MOST_OF_NAME, _MOST_OF_TEXT = 191, 30_000
 
 
 class FailedElsewhere:
-    """The failed store on another server; retries return jobs to the queue on its own server."""
+    """The failed store on another server; retries return jobs to the queue on its own server.
 
-    def __init__(self, records: Records, jobs: QueueStore) -> None:
+    ``beside``: what is set aside there, with the jobs.
+    """
+
+    def __init__(self, records: Records, jobs: QueueStore, beside: Records) -> None:
         self._records = records
         self._jobs = jobs
+        self._beside = beside
         self.now = records.now
         self.count = records.count
         self.page = records.page
@@ -51,10 +55,16 @@ class FailedElsewhere:
         current = self._records.get(failed.id)
         if current is None or current.key != failed.key:
             return Returned.GONE
-        job = NewJob(uncounted(failed.payload.encode()), state)
-        if not self._jobs.push(queue or failed.queue, [job], lock=lock):
+        if not self._put_back(Retrying(failed, state, lock), queue):
             return Returned.HELD
         return Returned.DONE if self._records.drop([failed.key]) == [True] else Returned.GONE
+
+    def _put_back(self, job: Retrying, queue: str | None) -> bool:
+        """``False`` if another job holds its lock."""
+        if member := member_in_text(job.failed.payload):
+            return bool(self._beside.resume(job, member, queue))
+        fresh = NewJob(uncounted(job.failed.payload.encode()), job.state)
+        return self._jobs.push(queue or job.failed.queue, [fresh], lock=job.lock)
 
     def retry_all(self, jobs: Sequence[Retrying], queue: str | None = None) -> list[Returned]:
         """As the contract says, one by one: a crash doubles one job at most."""

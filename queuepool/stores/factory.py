@@ -93,7 +93,7 @@ class Stores:
         self.failed = self.records
         if settings.failed_url:
             records = self._records_at(settings.failed_url)
-            self.failed = FailedElsewhere(records, self.queue)
+            self.failed = FailedElsewhere(records, self.queue, self.records)
             self.forwarder = Forwarder(self.records, records)
         self.control = self._control(KeyPlace(self.values, down))
 
@@ -171,7 +171,7 @@ class Stores:
         self._own = client = self._clients.redis(settings.url, longest_wait=longest_wait)
         self.values = values = RedisValues(client, keys)
         locks_of = LocksOf("redis", values, self.laravel_locks)
-        self.records = RedisRecords(client, keys, locks_of)
+        self.records = RedisRecords(client, keys, locks_of, lambda: queue.clock)
         self.attempts = RedisAttempts(client, keys)
         self.steps = RedisKeptSteps(client, keys)
         self.queue = queue = RedisQueue(client, keys, settings.retry_after, locks_of, **self._kept)

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
 from queuepool.payload.lease import Lock, StateRecord, Unlock
+from queuepool.payload.members import MemberOf
 from queuepool.stores.locks import NO_LOCKS, Finder
 
 
@@ -156,6 +157,12 @@ class Records(FailedStore, Protocol):
 
     def holding(self, keys: Sequence[RecordKey], finder: Finder) -> list[bytes]:
         """The payloads of these records, as far as they may hold a lock."""
+
+    def resume(self, job: Retrying, member: MemberOf, queue: str | None = None) -> Returned:
+        """As ``retry``, in the store of jobs, of a member of a flow whose record is in another store.
+
+        A repeat pushes a copy, which counts nothing once the member has ended.
+        """
 
     # The outbox: failures that wait in the jobs' store for such a store, oldest first
 

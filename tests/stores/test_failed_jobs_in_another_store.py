@@ -14,11 +14,14 @@ from queuepool.errors import StoreDenied
 from queuepool.events import FailureUnrecorded
 from queuepool.events.listeners import Listeners
 from queuepool.payload.envelope import uncounted
+from queuepool.payload.members import MemberOf
 from queuepool.steward.side_stores import EventQueue, FailureRecorder, SideStores
 from queuepool.stores.factory import Stores
+from queuepool.stores.records import Retrying, Returned
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.migrate import migrate
 from tests.support.each import each
+from tests.support.graphs import Drawn, ended, taken
 from tests.support.redis_server import PREFIX
 from tests.support.samples import ids, new_jobs, payload
 
@@ -231,3 +234,34 @@ def test_damaged_records_that_wait_stay_where_they_are_and_hold_up_no_other(apar
         assert {f"before {number}", f"behind {number}"} <= {row.id for row in apart.failed.page()}
 
     assert len(DAMAGED) == apart.forwarder.count()
+
+
+def test_a_retry_resumes_the_flow_of_a_member(apart):
+    drawn = Drawn({"a": [], "b": ["a"]})
+    apart.flows.write(drawn.flow, drawn.members)
+    [lease] = taken(apart.queue).values()
+    assert ended(apart.queue, lease, "f")
+    apart.forwarder.forward()
+    assert "failed" == apart.flows.find(drawn.id).state
+
+    assert [Returned.DONE] == apart.failed.retry_all([Retrying(row) for row in apart.failed.page()])
+    for name in ("a", "b"):
+        [(found, lease)] = taken(apart.queue).items()
+        assert name == found
+        assert ended(apart.queue, lease)
+    assert ("done", 0) == (apart.flows.find(drawn.id).state, apart.failed.count())
+
+
+def test_a_member_that_is_put_back_twice_counts_once(apart):
+    drawn = Drawn({"a": [], "b": ["a"]})
+    apart.flows.write(drawn.flow, drawn.members)
+    [lease] = taken(apart.queue).values()
+    assert ended(apart.queue, lease, "f")
+    apart.forwarder.forward()
+    [row] = apart.failed.page()
+    for _ in range(2):  # as if it had crashed before the record went
+        assert apart.records.resume(Retrying(row), MemberOf(drawn.id, "0"))
+    for lease in apart.queue.reserve(["default"], TAG, 2).leases:
+        assert ended(apart.queue, lease)
+
+    assert ["b"] == list(taken(apart.queue))

@@ -11,13 +11,17 @@ import pytest
 from queuepool.config.settings import ConnectionSettings
 from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
-from tests.support.drivers import DATABASES, connection_of, opened
+from queuepool.stores.records import Retrying
+from tests.support.drivers import connection_of, opened
 from tests.support.graphs import Drawn, ended, taken
 
 WORKERS = 8
 
 
-@pytest.fixture(params=["redis", *DATABASES])
+_MORE = pytest.mark.thorough("the stores' own locks; the contract is proved on each one by one")
+
+
+@pytest.fixture(params=["postgres", *(pytest.param(one, marks=_MORE) for one in ("redis", "sqlite", "mariadb"))])
 def connection(request: pytest.FixtureRequest) -> ConnectionSettings:
     return connection_of(request.param, request)
 
@@ -71,3 +75,24 @@ def test_failures_and_successes_at_once_end_the_flow(connection, stops):
         found = stores.flows.find(drawn.id)
         assert "failed" == found.state
         assert (20, 0) == (found.counts.failed, found.counts.running)
+
+
+def test_retries_beside_settlements_lose_no_member(connection):
+    names = [f"m{number}" for number in range(40)]
+    with opened(connection) as stores, opened(connection) as operator:
+        drawn = Drawn(dict.fromkeys(names, ()) | {f"after {name}": [name] for name in names} | {"merge": names})
+        stores.flows.write(drawn.flow, drawn.members)
+        leases = list(taken(stores.queue).values())
+        first = [lease for number, lease in enumerate(leases) if number % 2]
+        rest = [lease for number, lease in enumerate(leases) if not number % 2]
+        assert all(ended(stores.queue, lease, "f") for lease in first)
+        failed = [Retrying(row) for row in stores.failed.page()]
+        retrying = threading.Thread(target=lambda: [operator.failed.retry_all([one]) for one in failed])
+        retrying.start()
+        assert [True] * len(rest) == at_once(connection, rest, lambda _: "d")
+        retrying.join()
+        while left := taken(stores.queue):
+            assert all(at_once(connection, list(left.values()), lambda _: "d"))
+
+        found = stores.flows.find(drawn.id)
+        assert ("done", 81) == (found.state, found.counts.done)

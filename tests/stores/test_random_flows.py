@@ -12,17 +12,18 @@ from collections.abc import Iterator
 import pytest
 
 from queuepool.payload.lease import Lease
+from queuepool.payload.members import NewMember, member_in_text
 from queuepool.stores.factory import Stores
 from queuepool.stores.flows import FlowGone
 from queuepool.stores.records import Retrying
 from tests.support.drivers import connection_of, opened
-from tests.support.graphs import Drawn, Graph, ended
-from tests.support.samples import new_jobs
+from tests.support.graphs import Drawn, ended
+from tests.support.samples import new_jobs, payload
 from tests.support.store_contract import RETRY_AFTER, Clock
 
 #: each letter, and those that may follow it; the last two only when the flow is resumed
 NEXT = {"w": "rck", "r": "dfc", "d": "", "k": "", "c": "wrdf", "f": "rdf"}
-GRAPHS, ACTIONS = 60, 60
+GRAPHS, MORE_GRAPHS, ACTIONS = 10, 60, 60
 
 
 @pytest.fixture(params=["redis", "sqlite"])
@@ -31,7 +32,7 @@ def built(request: pytest.FixtureRequest) -> Iterator[Stores]:
         yield stores
 
 
-def drawn_graph(chance: random.Random) -> Graph:
+def drawn_graph(chance: random.Random) -> dict[str, list[str]]:
     """Up to nine members, each of which may follow any before it."""
     graph: dict[str, list[str]] = {}
     for number in range(chance.randint(1, 9)):
@@ -47,7 +48,7 @@ class Run:
     def __init__(self, built: Stores, seed: int) -> None:
         self.chance = random.Random(seed)
         self.built, self.clock = built, Clock(built.queue)
-        self.graph = drawn_graph(self.chance)
+        self.graph: dict[str, list[str]] = drawn_graph(self.chance)
         self.drawn = Drawn(self.graph, stops=self.chance.random() < 0.5, deadline=1e9, keep=1e9)
         self.held: list[Lease] = []
         #: leases that have ended with their jobs, and those that have ended before: another may have these now
@@ -104,8 +105,27 @@ class Run:
         if self.held:
             lease = self.held.pop(self.chance.randrange(len(self.held)))
             how = self.chance.choice(["d", "d", "d", "f", "o"])
-            assert ended(self.built.queue, lease, how)
+            adds = how == "d" and self.chance.random() < 0.3
+            assert ended(self.built.queue, lease, how, children=self.children_of(lease) if adds else ())
             self.stale.append(lease)
+
+    def children_of(self, lease: Lease) -> tuple[NewMember, ...]:
+        """Members that this one adds, which all that follow it wait for too; none if it has ended before."""
+        member = member_in_text(lease.receipt.decode())
+        assert member
+        parent = next(name for name, number in self.drawn.numbers.items() if number == member.number)
+        if self.letters[parent] != "r" or "." in member.number:
+            return ()
+        found, followers = list[NewMember](), [follows for follows in self.graph.values() if parent in follows]
+        for count in range(self.chance.randint(1, 2)):
+            name, number = f"{parent.partition('?')[0]}-{count}", f"{member.number}.{count}"
+            text = payload(name, qpFlow=f"{self.drawn.id}:{number}")
+            found.append(NewMember(number, "s", "default", 0.0, text))
+            for follows in followers:
+                follows.append(name)
+            self.graph[name] = [parent]
+            self.drawn.numbers[name], self.letters[name] = number, "w"
+        return tuple(found)
 
     def end_again(self) -> None:
         if self.stale:
@@ -176,7 +196,12 @@ class Run:
         raise AssertionError("it does not come to an end")
 
 
-@pytest.mark.parametrize("seed", range(GRAPHS))
+_MORE = pytest.mark.thorough("more graphs")
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(GRAPHS), *(pytest.param(seed, marks=_MORE) for seed in range(GRAPHS, MORE_GRAPHS))]
+)
 def test_the_laws_hold_whatever_is_done(built, seed):
     run = Run(built, seed)
     run.begin()

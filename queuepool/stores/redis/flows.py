@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from heapq import nlargest
 from typing import Any
 
 from queuepool.payload.lease import Lease
@@ -36,7 +37,7 @@ class RedisFlows:
         self.last_end: FlowEnd | None = None
 
     def write(self, flow: NewFlow, members: Sequence[NewMember]) -> None:
-        for step in in_steps(members, BATCH, BATCH_BYTES, lambda one: len(one.payload)):
+        for step in in_steps(members, BATCH, BATCH_BYTES, _size_of):
             self.add(flow, step)
         self.start(flow.id)
 
@@ -62,13 +63,23 @@ class RedisFlows:
         return _record(flow_id, facts, self._counts(flow_id)) if facts else None
 
     def page(self, after: float | None = None, count: int = 100) -> list[FlowRecord]:
+        latest, found = self._created_before(float("inf") if after is None else after, count), list[FlowRecord]()
+        for flow_id in latest:
+            if facts := self._facts(flow_id):
+                found.append(_record(flow_id, facts, self._counts(flow_id)))
+        return found
+
+    def _created_before(self, moment: float, count: int) -> list[str]:
+        """The ids of the latest; read in steps of few commands, as there is no list by this time."""
         ids = [key.decode() for key in self._client.command("ZRANGE", self._keys.flows, 0, -1)]
-        found = sorted(
-            ((float(facts["created"]), flow_id, facts) for flow_id in ids if (facts := self._facts(flow_id))),
-            reverse=True,
-        )
-        rows = [row for row in found if after is None or row[0] < after][:count]
-        return [_record(flow_id, facts, self._counts(flow_id)) for _, flow_id, facts in rows]
+        found: list[tuple[float, str]] = []
+        for first in range(0, len(ids), BATCH):
+            part = ids[first : first + BATCH]
+            times = self._client.script("created", [self._keys.flow(one) for one in part], [])
+            rows = zip(times, part, strict=True)
+            found += [(at, one) for text, one in rows if text and (at := float(text)) < moment]
+            found = nlargest(count, found)
+        return [one for _, one in found]
 
     def members(self, flow_id: str) -> list[MemberRecord]:
         letters = self._hash(f"{self._keys.flow(flow_id)}:letters")
@@ -90,7 +101,10 @@ class RedisFlows:
         became = self._text("stop_flow", flow_id, state, LOST_AFTER, int(is_lost))
         if became == "gone":
             raise FlowGone(flow_id)
-        self._note(flow_id, became)
+        if became == "more":
+            self.go_on(flow_id)
+        else:
+            self._note(flow_id, became)
         return became != "over"
 
     def look(self) -> list[FlowEnd]:
@@ -101,16 +115,12 @@ class RedisFlows:
     def _look_at(self, flow_id: str) -> FlowEnd | None:
         self.last_end, facts, now = None, self._facts(flow_id), self._now()
         if not facts or "ended" in facts or facts["state"] == "building":
-            if not facts or "ended" not in facts:
-                self._client.command("DEL", *self._keys.of_flow(flow_id)[0][:6])
-            self._client.command("ZREM", self._keys.flows, flow_id)
+            self._script("forget_flow", flow_id)
         elif now < float(facts["deadline"]):
-            self._note(flow_id, self.start(flow_id))
+            self.go_on(flow_id)
         else:
             is_lost = now >= float(facts["deadline"]) + LOST_AFTER
             self._stop(flow_id, "expired", is_lost=is_lost)
-            if self.last_end is None:
-                self.go_on(flow_id)
         return self.last_end
 
     def go_on(self, flow_id: str) -> None:
@@ -172,6 +182,11 @@ class RedisFlows:
             return float(fixed)
         seconds, micros = self._client.command("TIME")
         return int(seconds) + int(micros) / 1e6
+
+
+def _size_of(one: NewMember) -> int:
+    """In bytes, with the edges, of which there may be thousands."""
+    return len(one.payload) + sum(map(len, one.edges)) + len(one.edges)
 
 
 def _facts_of(flow: NewFlow, now: float) -> list[Any]:

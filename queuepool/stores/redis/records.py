@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from queuepool.payload.lease import Lock, StateRecord, Unlock
@@ -27,7 +27,7 @@ from queuepool.stores.records import (
 )
 from queuepool.stores.redis.client import RedisClient
 from queuepool.stores.redis.walk import Scored, following
-from queuepool.stores.redis.wire import BATCH_BYTES, Keys, whole
+from queuepool.stores.redis.wire import BATCH, BATCH_BYTES, Keys, whole
 from queuepool.stores.steps import in_steps
 
 #: records that are read at once to find their locks: each may have many kilobytes
@@ -40,12 +40,18 @@ _WORDS = ("name", "queue", "connection", "payload", "exception")
 
 
 class RedisRecords:
-    """The records of one connection; the id of a quarantined entry is the start of its SHA-1."""
+    """The records of one connection; the id of a quarantined entry is the start of its SHA-1.
 
-    def __init__(self, client: RedisClient, keys: Keys, locks_of: LocksOf) -> None:
+    ``clock`` returns '' for the server's, or a test's Unix seconds as text.
+    """
+
+    def __init__(
+        self, client: RedisClient, keys: Keys, locks_of: LocksOf, clock: Callable[[], str] = lambda: ""
+    ) -> None:
         self._client = client
         self._keys = keys
         self._locks_of = locks_of
+        self._clock = clock
 
     def now(self) -> float:
         seconds, micros = self._client.command("TIME")
@@ -90,19 +96,33 @@ class RedisRecords:
             yield from self._retry_plain(jobs, queue)
             return
         for job, member in zip(jobs, members, strict=True):
-            yield self._resume(job, member, queue) if member else next(iter(self._retry_plain([job], queue)))
+            yield (
+                self.resume(job, member, queue, is_here=True) if member else next(iter(self._retry_plain([job], queue)))
+            )
 
-    def _resume(self, job: Retrying, member: MemberOf, queue: str | None) -> Returned:
-        """Put back a member of a flow, which goes on from there."""
+    def resume(self, job: Retrying, member: MemberOf, queue: str | None = None, *, is_here: bool = False) -> Returned:
         (failed, state, lock), keys = job, self._keys
         target, (of_flow, words) = queue or failed.queue, keys.of_flow(member.flow)
         names = [keys.failed, *of_flow, keys.failed_times, keys.ready(target), keys.notify(target)]
         # As below.
         names += [keys.state(state.job_id) if state else keys.failed, keys.lock(lock.name) if lock else keys.failed]
-        args: list[Any] = ["", member.number, "", *words, "", failed.id, failed.payload, failed.mark]
+        args: list[Any] = [
+            "",
+            member.number,
+            "",
+            *words,
+            self._clock(),
+            failed.id if is_here else "",
+            failed.payload,
+            failed.mark,
+        ]
         args += [state.text, whole(state.seconds)] if state else ["", ""]
         args += [lock.owner, lock.seconds] if lock else ["", ""]
-        return Returned(self._client.script("retry_member", names, args))
+        answer = self._client.script("retry_member", names, args)
+        if answer == 2:
+            while self._client.script("start_flow", of_flow, [*words, self._clock(), BATCH]) == b"more":
+                pass
+        return Returned(min(answer, 1))
 
     def _retry_plain(self, jobs: Sequence[Retrying], queue: str | None) -> Iterator[Returned]:
         names, args = [self._keys.failed, self._keys.failed_times], list[Any]()

@@ -26,11 +26,12 @@ from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.members import SqlMembers, parts_of
+from queuepool.stores.steps import in_steps
 
 #: how many flows one look of a steward takes
 _LOOKS = 100
-#: members that one transaction writes
-_AT_ONCE = 1000
+#: members that one transaction writes, and edges unless one member has more
+_AT_ONCE, _MOST_EDGES = 1000, 10_000
 #: seconds between looks for flows that nobody has ended
 _LOOK_AGAIN = 5.0
 #: states of flows that start nothing more by the rule s
@@ -54,11 +55,12 @@ class SqlFlows:
 
     def write(self, flow: NewFlow, members: Sequence[NewMember]) -> None:
         self._jobs.examine()  # before the transaction
-        if len(members) <= _AT_ONCE:
+        pieces = list(in_steps(members, _AT_ONCE, _MOST_EDGES, lambda one: len(one.edges)))
+        if len(pieces) == 1:
             self._client.transaction(partial(self.write_within, flow=flow, members=members))
             return
-        for first in range(0, len(members), _AT_ONCE):
-            self.add(flow, members[first : first + _AT_ONCE])
+        for piece in pieces:
+            self.add(flow, piece)
         self.start(flow.id)
 
     def write_within(self, connection: Connection, flow: NewFlow, members: Sequence[NewMember]) -> None:
@@ -193,14 +195,16 @@ class SqlFlows:
         return self._client.transaction(lambda connection: self._stop(connection, flow_id, "cancelled"))
 
     def _stop(self, connection: Connection, flow_id: str, state: str, *, is_lost: bool = False) -> bool:
-        found = connection.execute(
-            select(self._flows.c.ended).where(self._flows.c.id == flow_id).with_for_update()
-        ).one_or_none()
+        flows = self._flows.c
+        wanted = select(flows.state, flows.ended, flows.deadline).where(flows.id == flow_id)
+        found = connection.execute(wanted.with_for_update()).one_or_none()
         if found is None:
             raise FlowGone(flow_id)
         if found.ended is not None:
             return False
-        self._rows.set(connection, flow_id, state=state, look=self._rows.now(connection) + LOST_AFTER)
+        now, state = self._rows.now(connection), "cancelled" if found.state == "cancelled" else state
+        # From here on it has as long as one whose deadline is past.
+        self._rows.set(connection, flow_id, state=state, look=now + LOST_AFTER, deadline=min(found.deadline, now))
         self.last_end = self._end(connection, flow_id, is_lost=is_lost)
         return True
 
@@ -229,6 +233,7 @@ class SqlFlows:
         if row.ended is not None or row.state == "building":
             self._forget(connection, row)
             return None
+        self.last_end = None
         now = self._rows.now(connection)
         if now < row.deadline:  # one that was to end
             self._rows.set(connection, row.id, look=row.deadline)

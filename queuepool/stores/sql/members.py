@@ -84,10 +84,11 @@ class SqlMembers:
         edges = select(self._edges.c.succ).where(self._edges.c.flow == end.flow, self._edges.c.pred == end.number)
         followers = sorted(connection.execute(edges).scalars())
         columns, joins = self._members.c, self._joins.c
-        for part in parts_of(followers):
+        for part in _to_lock(followers):
+            self._lock(connection, end.flow, part)
             more = update(self._members).where(self.of(end.flow), columns.n.in_(part), columns.striped == 0)
             connection.execute(more.values(open=columns.open + len(end.children)))
-            stripes = joins.flow == end.flow, joins.n.in_(part), joins.stripe == stripe_of(end.number)
+            stripes = self._lock_stripes(connection, end.flow, part, stripe_of(end.number))
             connection.execute(update(self._joins).where(*stripes).values(open=joins.open + len(end.children)))
         children = [one._replace(edges=tuple(f"{succ}s" for succ in followers)) for one in end.children]
         self.insert(connection, end.flow, children)
@@ -147,9 +148,9 @@ class SqlMembers:
         A row is held until the commit of who has changed it, and the member's is one for all.
         """
         joins, found = self._joins.c, list[_Ready]()
-        these = joins.flow == flow_id, joins.n.in_(numbers), joins.stripe == stripe
         if not numbers:
             return []
+        these = self._lock_stripes(connection, flow_id, numbers, stripe)
         connection.execute(update(self._joins).where(*these).values(open=joins.open - 1, bad=joins.bad + int(is_bad)))
         for number, bad in connection.execute(select(joins.n, joins.bad).where(*these, joins.open == 0)).all():
             found += self._count_down(connection, flow_id, [number], bad > 0)
@@ -163,13 +164,28 @@ class SqlMembers:
         counts = {"open": columns.open - 1, "bad": columns.bad + int(is_bad)}
         for part in _to_lock(numbers):
             these = self.of(flow_id), columns.n.in_(part)
-            if len(part) > 1:  # first, as an update of several rows takes them in any order
-                connection.execute(select(columns.n).where(*these).order_by(columns.n).with_for_update()).all()
+            self._lock(connection, flow_id, part)
             connection.execute(update(self._members).where(*these).values(**counts))
         these = self.of(flow_id), columns.n.in_(numbers)
         wanted = select(columns.n, columns.rule, columns.bad, columns.spent)
         rows = connection.execute(wanted.where(*these, columns.open == 0, columns.state == "w"))
         return [_Ready(*row) for row in rows]
+
+    def _lock(self, connection: Connection, flow_id: str, numbers: Sequence[str]) -> None:
+        """Before several rows are changed, as an update takes them in any order."""
+        if len(numbers) > 1:
+            these = select(self._members.c.n).where(self.of(flow_id), self._members.c.n.in_(numbers))
+            connection.execute(these.order_by(self._members.c.n).with_for_update()).all()
+
+    def _lock_stripes(
+        self, connection: Connection, flow_id: str, numbers: Sequence[str], stripe: int
+    ) -> tuple[ColumnElement[bool], ...]:
+        """The same for this stripe of these members; returns which rows they are."""
+        joins = self._joins.c
+        these = joins.flow == flow_id, joins.n.in_(numbers), joins.stripe == stripe
+        if len(numbers) > 1:
+            connection.execute(select(joins.n).where(*these).order_by(joins.n).with_for_update()).all()
+        return these
 
     def _stop(self, connection: Connection, flow_id: str) -> None:
         """A member has failed: nothing more starts by the rule s, if that is so in this flow."""
@@ -218,12 +234,16 @@ class SqlMembers:
     def resume(self, connection: Connection, flow_id: str, number: str) -> None:
         """In the transaction that puts a failed member back: what was cancelled waits again, what was held starts."""
         columns, now = self._members.c, self.now(connection)
-        locked = self.state(connection, flow_id, lock=True)
         failed = update(self._members).where(self._one(flow_id, number), columns.state == "f")
-        if locked is None or not connection.execute(failed.values(state="r")).rowcount:
+        if not connection.execute(failed.values(state="r")).rowcount:
+            return
+        # Before the flow's row, as those that end members do.
+        cut = select(columns.n).where(self.of(flow_id), columns.state == "c")
+        connection.execute(cut.order_by(columns.n).with_for_update()).all()
+        if self.state(connection, flow_id, lock=True) is None:
             return
         later = case((self._flows.c.deadline > now + 86400, self._flows.c.deadline), else_=now + 86400)
-        self.set(connection, flow_id, state="running", ended=None, look=later)
+        self.set(connection, flow_id, state="running", ended=None, look=later, deadline=later)
         connection.execute(update(self._members).where(self.of(flow_id), columns.state == "c").values(state="w"))
         held = select(columns.n).where(self.of(flow_id), columns.state == "w", columns.held == 1)
         self.push(connection, flow_id, list(connection.execute(held).scalars()))

@@ -32,7 +32,7 @@ from sqlalchemy import (
 
 from queuepool.payload.envelope import uncounted
 from queuepool.payload.lease import Lease, Lock, StateRecord, Unlock
-from queuepool.payload.members import member_in_text
+from queuepool.payload.members import MemberOf, member_in_text
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 from queuepool.stores.records import (
     FailedJob,
@@ -145,15 +145,30 @@ class SqlRecords:
                 self._jobs.push(connection, target, [uncounted(raw.encode()) for raw in raws])
             self._drop(connection, [job.failed.key for job in back])
             for job in back:
-                if member := member_in_text(job.failed.payload):
-                    self._members.resume(connection, member.flow, member.number)
-                if job.state:
-                    self._values.write_state(connection, job.state)
+                self._resume(connection, job)
             return answers
 
         if any(job.lock for job in jobs):
             self._values.examine()
         return self._client.transaction(work) if jobs else []
+
+    def resume(self, job: Retrying, member: MemberOf, queue: str | None = None) -> Returned:
+        def work(connection: Connection) -> Returned:
+            if job.lock and not self._values.take_within(connection, job.lock):
+                return Returned.HELD
+            self._jobs.push(connection, queue or job.failed.queue, [uncounted(job.failed.payload.encode())])
+            self._resume(connection, job)
+            return Returned.DONE
+
+        if job.lock:
+            self._values.examine()
+        return self._client.transaction(work)
+
+    def _resume(self, connection: Connection, job: Retrying) -> None:
+        if member := member_in_text(job.failed.payload):
+            self._members.resume(connection, member.flow, member.number)
+        if job.state:
+            self._values.write_state(connection, job.state)
 
     def _locked(self, connection: Connection, keys: Sequence[RecordKey]) -> set[str]:
         """The marks of these records that exist; they are locked until the transaction ends."""

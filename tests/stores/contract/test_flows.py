@@ -233,8 +233,6 @@ def test_a_member_of_a_flow_that_is_gone_is_retried_alone(built, at):
     run_all(built, {"a": "f"})
     at.advance(31 * 86400.0)
     built.flows.look()
-    if built.client.__class__.__name__ == "RedisClient":
-        built.client.command("DEL", *built.client.command("KEYS", "*flow:*"))
 
     retry(built, "a")
     assert ["a"] == run_all(built)
@@ -326,6 +324,7 @@ def test_results_are_kept_for_those_that_take_them(built):
     assert [] == built.flows.results(drawn.id, [])
 
 
+@pytest.mark.thorough("megabytes of results")
 def test_results_above_the_bound_are_not_kept(built):
     drawn = begun(built, {str(number): [] for number in range(3)})
     large = json.dumps("x" * (6 * 1024 * 1024))
@@ -376,6 +375,7 @@ def test_what_else_follows_from_the_end_of_a_job_follows_from_a_members(built):
     assert b'{"state": "done"}' == built.values.state("a")
 
 
+@pytest.mark.thorough("smaller flows take the same steps but for the pieces, which test_flows_in_redis.py has")
 def test_a_thousand_members_start_and_their_callback_does(built):
     graph = {"first": [], **{f"m{number}": ["first"] for number in range(1200)}}
     drawn = begun(built, graph | {"merge": [name for name in graph if name != "first"]})
@@ -390,6 +390,7 @@ def test_a_thousand_members_start_and_their_callback_does(built):
     assert "done" == state(built, drawn)
 
 
+@pytest.mark.thorough("as above")
 def test_a_large_cancelled_flow_still_tells_those_that_follow_its_end(built):
     graph = {"first": [], **{f"m{number}": ["first"] for number in range(1200)}}
     drawn = begun(built, graph | {"end?a": [name for name in graph if name != "first"]})

@@ -7,7 +7,7 @@
 write_nothing(KEYS[7])
 local flow = open_flow(1, 1)
 if flow.state == '' then return 'lacks' end
-if fact(flow, 'ended') ~= '' then return '' end
+if flow.is_over then return '' end
 local roots = tonumber(fact(flow, 'roots'))
 if flow.state == 'building' then
   if fact(flow, 'there') ~= fact(flow, 'total') then return 'lacks' end
@@ -19,7 +19,7 @@ local after = math.min(first + tonumber(ARGV[5]), roots)
 local work = {}
 for n = first, after - 1 do
   -- They count as active from the beginning: else the flow could end before the last of them is pushed.
-  if flow.state == 'running' then start(flow, n) else hold(flow, work, n) end
+  if flow.state == 'running' then start(flow, work, n) else hold(flow, work, n) end
   redis.call('hincrby', flow.facts, 'active', -1)
 end
 redis.call('hset', flow.facts, 'next', after)

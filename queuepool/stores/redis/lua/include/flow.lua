@@ -1,9 +1,11 @@
 -- Flows: a member starts in the script that ends the last of those that it follows (stores/flows.py).
 -- Keys of a flow: hash of facts; letters, by number: letter, whether its edges of the rules f and a are spent (0, 1),
 -- and its edges, each a number, a rule and a comma; payloads of those that wait, as QUEUE LF DELAY LF PAYLOAD; results;
--- a list of edges left over; a list of members that were ready while the flow was stopped.
+-- a list of what is left over, edges or numbers of members to start; a list of members that were ready while the flow
+-- was stopped.
 -- Facts: `state`, `active` members, `failed` ones; of a member N that waits: `l<N>` how many of those that it follows
--- are not over, `b<N>` how many of them have failed or were cancelled; `skips`: whether a job was skipped.
+-- are not over, `b<N>` how many of them have failed or were cancelled; `skips`: whether a job was skipped; `cut`:
+-- whether a letter may be c, or `active` is not how many letters are r.
 local MOST_EDGES = 500
 local MOST_RESULTS = 16 * 1024 * 1024
 local FAILED_LASTS = 30 * 86400
@@ -12,11 +14,12 @@ local FAILED_LASTS = 30 * 86400
 -- must look, and the stopped ones, too. ARGV[arg]: id, how the keys of queues begin, how the stewards' channels do,
 -- test clock.
 local function open_flow(key, arg)
+  local state, ended = unpack(redis.call('hmget', KEYS[key], 'state', 'ended'))
   return {
     facts = KEYS[key], letters = KEYS[key + 1], waiting = KEYS[key + 2], results = KEYS[key + 3],
     todo = KEYS[key + 4], held = KEYS[key + 5], flows = KEYS[key + 6], stopped = KEYS[key + 7],
     id = ARGV[arg], queues = ARGV[arg + 1], channels = ARGV[arg + 2], now = clock(ARGV[arg + 3]),
-    state = redis.call('hmget', KEYS[key], 'state')[1] or '',
+    state = state or '', is_over = ended and true,
   }
 end
 
@@ -29,6 +32,7 @@ end
 
 local function set_letter(flow, n, letter, spent, edges)
   redis.call('hset', flow.letters, n, letter .. spent .. edges)
+  if letter == 'c' then redis.call('hset', flow.facts, 'cut', 1) end
 end
 
 local function push_to(flow, queue, delay, payload)
@@ -48,7 +52,7 @@ local function stop(flow, state)
   redis.call('zadd', flow.stopped, flow.now, flow.id)
 end
 
--- A member that would start but may not: it is cancelled, and starts when the flow is resumed.
+-- A member that would start but cannot: it is cancelled, and starts when the flow is resumed.
 local function hold(flow, work, n)
   local _, spent, edges = member(flow, n)
   redis.call('rpush', flow.held, n)
@@ -56,9 +60,15 @@ local function hold(flow, work, n)
   work[#work + 1] = {'c', spent, edges}
 end
 
-local function start(flow, n)
+-- One whose payload is gone counts as skipped.
+local function start(flow, work, n)
   local _, spent, edges = member(flow, n)
-  local queue, delay, payload = string.match(redis.call('hmget', flow.waiting, n)[1], '^([^\n]*)\n([^\n]*)\n(.*)$')
+  local waiting = redis.call('hmget', flow.waiting, n)[1] or ''
+  local queue, delay, payload = string.match(waiting, '^([^\n]*)\n([^\n]*)\n(.*)$')
+  if not queue then
+    redis.call('hincrby', flow.facts, 'skips', 1)
+    return hold(flow, work, n)
+  end
   push_to(flow, queue, tonumber(delay), payload)
   set_letter(flow, n, 'r', spent, edges)
   redis.call('hdel', flow.waiting, n)
@@ -75,7 +85,7 @@ local function is_ready(flow, work, n, rule)
   elseif rule == 's' and flow.state ~= 'running' then
     hold(flow, work, n)
   else
-    start(flow, n)
+    start(flow, work, n)
   end
 end
 
@@ -137,7 +147,7 @@ end
 -- End the flow if nothing of it is left to run. Returns its state then, 'more' if edges are left over, else ''.
 local function end_if_over(flow)
   if redis.call('exists', flow.todo) == 1 then return 'more' end
-  if tonumber(fact(flow, 'active')) > 0 or fact(flow, 'ended') ~= '' then return '' end
+  if flow.is_over or tonumber(fact(flow, 'active')) > 0 then return '' end
   local state, keep = over_as(flow), tonumber(fact(flow, 'keep'))
   redis.call('hset', flow.facts, 'state', state, 'ended', string.format('%.6f', flow.now))
   redis.call('zrem', flow.stopped, flow.id)
@@ -150,9 +160,25 @@ local function end_if_over(flow)
   return state
 end
 
+-- Start members by the numbers with which the list begins, if it does; returns how many there were.
+local function start_left(flow, work, items)
+  for i, n in ipairs(items) do
+    if not string.find(n, '^%d') then return i - 1 end
+    if member(flow, n) == 'w' then
+      if flow.state == 'running' then start(flow, work, n) else hold(flow, work, n) end
+    end
+  end
+  return #items
+end
+
 local function go_on(flow)
-  local item = redis.call('lrange', flow.todo, 0, 0)[1]
-  redis.call('ltrim', flow.todo, 1, -1)
-  if item then follow_edges(flow, {{string.sub(item, 1, 1), string.sub(item, 2, 2), string.sub(item, 3)}}) end
+  local work, items = {}, redis.call('lrange', flow.todo, 0, MOST_EDGES - 1)
+  local taken = start_left(flow, work, items)
+  if items[1] and taken == 0 then
+    local how, spent, edges = string.match(items[1], '^(.)(.)(.*)$')
+    work, taken = {{how, spent, edges}}, 1
+  end
+  redis.call('ltrim', flow.todo, taken, -1)
+  follow_edges(flow, work)
   return end_if_over(flow)
 end

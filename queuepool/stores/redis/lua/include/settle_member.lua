@@ -12,7 +12,7 @@ local function keep_result(flow, n, result)
 end
 
 -- Those that follow the member wait for what it adds as well.
-local function add_children(flow, edges, first, last)
+local function add_children(flow, work, edges, first, last)
   local count = (last - first + 1) / 5
   if count == 0 then return end
   for n in string.gmatch(edges, '([%d.]+)%a,') do redis.call('hincrby', flow.facts, 'l' .. n, count) end
@@ -20,14 +20,14 @@ local function add_children(flow, edges, first, last)
   for i = first, last, 5 do
     redis.call('hset', flow.waiting, ARGV[i], ARGV[i + 2] .. '\n' .. ARGV[i + 3] .. '\n' .. ARGV[i + 4])
     set_letter(flow, ARGV[i], 'w', 0, edges)
-    if flow.state == 'running' then start(flow, ARGV[i]) else hold(flow, {}, ARGV[i]) end
+    if flow.state == 'running' then start(flow, work, ARGV[i]) else hold(flow, work, ARGV[i]) end
   end
 end
 
 local function settle_member(flow, arg, last)
   local n, how = ARGV[arg], ARGV[arg + 1]
   local letter, spent, edges = member(flow, n)
-  if letter ~= 'r' then return '' end
+  if letter ~= 'r' or flow.state == '' then return '' end
   if how == 'o' and flow.state == 'running' then -- it was resumed meanwhile
     push_to(flow, ARGV[arg + 3], 0, ARGV[arg + 4])
     return ''
@@ -35,7 +35,8 @@ local function settle_member(flow, arg, last)
   if how == 'o' then how = 'c' elseif how == 'c' then redis.call('hincrby', flow.facts, 'skips', 1) end
   set_letter(flow, n, how, 1, edges)
   keep_result(flow, n, ARGV[arg + 2])
-  add_children(flow, edges, arg + 5, last)
+  local work = {{how, spent, edges}}
+  add_children(flow, work, edges, arg + 5, last)
   if how == 'f' then
     redis.call('hincrby', flow.facts, 'failed', 1)
     if flow.state == 'running' and fact(flow, 'stops') == '1' then stop(flow, 'failing') end
@@ -43,7 +44,7 @@ local function settle_member(flow, arg, last)
     redis.call('hset', flow.waiting, n, ARGV[arg + 3] .. '\n0\n' .. ARGV[arg + 4])
     redis.call('rpush', flow.held, n)
   end
-  redis.call('hincrby', flow.facts, 'active', -1)
-  follow_edges(flow, {{how, spent, edges}})
+  if not flow.is_over then redis.call('hincrby', flow.facts, 'active', -1) end -- else it was given up as lost
+  follow_edges(flow, work)
   return end_if_over(flow)
 end
