@@ -595,6 +595,13 @@ def test_nor_is_one_settled_that_ended_after_its_deadline():
     assert ["I27 more than one span"] == violated(*late, said("release"), kill(), OF_KILLED, *AGAIN)
 
 
+def test_nor_is_a_member_of_a_flow_before_its_settlement():
+    done = [*pushed(9, "g"), WORKER, start("g.0"), finish("g.0"), said("span", "g.0")]
+
+    assert "I27 more than one span" not in violated(*done, kill(), said("killed_span", "g.0", pid=5))
+    assert "I27 more than one span" in violated(*done, said("killed_span", "g.0", pid=5))
+
+
 def test_nor_has_one_that_is_killed_as_soon_as_it_has_settled_shown_that_to_the_steward():
     settled = [*pushed(), WORKER, start(), said("die"), SPAN, said("release")]
     refused = [OF_KILLED, said("stale", pid=5)]

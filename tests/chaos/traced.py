@@ -107,7 +107,8 @@ class Traced:
 
         Or it had no time to show that it has: then the store refuses the second settlement.
         """
-        if (attempt, worker) in self._finished and (attempt, worker) not in self._overran:
+        is_done = (attempt, worker) in self._finished and (attempt, worker) not in self._overran
+        if is_done and not attempt[0].startswith("g."):  # a member of a flow is done once it is settled
             return False
         settled = self._settled.get((attempt, worker))
         if settled is None or attempt not in self._refused:

@@ -114,7 +114,7 @@ shown(lambda: send_mail("s", "b", None, ["b@example.org"]))
     assert "TypeError a Own makes its own MIME message, which a payload cannot hold" in own
     assert "NotSendable" in odd
     assert ("1", "0") == (size, silent)
-    assert loud.startswith("Store")
+    assert loud.startswith("TableMissing")
 
 
 @pytest.mark.thorough("Django starts several times")
