@@ -74,8 +74,9 @@ def test_the_callback_runs_once_while_workers_are_killed(place):
             kill_one(pool, chance)
         assert "done" == found.wait(60).state
 
-    assert 1 == len(place.trail(what="merges"))
-    assert [f"G{number}" for number in range(20)] == place.trail(what="merges")[0]["names"]
+    merged = place.trail(what="merges")
+    assert 1 == len({line["job"] for line in merged})  # pushed once; it may be killed, too, and run again
+    assert [[f"G{number}" for number in range(20)]] * len(merged) == [line["names"] for line in merged]
     begun = [name for name in names(place, "begins") if name[0] == "c"]
     assert begun == sorted(begun)
     assert set(Counter(names(place, "begins"))) == {f"g{n}" for n in range(20)} | {f"c{n}" for n in range(5)}
