@@ -25,7 +25,7 @@ from queuepool.cli.targets import Elsewhere, reaching
 from queuepool.config.values import seconds
 from queuepool.jobs.client import Queue
 from queuepool.operating.pausing import pause_queue
-from queuepool.operating.queues import is_nobodys
+from queuepool.operating.queues import may_be_misspelled
 from queuepool.unix.exit_codes import FAILED, OK
 
 #: the default wait in seconds
@@ -190,7 +190,7 @@ def _for_each(where: Where, queues: Sequence[str], act: Callable[[Queue, str], o
 def _is_left(where: Where, queues: Sequence[str]) -> bool:
     """Whether nothing is to be paused, as some of the queues may be misspelled. Raises ``UsageError``."""
     found = list[str]()
-    _for_each(where, queues, lambda opened, queue: found.extend([queue] * is_nobodys(where, opened, queue)))
+    _for_each(where, queues, lambda opened, queue: found.extend([queue] * may_be_misspelled(where, opened, queue)))
     if not found:
         return False
     words = "; ".join(f"no pool serves queue {queue}, and it holds nothing" for queue in found)

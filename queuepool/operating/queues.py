@@ -97,7 +97,7 @@ def is_served(choice: Choice, connection: Queue, queue: str) -> bool:
     return queue in (_served(choice, connection, lambda _: None) or ())
 
 
-def is_nobodys(choice: Choice, connection: Queue, queue: str) -> bool:
+def may_be_misspelled(choice: Choice, connection: Queue, queue: str) -> bool:
     """Whether a queue holds nothing, and surely no pool serves it: its name may be misspelled."""
     if queue == connection.settings.outcomes or any(queue in pool.queues for pool in choice.load().pools):
         return False

@@ -108,7 +108,7 @@ class Settler:
         self._noted: list[Event] = []
         #: called after each try to end a member of a flow
         self.mark_flows: Callable[[], None] = lambda: None
-        #: whether the store can have flows, as far as whoever looks after them has seen; else no member of one is ended
+        #: whether the store can have flows, as far as the steward has seen; else no member of one is ended
         self.has_flows = True
 
     def may_follow(self, receipt: bytes) -> bool:

@@ -1,6 +1,6 @@
 """The contract of flows: jobs that start when others have ended. What ends a member is in ``stores.contract``.
 
-A member is pushed in the step that ends the last of those that it follows, so by one worker and once, whoever dies. No
+A member is pushed in the step that ends the last of those that it follows, so by one worker and once, whatever dies. No
 process watches a flow: it ends in the step that ends its last running member. Only what ends by time, and what was left
 over when its process died, is done by ``look``, which stewards call.
 

@@ -32,7 +32,7 @@ from queuepool.stores.steps import in_steps
 _LOOKS = 100
 #: members that one transaction writes, and edges unless one member has more
 _AT_ONCE, _MOST_EDGES = 1000, 10_000
-#: seconds between looks for flows that nobody has ended
+#: seconds between looks for flows whose end was missed
 _LOOK_AGAIN = 5.0
 #: states of flows that start nothing more by the rule s
 _STOPPED = ("failing", "cancelled", "expired")
@@ -49,7 +49,7 @@ class SqlFlows:
         self._edges = client.tables.queuepool_edges
         self._joins = client.tables.queuepool_joins
         self._rows = SqlMembers(client, jobs)
-        #: when (monotonic) to look for flows that nobody has ended
+        #: when (monotonic) to look for flows whose end was missed
         self._look_again = 0.0
         self.last_end: FlowEnd | None = None
 
@@ -64,7 +64,7 @@ class SqlFlows:
         self.start(flow.id)
 
     def write_within(self, connection: Connection, flow: NewFlow, members: Sequence[NewMember]) -> None:
-        """As ``write``, in the caller's transaction: nobody else sees it before it has begun."""
+        """As ``write``, in the caller's transaction: other connections see it only once it has begun."""
         self._insert_flow(connection, flow, "running")
         roots = [one for one in members if not one.follows]
         self._rows.insert(connection, flow.id, [one for one in members if one.follows])
@@ -259,7 +259,7 @@ class SqlFlows:
     def settled(self, end: MemberEnd | None, is_ours: bool) -> bool:
         """After the commit: end the flow if that was its last running member; returns ``is_ours``.
 
-        Not within: of two that end at once, each would see the other run. A steward ends what nobody has.
+        Not within: of two that end at once, each would see the other run. A steward ends what both have missed.
         """
         self.last_end = None
         if end and is_ours:

@@ -9,7 +9,7 @@ from queuepool.board.pauses import pause_words
 from queuepool.board.status import iso
 from queuepool.jobs.client import Queue
 from queuepool.operating.pausing import pause_queue
-from queuepool.operating.queues import is_nobodys
+from queuepool.operating.queues import may_be_misspelled
 from queuepool.web.acts.acted import Acted, noted
 from queuepool.web.asked import Asked
 from queuepool.web.desk import Desk, by_of
@@ -18,10 +18,10 @@ from queuepool.web.pages.queues import named
 
 
 def pause(desk: Desk, asked: Asked) -> Acted:
-    """Its workers begin none of its jobs, on any host; ``unserved``: whether also if that may be nobody's queue."""
+    """Its workers begin none of its jobs, on any host; ``unserved``: whether also if its name may be misspelled."""
 
     def act(opened: Queue, queue: str) -> tuple[str, bool]:
-        if asked.text("unserved") != "yes" and is_nobodys(desk.choice, opened, queue):
+        if asked.text("unserved") != "yes" and may_be_misspelled(desk.choice, opened, queue):
             words = f"no pool serves queue {queue}, and it holds nothing: say that it is to be paused all the same"
             raise WrongEntry("unserved", words, 409)
         if before := pause_queue(opened.stores, queue, by_of(asked.visitor)):

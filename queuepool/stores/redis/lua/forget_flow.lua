@@ -1,4 +1,4 @@
--- forget_flow.lua: drop a flow that nobody needs any more: it has ended and was kept, or never began.
+-- forget_flow.lua: drop a flow that is not needed any more: it has ended and was kept, or never began.
 -- Source:  none.
 -- KEYS     1-8 those of the flow (flow.lua)
 -- ARGV     1-4 those of the flow (flow.lua)
