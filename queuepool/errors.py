@@ -4,6 +4,7 @@ QueuepoolError
 ├── ConfigError          a setting is wrong; nothing has started
 ├── StoreError           the store refused a command
 │   ├── TagRetired       a worker's tag is no longer registered; it needs a new one
+│   ├── NoSuchFlow       nothing is known of a flow
 │   └── StoreDown        the store cannot be reached or cannot serve now; worth a retry
 │       ├── StoreFull    it has no room for anything new
 │       │   └── RefusesNew   it still serves what it holds
@@ -65,6 +66,13 @@ class StoreError(QueuepoolError):
 
 class TagRetired(StoreError):
     """Nothing was done: the worker's tag was retired or its registration was lost. The worker needs a new tag."""
+
+
+class NoSuchFlow(StoreError):
+    """Nothing is known of a flow: it never existed or never started, or has ended and is not kept any more."""
+
+    def __init__(self, flow_id: str) -> None:
+        super().__init__(f"nothing is known of flow {flow_id!r}: it never existed, or is not kept any more")
 
 
 class StoreDown(StoreError):

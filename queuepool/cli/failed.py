@@ -310,7 +310,7 @@ def _retry_some(scopes: Sequence[Scope], ids: Sequence[str], target: str | None,
 def _has_its_flow(scope: Scope, record: FailedJob) -> bool:
     """Whether a flow goes on with this job, if it is a member of one; else that is reported."""
     member = member_in_text(record.payload)
-    if member is None or scope.queue.stores.flows.find(member.flow):
+    if member is None or scope.queue.stores.flows.standing(member.flow):
         return True
     output.complain(f"failed job {record.id} stays: its flow {member.flow} is not kept any more; --alone runs it alone")
     return False

@@ -17,7 +17,7 @@ from queuepool.jobs.bulk import Several, captured
 from queuepool.jobs.definition import written_name
 from queuepool.jobs.door import BulkOptions, PushOptions, Terms, check_queue, lock_of, terms_of
 from queuepool.jobs.following import JobId, JobState, aended, ended, found
-from queuepool.jobs.following_flows import FlowState, aended_flow, cancel_known, ended_flow, found_flow
+from queuepool.jobs.following_flows import FlowState, aended_flow, ended_flow, found_flow, seen_flow
 from queuepool.jobs.in_threads import Threads
 from queuepool.jobs.job_options import DAY, Delay, Seconds
 from queuepool.jobs.pusher import Encryption, Pusher, data_of
@@ -216,18 +216,19 @@ class Queue(AnsweringQueue):
         """Wait until a flow is over, and return what is known of it. Raises ``TimeoutError`` after ``timeout`` seconds,
         ``NoSuchFlow`` if nothing is known of it, and ``StoreError``.
         """
-        return ended_flow(partial(found_flow, self.stores, flow_id), flow_id, timeout)
+        return ended_flow(partial(seen_flow, self.stores, flow_id), flow_id, timeout)
 
     async def await_flow(self, flow_id: str, timeout: float | None = None) -> FlowState:
         """``wait_flow``, awaited: the event loop goes on."""
-        return await aended_flow(lambda: self.aflow(flow_id), flow_id, timeout)
+        look = partial(seen_flow, self.stores, flow_id)
+        return await aended_flow(lambda: self._threads.run(look), flow_id, timeout)
 
     def cancel_flow(self, flow_id: str) -> bool:
         """Start no more of a flow; what runs goes on to its end. ``False`` if it is over.
 
         Jobs of it in queues are left out. Raises ``NoSuchFlow`` if nothing is known of it, and ``StoreError``.
         """
-        return cancel_known(self.stores, flow_id)
+        return self.stores.flows.cancel(flow_id)
 
     async def acancel_flow(self, flow_id: str) -> bool:
         """``cancel_flow``, awaited."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
-from queuepool.errors import QueuepoolError
+from queuepool.errors import NoSuchFlow
 from queuepool.jobs.following import Wait
-from queuepool.stores.flows import FlowCounts, FlowGone, FlowRecord
+from queuepool.stores.flows import FlowCounts, FlowRecord, FlowStanding
 
 if TYPE_CHECKING:
     from queuepool.stores.factory import Stores
@@ -89,25 +89,14 @@ class FlowState:
         return ", ".join([f"{counts.done} of {self.total} done", *(f"{count} {word}" for count, word in more if count)])
 
 
-class NoSuchFlow(QueuepoolError):
-    """Nothing is known of a flow: it never existed, or has ended and is not kept any more."""
-
-    def __init__(self, flow_id: str) -> None:
-        super().__init__(f"nothing is known of flow {flow_id!r}: it never existed, or is not kept any more")
+#: what a look of who waits has found
+Seen = FlowState | FlowStanding
 
 
 def found_flow(stores: Stores, flow_id: str) -> FlowState | None:
     """What is known of the flow; ``None`` if it is not kept."""
     record = stores.flows.find(flow_id) if flow_id else None
     return record and state_of(record)
-
-
-def cancel_known(stores: Stores, flow_id: str) -> bool:
-    """Cancel the flow. Raises as ``Queue.cancel_flow`` does."""
-    try:
-        return stores.flows.cancel(flow_id)
-    except FlowGone:
-        raise NoSuchFlow(flow_id) from None
 
 
 def state_of(record: FlowRecord) -> FlowState:
@@ -119,17 +108,26 @@ def state_of(record: FlowRecord) -> FlowState:
     )  # fmt: skip
 
 
-def ended_flow(look: Callable[[], FlowState | None], flow_id: str, timeout: float | None) -> FlowState:
+def seen_flow(stores: Stores, flow_id: str) -> Seen | None:
+    """A look of who waits for its end: only a flow that is over is read with its members."""
+    standing = stores.flows.standing(flow_id) if flow_id else None
+    return found_flow(stores, flow_id) if standing and standing.is_over else standing
+
+
+def ended_flow(look: Callable[[], Seen | None], flow_id: str, timeout: float | None) -> FlowState:
     """What is known of the flow once it is over. Raises as ``Queue.wait_flow`` does."""
-    return _wait(flow_id, timeout).until_over(look)
+    return _whole(_wait(flow_id, timeout).until_over(look))
 
 
-async def aended_flow(
-    look: Callable[[], Awaitable[FlowState | None]], flow_id: str, timeout: float | None
-) -> FlowState:
+async def aended_flow(look: Callable[[], Awaitable[Seen | None]], flow_id: str, timeout: float | None) -> FlowState:
     """``ended_flow``, awaited."""
-    return await _wait(flow_id, timeout).auntil_over(look)
+    return _whole(await _wait(flow_id, timeout).auntil_over(look))
 
 
-def _wait(flow_id: str, timeout: float | None) -> Wait[FlowState]:
+def _wait(flow_id: str, timeout: float | None) -> Wait[Seen]:
     return Wait(f"flow {flow_id}", NoSuchFlow(flow_id), timeout)
+
+
+def _whole(seen: Seen) -> FlowState:
+    assert isinstance(seen, FlowState)
+    return seen

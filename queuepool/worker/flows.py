@@ -72,7 +72,7 @@ class FlowsOfWorker:
         return CurrentFlow(member, _encoded, taken, results)
 
     def _why_missing(self, flow_id: str) -> str:
-        is_kept = self._outage.insist(partial(self._store.flows.find, flow_id))[0]
+        is_kept = self._outage.insist(partial(self._store.flows.standing, flow_id))[0]
         return "results have at most 16 MiB together" if is_kept else f"flow {flow_id} is not kept any more"
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 
+from queuepool.jobs.following_flows import ended_flow, seen_flow
 from queuepool.stores.factory import Stores
 from queuepool.stores.records import Retrying
 from tests.support.drivers import connection_of, opened
@@ -133,3 +135,17 @@ def test_the_latest_flows_are_found_in_few_commands(built):
     assert ids[:-4:-1] == [one.id for one in built.flows.page(count=3)]
     stats = built.client.command("INFO", "commandstats")
     assert (1, 3) == (stats["cmdstat_evalsha"]["calls"], stats["cmdstat_hgetall"]["calls"])
+
+
+def test_a_wait_reads_the_members_once_at_the_end(built):
+    drawn = begun(built, {f"m{number}": [] for number in range(20)})
+    look = partial(seen_flow, built, drawn.id)
+    built.client.command("CONFIG", "RESETSTAT")
+    with pytest.raises(TimeoutError, match="is running after"):
+        ended_flow(look, drawn.id, 0.1)
+    assert "cmdstat_hgetall" not in built.client.command("INFO", "commandstats")
+
+    for lease in taken(built.queue).values():
+        ended(built.queue, lease)
+    assert "20 of 20 done" == ended_flow(look, drawn.id, 10).progress
+    assert 1 == built.client.command("INFO", "commandstats")["cmdstat_hgetall"]["calls"]

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from queuepool.errors import NoSuchFlow
 from queuepool.payload.lease import Lease
 from queuepool.payload.members import NewMember, member_in_text
 from queuepool.stores.factory import Stores
-from queuepool.stores.flows import FlowGone
 from queuepool.stores.records import Retrying
 from tests.support.drivers import connection_of, opened
 from tests.support.graphs import Drawn, ended
@@ -68,7 +68,7 @@ class Run:
         members = self.drawn.members
         for one in members:
             if one is not members[0]:
-                with pytest.raises(FlowGone):
+                with pytest.raises(NoSuchFlow):
                     self.built.flows.start(self.drawn.id)
             for _ in range(self.chance.randint(1, 2)):
                 self.built.flows.add(self.drawn.flow, [one])

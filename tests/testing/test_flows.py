@@ -9,13 +9,12 @@ from datetime import UTC, datetime
 import pytest
 
 from queuepool import Flow, Job, chain, current, group, job, result, results
-from queuepool.errors import NotSendable
+from queuepool.errors import NoSuchFlow, NotSendable
 from queuepool.events import FlowFailed, FlowFinished, JobProcessed
 from queuepool.events.listeners import LISTENERS
 from queuepool.jobs.calls import Taken
 from queuepool.jobs.composing import flow_of
 from queuepool.jobs.flows import _new_id
-from queuepool.jobs.following_flows import NoSuchFlow
 from queuepool.payload.members import MOST_MEMBERS, MOST_TAKEN
 from queuepool.testing import as_current, drain, fake, run_now
 

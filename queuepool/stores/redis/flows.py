@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from heapq import nlargest
 from typing import Any
 
+from queuepool.errors import NoSuchFlow
 from queuepool.payload.lease import Lease
 from queuepool.payload.members import MemberEnd, NewFlow, NewMember, names_in
 from queuepool.stores.flows import (
@@ -14,8 +15,8 @@ from queuepool.stores.flows import (
     UNSTARTED_LASTS,
     FlowCounts,
     FlowEnd,
-    FlowGone,
     FlowRecord,
+    FlowStanding,
     MemberRecord,
     in_order,
 )
@@ -55,12 +56,16 @@ class RedisFlows:
         while (became := self._text("start_flow", flow_id, BATCH)) == "more":
             pass
         if became == "lacks":
-            raise FlowGone(flow_id)
+            raise NoSuchFlow(flow_id)
         return became
 
     def find(self, flow_id: str) -> FlowRecord | None:
         facts = self._facts(flow_id)
         return _record(flow_id, facts, self._counts(flow_id)) if facts else None
+
+    def standing(self, flow_id: str) -> FlowStanding | None:
+        facts = self._facts(flow_id)
+        return FlowStanding(facts["state"], "ended" in facts) if facts else None
 
     def page(self, after: float | None = None, count: int = 100) -> list[FlowRecord]:
         latest, found = self._created_before(float("inf") if after is None else after, count), list[FlowRecord]()
@@ -100,7 +105,7 @@ class RedisFlows:
     def _stop(self, flow_id: str, state: str, *, is_lost: bool = False) -> bool:
         became = self._text("stop_flow", flow_id, state, LOST_AFTER, int(is_lost))
         if became == "gone":
-            raise FlowGone(flow_id)
+            raise NoSuchFlow(flow_id)
         if became == "more":
             self.go_on(flow_id)
         else:

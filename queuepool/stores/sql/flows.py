@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
 
+from queuepool.errors import NoSuchFlow
 from queuepool.payload.lease import Lease
 from queuepool.payload.members import MOST_RESULTS, MemberEnd, NewFlow, NewMember, names_in
 from queuepool.stores.flows import (
@@ -17,8 +18,8 @@ from queuepool.stores.flows import (
     UNSTARTED_LASTS,
     FlowCounts,
     FlowEnd,
-    FlowGone,
     FlowRecord,
+    FlowStanding,
     MemberRecord,
     in_order,
 )
@@ -102,7 +103,7 @@ class SqlFlows:
         connection.execute(insert(self._flows), [row])
 
     def start(self, flow_id: str) -> None:
-        """Begin it, and push all that starts with it; does nothing if it has begun. Raises ``FlowGone``."""
+        """Begin it, and push all that starts with it; does nothing if it has begun. Raises ``NoSuchFlow``."""
         self._client.transaction(lambda connection: self._start(connection, flow_id))
 
     def _start(self, connection: Connection, flow_id: str) -> None:
@@ -110,18 +111,23 @@ class SqlFlows:
         counted = select(func.count()).where(self._rows.of(flow_id))
         whole = select(self._flows.c.total, self._flows.c.deadline).where(self._flows.c.id == flow_id)
         if state is None:
-            raise FlowGone(flow_id)
+            raise NoSuchFlow(flow_id)
         if state != "building":
             return
         total, deadline = connection.execute(whole).one()
         if connection.execute(counted).scalar_one() != total:
-            raise FlowGone(flow_id)
+            raise NoSuchFlow(flow_id)
         self._rows.set(connection, flow_id, state="running", look=deadline)
         roots = select(self._members.c.n).where(self._rows.of(flow_id), self._members.c.open == 0)
         self._rows.push(connection, flow_id, list(connection.execute(roots).scalars()))
 
     def find(self, flow_id: str) -> FlowRecord | None:
         return next(iter(self._client.ask(lambda c: self._records(c, self._flows.c.id == flow_id, 1))), None)
+
+    def standing(self, flow_id: str) -> FlowStanding | None:
+        wanted = select(self._flows.c.state, self._flows.c.ended).where(self._flows.c.id == flow_id)
+        row = self._client.ask(lambda connection: connection.execute(wanted).one_or_none())
+        return row and FlowStanding(row.state, row.ended is not None)
 
     def page(self, after: float | None = None, count: int = 100) -> list[FlowRecord]:
         before = self._flows.c.created < (1e12 if after is None else after)
@@ -199,7 +205,7 @@ class SqlFlows:
         wanted = select(flows.state, flows.ended, flows.deadline).where(flows.id == flow_id)
         found = connection.execute(wanted.with_for_update()).one_or_none()
         if found is None:
-            raise FlowGone(flow_id)
+            raise NoSuchFlow(flow_id)
         if found.ended is not None:
             return False
         now, state = self._rows.now(connection), "cancelled" if found.state == "cancelled" else state

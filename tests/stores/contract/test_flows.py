@@ -6,9 +6,10 @@ import json
 
 import pytest
 
+from queuepool.errors import NoSuchFlow
 from queuepool.payload.lease import Ending, Lease, LeaseRow, StateRecord, Unlock
 from queuepool.payload.members import MemberEnd, NewMember
-from queuepool.stores.flows import FlowEnd, FlowGone
+from queuepool.stores.flows import FlowEnd, FlowStanding
 from queuepool.stores.records import Retrying
 from tests.support.graphs import Drawn, ended, taken
 from tests.support.samples import new_jobs, payload, record
@@ -51,6 +52,18 @@ def test_a_chain_runs_in_its_order_and_ends(built):
     assert ["a", "b", "c"] == run_all(built)
     assert FlowEnd(drawn.id, "drawn", "done") == built.flows.last_end
     assert "done" == state(built, drawn)
+
+
+def test_how_a_flow_stands(built):
+    assert None is built.flows.standing("A" * 22)
+    drawn = begun(built, CHAIN)
+    assert FlowStanding("running", is_over=False) == built.flows.standing(drawn.id)
+    built.flows.cancel(drawn.id)
+    assert FlowStanding("cancelled", is_over=False) == built.flows.standing(drawn.id)
+    [lease] = taken(built.queue).values()
+    ended(built.queue, lease)
+
+    assert FlowStanding("cancelled", is_over=True) == built.flows.standing(drawn.id)
 
 
 def test_the_callback_waits_for_all(built):
@@ -129,7 +142,7 @@ def test_pieces_may_come_twice_and_half_a_flow_does_not_begin(built):
     drawn = Drawn(FAN)
     assert built.flows.add(drawn.flow, drawn.members[:2])
     assert built.flows.add(drawn.flow, drawn.members[:2])
-    with pytest.raises(FlowGone):
+    with pytest.raises(NoSuchFlow):
         built.flows.start(drawn.id)
     assert 0 == built.queue.sizes("default").total
     assert "building" == state(built, drawn)
@@ -248,7 +261,7 @@ def test_a_cancelled_flow_starts_no_more(built):
     assert ["end?a"] == run_all(built)
     assert FlowEnd(drawn.id, "drawn", "cancelled") == built.flows.last_end
     assert not built.flows.cancel(drawn.id)
-    with pytest.raises(FlowGone):
+    with pytest.raises(NoSuchFlow):
         built.flows.cancel("A" * 22)
 
 
