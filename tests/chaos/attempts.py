@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tests.chaos import graphs
 from tests.chaos.lane_modes import IN_LANES
 from tests.chaos.ledger import Event
 from tests.chaos.tables import FAILED, FINISHED, INVOKED, Jobs, Stream, is_ours
@@ -25,6 +26,9 @@ _FEW_JOBS, _JOBS_SHARE = 20, 0.05
 #: nanoseconds by which a death may be seen late, if the harness did not cause it
 _SEEN_LATE = 200 * _MS
 _KILLED = "twice: killed between its last effect and its settlement"
+#: a member of a flow is not marked as done on the board: its worker has it until the store has its end, however long
+#: that takes
+_MEMBER = "twice: a member of a flow, whose worker ended before it had settled it"
 _BESIDE = "twice: done in a thread, while another job kept the loop until it ended their worker"
 #: nemeses in which stewards leave, and nanoseconds for which one tells of nothing: until it has settled all of a worker
 _UNTOLD = {"born_deaf", "leave_now"}
@@ -44,6 +48,8 @@ class Again:
     by: int
     #: whether the earlier one was a plain function in a thread, beside others
     in_a_thread: bool
+    #: whether it was a member of a flow, and the last that its worker began
+    is_held: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,8 @@ class Attempts:
         self._on_loops: set[tuple[str, int]] = set()
         #: of how many jobs in threads of one worker the loop did not learn before that died
         self._unlearned: Counter[int] = Counter()
+        #: what each worker has begun last
+        self._last: dict[int, str] = {}
         self._lanes = 0
 
     def read(self, event: Event) -> None:
@@ -154,10 +162,12 @@ class Attempts:
                     now,
                     event["pid"],
                     stream.pid[number] in self._wide and (job, stream.pid[number]) not in self._on_loops,
+                    stream.name == graphs.STREAM and self._last.get(stream.pid[number]) == job,
                 )
             )
         if attempt != before + 1:
             self._odd.append(Odd(job, before, attempt, stream.started[number] or stream.pushed[number], now))
+        self._last[event["pid"]] = job
         stream.starts[number] += 1
         stream.attempt[number], stream.pid[number] = attempt, event["pid"]
         stream.started[number], stream.finished[number] = now, 0
@@ -236,6 +246,8 @@ class Attempts:
             findings.excused(f"twice: in {loss}", what)  # of several workers at once, so before their kills are counted
         elif killed and killed < again.again and self._is_beside(again):
             findings.excused(_BESIDE, what)
+        elif killed and killed < again.again and again.is_held:
+            findings.excused(_MEMBER, what)
         elif killed and killed < again.again and self._is_unsettled(again, killed):
             self._killed.add(again.pid)
             findings.excused(_KILLED, what)

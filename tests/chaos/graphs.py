@@ -41,6 +41,12 @@ def _member(flow_id: str, place: int, job_id: str) -> NewMember:
     return NewMember(str(place), "s", QUEUE, 0.0, payload, len(AFTER.get(place, ())), edges)
 
 
+def beside(number: int) -> range:
+    """The jobs of its flow, by their numbers."""
+    first = number // COUNT * COUNT
+    return range(first, first + COUNT)
+
+
 class Graphs:
     """Of each start, whether all that it follows had ended."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.chaos import graphs
 from tests.chaos.ledger import Event
 from tests.chaos.tables import FAILED, FINISHED, OK, STORED, Jobs, Stream
 
@@ -51,6 +52,10 @@ class Outcomes:
         # Its failure says nothing about the outcome of a later retry.
         accounted = FINISHED | STORED if stream.is_retried else FINISHED | FAILED | STORED
         lost = [number for number in stream.numbers(OK) if not stream.state[number] & accounted]
+        if stream.name == graphs.STREAM:  # what has failed keeps the rest of its flow from starting
+            lost = [
+                number for number in lost if not any(stream.has(one, FAILED | STORED) for one in graphs.beside(number))
+            ]
         if not lost:
             return
         there = [number for number in stream.numbers(OK) if stream.state[number] & accounted] or [-1]

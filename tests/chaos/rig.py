@@ -138,7 +138,7 @@ class Rig:
     def pushing(self, *modes: str, rate: float) -> Iterator[None]:
         """Push jobs of these modes too, at this rate per second."""
         self._streams += 1
-        none = dict.fromkeys(("backlog", "naps", "delayed", "refused", "steps", "alerts", "lanes"), 0)
+        none = dict.fromkeys(("backlog", "naps", "delayed", "refused", "steps", "graphs", "alerts", "lanes"), 0)
         settings = {**self._producer_settings(), **none, "modes": modes, "hostile": rate, "stream": f"s{self._streams}"}
         helper = self._help("producer", json.dumps(settings))
         try:

@@ -717,3 +717,30 @@ def test_a_member_of_a_flow_that_begins_before_what_it_follows_has_ended_is_too_
 
     assert "I35 a member began too early" in violated(*early)
     assert "I35 a member began too early" not in violated(*in_time)
+
+
+def test_a_member_runs_again_if_its_worker_ends_before_it_begins_another_job():
+    again = [start("g.0", 2, 11), finish("g.0", 2, 11)]
+    done = [*pushed(9, "g"), *pushed(), start("g.0"), finish("g.0")]
+    slow = [calm(1), calm(0)] * 500
+    other = [start(), finish()]
+
+    twice = "I5 done twice, unexplained"
+    assert twice not in violated(*done, *slow, ("death", {"pid": 10}), *again)
+    assert twice in violated(*done, *other, *slow, ("death", {"pid": 10}), *again)
+    assert twice in violated(*done, *slow, *again)
+
+
+def test_what_never_began_of_a_flow_is_lost_unless_another_member_has_failed():
+    flow = [*pushed(18, "g"), start("g.0"), said("fail", "g.0"), ("stored", {"where": "failed", "id": "g.0"})]
+
+    assert [f"g.{number} (postfix)" for number in range(9, 18)] == rule(*flow, END).violations["I1 lost"]
+
+
+def test_a_board_may_be_written_over_by_a_job_that_begins_late():
+    over = [("nemesis", {"name": "scribble", "on": on}) for on in (1, 0)]
+    scribbles = [start("h.1", 1, 12, m="scribble"), finish("h.1", 1, 12)]
+    hit = [WORKER, start(), DEATH, *AGAIN]
+
+    assert "I27 no span" not in violated(*pushed(2), *over, *scribbles, *hit)
+    assert "I27 no span" in violated(*pushed(2), *over, *scribbles, *[calm(1), calm(0)] * 600, *hit)

@@ -43,6 +43,8 @@ _LOSSES = {
 OWN_PACE = 6.0
 #: those after which a board may not show what was done but not yet settled
 _WRITTEN_OVER = {"scribble", "truncate"}
+#: nanoseconds after the start of a job that does so, which may come late, until the master has ended all whom it hit
+_HIT = 1_000_000_000
 #: why a steward is killed: for itself, or with its master or all of its pool
 _WITH_STEWARD = {"steward", "master", "host"}
 
@@ -50,7 +52,7 @@ _WITH_STEWARD = {"steward", "master", "host"}
 class Windows:
     """Built while the history is read; queried at its end."""
 
-    EVENTS = ("run", "nemesis", "kill", "death", "pace")
+    EVENTS = ("run", "nemesis", "kill", "death", "pace", "start")
 
     def __init__(self) -> None:
         #: seconds
@@ -69,6 +71,9 @@ class Windows:
             self.retry_after = event["retry_after"]
         elif event["f"] == "death":
             self._deaths.setdefault(event["pid"], []).append(event["t"])
+        elif event["f"] == "start":
+            if event.get("m") in _WRITTEN_OVER:
+                self._over.append((event["t"], event["t"] + _HIT, event["m"]))
         elif event["f"] == "pace":
             self._paces.append((event["t"], event["times"]))
         elif event["f"] == "kill":
