@@ -14,10 +14,13 @@ from tests.support.pools import Site
 APP = ("--modules", "tests.support.checkoutapp", "--workers", "4", "--max-crashes", "0")
 #: orders that wait at a time; each is killed at another line
 BATCH = 40
+#: seconds for a batch where others crowd the machine, and for all of them
+PATIENCE, IN_ALL = 240, 1200
 #: jobs before each order, so that no worker dies young: the starts of those that do are spaced out
 QUICK = 3
 
 
+@pytest.mark.timeout(IN_ALL)
 @pytest.mark.parametrize(
     ("driver", "more"),
     [
@@ -58,7 +61,7 @@ def killed_at_each_line(site: Site, *, more: bool) -> range:
                 for _ in range(QUICK):
                     site.queue.push("quick", {})
                 site.queue.push("checkout", {"order": order, "more": more})
-            eventually(lambda batch=batch: {*batch} <= {line["order"] for line in site.trail(event="end")}, 120)
+            eventually(lambda batch=batch: {*batch} <= {line["order"] for line in site.trail(event="end")}, PATIENCE)
             if not (site.path / f"killed-{batch[-1]}").exists():
                 return range(1, batch[-1] + 1)
     raise AssertionError
