@@ -1,4 +1,4 @@
-"""When a steward looks after flows: as long as members of some begin or end in its pool, else never."""
+"""When a steward looks after flows: as it begins, and as long as members of some begin or end in its pool."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import time
 import pytest
 
 from queuepool.board.board import Board
-from queuepool.board.flow_mark import marker
 from queuepool.config.settings import ConnectionSettings
+from queuepool.errors import StoreDenied
 from queuepool.events import Event
 from queuepool.events.listeners import Listeners
 from queuepool.payload.envelope import decode
@@ -17,6 +17,8 @@ from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settlement, Settler
 from queuepool.settlement.verdict import Delete, Release
 from queuepool.steward.flows import LookAtFlows
+from queuepool.stores.flows import FlowEnd
+from queuepool.stores.redis.flows import RedisFlows
 from queuepool.unix.signals import WorkerSignals
 from tests.support.eventually import eventually
 from tests.support.graphs import Drawn, taken
@@ -31,20 +33,56 @@ def settler(stores) -> Settler:
     return Settler(stores.queue, outage, listeners, ConnectionSettings(name="main"))
 
 
-def test_a_steward_looks_only_once_members_have_run(stores, settler):
+class Looks(RedisFlows):
+    """Counts the looks."""
+
+    looks = 0
+
+    def look(self) -> list[FlowEnd]:
+        self.looks += 1
+        return super().look()
+
+
+def test_a_steward_looks_when_it_begins_and_often_once_members_have_run(stores, settler):
+    header, begun = Board.private().header, time.monotonic()
+    flows = Looks(stores.client, stores.flows._keys, lambda: "")
+    chore = LookAtFlows(flows, header, settler)
+
+    def looks(*moments: float) -> int:
+        before = flows.looks
+        for moment in moments:
+            chore.run(begun + moment)
+        return flows.looks - before
+
+    assert 1 == looks(0, 1, 60, 599)
+    assert 1 == looks(600, 601)
+    header.flows_at = begun + 610
+    assert 3 == looks(611, 612, 613, 613.5)
+    assert 1 == looks(700, 710)
+
+
+def test_what_a_lost_host_has_left_over_is_gone_on_with_by_the_next_steward(stores, settler):
     drawn = Drawn({"a": [], "b": ["a"]}, deadline=0.1)
     stores.flows.write(drawn.flow, drawn.members)
     over = time.monotonic() + 0.2
     eventually(lambda: time.monotonic() > over)
-    header = Board.private().header
-    looks = LookAtFlows(stores.flows, header, settler)
-    for seconds in (0, 1, 1000):
-        looks.run(time.monotonic() + seconds)
-    assert "running" == stores.flows.find(drawn.id).state
+    LookAtFlows(stores.flows, Board.private().header, settler).run(time.monotonic())
 
-    marker(header)()
-    looks.run(time.monotonic() + 2000)
     assert "expired" == stores.flows.find(drawn.id).state
+
+
+def test_a_pool_that_runs_no_members_needs_no_right_to_flows(stores, settler):
+    client = stores.client
+    client.command("ACL", "SETUSER", "default", "resetkeys", "~queues:*")
+    try:
+        header = Board.private().header
+        chore = LookAtFlows(stores.flows, header, settler)
+        chore.run(time.monotonic())
+        header.flows_at = time.monotonic()
+        with pytest.raises(StoreDenied):
+            chore.run(time.monotonic() + 5)
+    finally:
+        client.command("ACL", "SETUSER", "default", "allkeys")
 
 
 @pytest.mark.parametrize(("verdict", "marks"), [(Delete(), 2), (Release(0.0), 0)])
