@@ -26,7 +26,6 @@ from queuepool.jobs.client import Queue
 from queuepool.operating.job_rows import failed_row
 from queuepool.operating.meant import MeantFailed
 from queuepool.operating.scopes import BATCH, Scope, by_queue, scope_of
-from queuepool.payload.members import member_in_text
 from queuepool.search.bulk import Act, OfFailedJobs
 from queuepool.search.facets import Facets
 from queuepool.search.filters import Filter
@@ -79,7 +78,7 @@ def failed(
 @_QUEUE
 @filtered
 @option("--to", "target", metavar="QUEUE", type=parsed(one_queue), help="Put them on this queue, not on their own")
-@option("--alone", is_flag=True, help="With IDs: also jobs whose flow is not kept any more")
+@option("--alone", is_flag=True, help="Also jobs whose flow is not kept any more: nothing follows them")
 @FORCE
 def retry(
     where: Where, ids: Sequence[str], queue: str | None, wanted: Filter, target: str | None, alone: bool, force: bool
@@ -98,7 +97,7 @@ def retry(
         many = _Many(scopes, wanted)
         if not force and many.is_declined("Put back", "nothing was put back"):
             return FAILED
-        code = many.carry_out("retry", partial(_retry_act, target), "put back")
+        code = many.carry_out("retry", lambda acts: partial(acts.retry, queue=target, alone=alone), "put back")
     if target and (remark := where.note_on(target)):
         output.complain(remark)
     return code
@@ -240,10 +239,6 @@ class _Many:
         )
 
 
-def _retry_act(target: str | None, acts: OfFailedJobs) -> Act:
-    return partial(acts.retry_on, target) if target else acts.retry
-
-
 def _is_declined(verb: str, scopes: Sequence[Scope], otherwise: str, hours: int = 0) -> bool:
     """Whether the person at the terminal says no, once told how many jobs of which queues are meant."""
     if not has_terminal():
@@ -299,29 +294,22 @@ def _forget_some(scopes: Sequence[Scope], wanted: dict[str, None], force: bool) 
 def _retry_some(scopes: Sequence[Scope], ids: Sequence[str], target: str | None, *, alone: bool) -> int:
     wanted = dict.fromkeys(ids)
     pace = StorePace()
-    found = ((scope, record) for scope, record in _several(scopes, wanted) if alone or _has_its_flow(scope, record))
-    done = Counter(scope for scope, record in found if _retry(scope, record, target, pace))
+    found = _several(scopes, wanted)
+    done = Counter(scope for scope, record in found if _retry(scope, record, target, pace, alone=alone))
     for scope, jobs in done.items():
         note(scope.queue.stores, "retry", f"failed jobs on connection {scope.name}", jobs)
     output.say(f"{output.counted(done.total(), 'job')} put back")
     return 0 if done.total() == len(wanted) else FAILED
 
 
-def _has_its_flow(scope: Scope, record: FailedJob) -> bool:
-    """Whether a flow goes on with this job, if it is a member of one; else that is reported."""
-    member = member_in_text(record.payload)
-    if member is None or scope.queue.stores.flows.standing(member.flow):
-        return True
-    output.complain(f"failed job {record.id} stays: its flow {member.flow} is not kept any more; --alone runs it alone")
-    return False
-
-
-def _retry(scope: Scope, record: FailedJob, target: str | None, pace: StorePace) -> bool:
-    match OfFailedJobs(scope.queue.stores, scope.locks, pace).put_back([record], target)[0]:
+def _retry(scope: Scope, record: FailedJob, target: str | None, pace: StorePace, *, alone: bool) -> bool:
+    match OfFailedJobs(scope.queue.stores, scope.locks, pace).put_back([record], target, alone=alone)[0]:
         case Returned.DONE:
             return True
         case Returned.HELD:
             output.complain(f"failed job {record.id} stays: another job holds its unique lock")
+        case Returned.ALONE:
+            output.complain(f"failed job {record.id} stays: its flow is not kept any more; --alone runs it alone")
         case Returned.GONE:
             _not_found(record.id)
     return False

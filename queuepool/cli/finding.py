@@ -163,4 +163,5 @@ def carry_out(stores: Stores, verb: str, errands: Iterable[Errand], done: str, p
     for remark in remarks_on(bulk.done):
         output.complain(remark)
     # Why some were refused, only their verb can tell.
-    return FAILED if bulk.done.results[Returned.HELD] or bulk.done.results[Returned.REFUSED] else OK
+    left = (Returned.HELD, Returned.REFUSED, Returned.ALONE)
+    return FAILED if any(bulk.done.results[one] for one in left) else OK

@@ -244,7 +244,7 @@ def _waiting(look: Look, queue: str, shelves: Sequence[Shelf], act_of: Callable[
 
 def _failed(look: Look, scope: Scope, target: str) -> Step:
     meant = MeantFailed(look, scope)
-    return Step(meant.counted, lambda: meant.errand(lambda acts: partial(acts.retry_on, target)))
+    return Step(meant.counted, lambda: meant.errand(lambda acts: partial(acts.retry, queue=target)))
 
 
 def _all_of(verb: str, done: str, place: str, look: Look, steps: Sequence[Step], force: bool) -> int:

@@ -14,6 +14,8 @@ from queuepool.unix.escape import counted
 
 #: jobs in pages, and what is done with them
 Errand = tuple[Iterable[Sequence[FoundJob]], Act]
+#: why a failed member of a flow is not put back
+FLOW_IS_GONE = "their flows are not kept any more; `queuepool retry --alone` runs them alone"
 #: adds a line to the journal: the verb, its subject, and to how many things it was done
 Note = Callable[[str, str, int | None], object]
 
@@ -51,3 +53,5 @@ def remarks_on(done: Done) -> Iterator[str]:
         yield f"note: {counted(gone, 'job')} had gone meanwhile"
     if held := done.results[Returned.HELD]:
         yield f"{counted(held, 'failed job')} left: other jobs hold their unique locks"
+    if alone := done.results[Returned.ALONE]:
+        yield f"{counted(alone, 'failed job')} left: {FLOW_IS_GONE}"

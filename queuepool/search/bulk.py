@@ -10,6 +10,7 @@ from functools import partial
 
 from queuepool.payload.envelope import wanted_again
 from queuepool.payload.lease import Lock
+from queuepool.payload.members import member_in_text
 from queuepool.payload.signing import signer_of
 from queuepool.search.found import FoundJob
 from queuepool.search.look import Look, QueueLook
@@ -88,13 +89,9 @@ class OfFailedJobs:
         self._pace = pace
         self._signer = signer_of(stores.settings.signing, stores.settings.signing_keys)
 
-    def retry(self, jobs: Sequence[FoundJob]) -> list[Returned]:
-        """Put them back on their queues, with all their tries."""
-        return self.put_back([_record(job) for job in jobs])
-
-    def retry_on(self, queue: str, jobs: Sequence[FoundJob]) -> list[Returned]:
-        """As ``retry``, on this queue."""
-        return self.put_back([_record(job) for job in jobs], queue)
+    def retry(self, jobs: Sequence[FoundJob], queue: str | None = None, *, alone: bool = False) -> list[Returned]:
+        """As ``put_back``."""
+        return self.put_back([_record(job) for job in jobs], queue, alone=alone)
 
     def forget(self, jobs: Sequence[FoundJob]) -> list[Returned]:
         """Drop them, with the unique locks that they still hold."""
@@ -102,18 +99,33 @@ class OfFailedJobs:
         answers = self._pace(lambda: self._stores.failed.drop(keys, self._locks.set_aside))
         return [Returned(int(answer)) for answer in answers]
 
-    def put_back(self, records: Sequence[FailedJob], queue: str | None = None) -> list[Returned]:
-        """As ``retry``, or on this queue: those that may have a unique lock one by one, the others in few steps."""
+    def put_back(
+        self, records: Sequence[FailedJob], queue: str | None = None, *, alone: bool = False
+    ) -> list[Returned]:
+        """Put them back on their queues, or on this one, with all their tries.
+
+        ``alone``: also those whose flow is not kept any more. Those that may have a unique lock go one by one, the
+        others in few steps.
+        """
         states = retried(records, self._stores.values.tracked, queue)
         again = [self._again(one, queue) for one in records]
         jobs = [Retrying(record, state) for record, state in zip(again, states, strict=True)]
-        free = [number for number, record in enumerate(again) if not self._may_be_locked(record)]
+        left = set[int]() if alone else self._without_flow(records)
+        free = [number for number, record in enumerate(again) if not (number in left or self._may_be_locked(record))]
         results = self._pace(lambda: self._stores.failed.retry_all([jobs[number] for number in free], queue))
-        answers = dict(zip(free, results, strict=True))
+        answers = dict(zip(free, results, strict=True)) | dict.fromkeys(left, Returned.ALONE)
         return [
             answers[number] if number in answers else self._under_its_lock(job, queue)
             for number, job in enumerate(jobs)
         ]
+
+    def _without_flow(self, records: Sequence[FailedJob]) -> set[int]:
+        """The places of those that were members of flows which are not kept any more."""
+        members = ((number, member_in_text(record.payload)) for number, record in enumerate(records))
+        flows = {number: member.flow for number, member in members if member}
+        standing = self._stores.flows.standing
+        gone = {flow for flow in {*flows.values()} if self._pace(partial(standing, flow)) is None}
+        return {number for number, flow in flows.items() if flow in gone}
 
     def _again(self, record: FailedJob, queue: str | None) -> FailedJob:
         payload = wanted_again(self._payload_on(queue, record))

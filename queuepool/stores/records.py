@@ -23,6 +23,8 @@ class Returned(Enum):
     HELD = -1
     #: the other store, to which it was to be moved, does not take it
     REFUSED = -2
+    #: its flow is not kept any more, so that nothing would follow it
+    ALONE = -3
 
     def __bool__(self) -> bool:
         return self is Returned.DONE

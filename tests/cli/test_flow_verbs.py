@@ -87,15 +87,23 @@ def test_there_is_no_such_flow(site, verb):
     assert "there is no flow nobody" in said(site, verb, "nobody", code=1)
 
 
-def test_a_job_whose_flow_is_gone_is_retried_only_alone(site, failed):
+@pytest.mark.parametrize("by", ["id", "all"])
+def test_a_job_whose_flow_is_gone_is_retried_only_alone(site, failed, by):
     [record] = site.queue.stores.failed.page()
-    flows = site.queue.stores.flows
+    flows, queue = site.queue.stores.flows, site.queue.stores.queue
     flows._client.command("DEL", *flows._keys.of_flow(failed)[0][:6])
+    which = record.id if by == "id" else "all"
+    words = "its flow is" if by == "id" else "1 failed job left: their flows are"
 
-    refused = site.run("retry", record.id, *site.where, check=False)
-    assert 1 == refused.returncode
-    assert f"its flow {failed} is not kept any more; --alone runs it alone" in refused.stderr
-    assert "1 job put back" in site.run("retry", record.id, "--alone", *site.where).stdout
+    refused = site.run("retry", which, *site.where, check=False)
+    assert (1, 1) == (refused.returncode, site.queue.stores.failed.count())
+    assert f"{words} not kept any more; " in refused.stderr
+    assert "0 jobs put back" in refused.stdout
+
+    assert "1 job put back" in site.run("retry", which, "--alone", *site.where).stdout
+    [lease] = taken(queue).values()
+    assert ended(queue, lease)
+    assert ({}, None) == (taken(queue), flows.standing(failed))
 
 
 def test_a_flow_without_failed_jobs_is_not_resumed(site):

@@ -26,7 +26,7 @@ def retry(desk: Desk, asked: Asked) -> Acted:
     """Put them back on their queues, or on another one, with all their tries."""
     target = target_of(desk, asked, named_or_first(desk, asked))
     done = f"put back on queue {target}" if target else "put back"
-    return _acted(desk, asked, "retry", done, lambda acts: partial(acts.retry_on, target) if target else acts.retry)
+    return _acted(desk, asked, "retry", done, lambda acts: partial(acts.retry, queue=target))
 
 
 def forget(desk: Desk, asked: Asked) -> Acted:
