@@ -25,7 +25,7 @@ QueuepoolError
 │   ├── JobExpired       its retryUntil has passed
 │   └── JobFailedByHand  its handler called ``current().fail()``
 ├── AttemptLost          an attempt that ended with its process
-│   ├── JobTimedOut      the deadline passed
+│   ├── TimedOut         the deadline passed
 │   ├── Cancelled        the job was cancelled, while it ran or before
 │   └── WorkerDied       a signal, or an unexpected exit
 ├── BootFailure          the user's modules did not import
@@ -36,7 +36,7 @@ QueuepoolError
 
 SoftTimeout              raised in a handler at its soft timeout; like KeyboardInterrupt, not an ``Exception``
 Leaving                  raised in a handler at the end of a step: its job goes on in another worker
-LeaseLost                raised in a handler by a step: another worker may have its job; neither is an ``Exception``
+LeaseEnded               raised in a handler by a step: another worker may have its job; neither is an ``Exception``
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ class AttemptLost(QueuepoolError):
         self.trace = trace
 
 
-class JobTimedOut(AttemptLost):
+class TimedOut(AttemptLost):
     """The attempt ran past its deadline and was killed."""
 
 
@@ -246,7 +246,7 @@ class Leaving(BaseException):
     """
 
 
-class LeaseLost(BaseException):
+class LeaseEnded(BaseException):
     """Another worker may have the job: nothing that this attempt does is kept or settled. Not an ``Exception``."""
 
     def __init__(self) -> None:

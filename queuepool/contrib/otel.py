@@ -14,8 +14,7 @@ from functools import cache
 from typing import Any
 
 from queuepool import __version__, around, on, on_push
-from queuepool.errors import AttemptLost, Cancelled, Leaving, WorkerDied
-from queuepool.errors import JobTimedOut as JobTimedOutError
+from queuepool.errors import AttemptLost, Cancelled, Leaving, TimedOut, WorkerDied
 from queuepool.events import (
     Event,
     JobCancelled,
@@ -86,7 +85,7 @@ def _processed(job: Current) -> Iterator[None]:
 @on(JobTimedOut)
 def _timed_out(event: JobTimedOut) -> None:
     if not event.killed.is_cancelled:  # else the hook has ended its span
-        _write_killed(event.job, event.killed, JobTimedOutError, "ran past its deadline", event.trace)
+        _write_killed(event.job, event.killed, TimedOut, "ran past its deadline", event.trace)
 
 
 @on(JobLost)

@@ -10,7 +10,7 @@ A listener is a function in a module that the configuration names under ``listen
         print(event.job.name, event.error)
 
 A worker emits the events of its running job. The steward emits those that a dead worker cannot (``JobTimedOut``,
-``JobLost``, ``JobCancelled``, the ``JobReleased`` or ``JobFailed`` that follows, ``WorkerDied``) and the pool's own
+``JobLost``, ``JobCancelled``, the ``JobReleased`` or ``JobFailed`` that follows, ``ProcessDied``) and the pool's own
 events. Listeners run in the process that emits.
 """
 
@@ -56,6 +56,7 @@ from queuepool.events.pool import (
     PoolPaused,
     PoolRestarting,
     PoolScaled,
+    ProcessDied,
     ScheduleMissed,
     SchedulePushed,
     SideStoreLost,
@@ -66,7 +67,6 @@ from queuepool.events.pool import (
     StoreRegained,
     StoreStillLost,
     WorkerContinued,
-    WorkerDied,
     WorkerPaused,
     WorkerStarting,
     WorkerStopping,
@@ -112,6 +112,7 @@ __all__ = [
     "PoolPaused",
     "PoolRestarting",
     "PoolScaled",
+    "ProcessDied",
     "ResultNotKept",
     "ScheduleMissed",
     "SchedulePushed",
@@ -125,7 +126,6 @@ __all__ = [
     "StoreStillLost",
     "TasksLeft",
     "WorkerContinued",
-    "WorkerDied",
     "WorkerPaused",
     "WorkerStarting",
     "WorkerStopping",

@@ -75,7 +75,7 @@ class WorkerContinued(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerDied(Event):
+class ProcessDied(Event):
     """A process of the pool died unexpectedly; ``cause`` is the signal or exit code in words."""
 
     words: ClassVar[str] = "process died"

@@ -37,7 +37,7 @@ class StepKeeper(Protocol):
         """What is kept of the job's steps, by name."""
 
     def keep(self, job: Current, values: Mapping[str, bytes], *, may_leave: bool) -> None:
-        """Keep these values. Raises ``LeaseLost``."""
+        """Keep these values. Raises ``LeaseEnded``."""
 
     def show(self, job: Current, name: str, place: bytes) -> None:
         """Show on the board how far this job is; an empty ``name``: that it has steps."""

@@ -18,7 +18,9 @@ from queuepool import errors
 from queuepool.payload.lease import Lease, LeaseRow
 
 _log = logging.getLogger("queuepool")
-_ERRORS = {kind.__name__: kind for kind in (errors.JobTimedOut, errors.WorkerDied, errors.Cancelled)}
+_ERRORS = {kind.__name__: kind for kind in (errors.TimedOut, errors.WorkerDied, errors.Cancelled)}
+# The name that an older steward writes.
+_ERRORS["JobTimedOut"] = errors.TimedOut
 
 
 @dataclass(frozen=True, slots=True)

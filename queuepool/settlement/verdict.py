@@ -16,8 +16,8 @@ from queuepool.errors import (
     BadArguments,
     JobError,
     JobExpired,
-    JobTimedOut,
     NoTriesLeft,
+    TimedOut,
     TooManyAttempts,
     UnknownJob,
     WorkerDied,
@@ -205,7 +205,7 @@ def _is_last(error: BaseException, attempts: int, policy: Policy, tallies: Talli
     died = isinstance(error, WorkerDied)
     if died and 0 < policy.max_crashes <= _deaths_before(attempts, policy, tallies) + 1:
         return True
-    if isinstance(error, JobTimedOut) and policy.fail_on_timeout:
+    if isinstance(error, TimedOut) and policy.fail_on_timeout:
         return True
     if not died and policy.max_exceptions is not None and policy.max_exceptions <= tallies.exceptions + 1:
         return True

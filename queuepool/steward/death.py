@@ -24,7 +24,7 @@ from queuepool.board.lane_layout import key_of
 from queuepool.board.lanes import HeldLane, Lanes, OwnEnd
 from queuepool.board.meters import AS_LOST, DONE, GIVEN_BACK, LOST, SlotMeters
 from queuepool.board.step_place import StepPlace
-from queuepool.errors import AttemptLost, Cancelled, JobTimedOut, WorkerDied
+from queuepool.errors import AttemptLost, Cancelled, TimedOut, WorkerDied
 from queuepool.log.tracebacks import imports_part
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease
@@ -153,7 +153,7 @@ class Death:
         killed = events.KilledAttempt(attempt.run.began, time.time(), payload.extra)
         cause: events.Event = events.JobLost(facts, str(error), error.trace, killed)
         tally = "crashes"
-        if isinstance(error, JobTimedOut):  # Laravel counts a timeout as an exception
+        if isinstance(error, TimedOut):  # Laravel counts a timeout as an exception
             cause, tally = events.JobTimedOut(facts, error.trace, killed), "exceptions"
         elif isinstance(error, Cancelled):
             cause = events.JobCancelled(facts, error.by, killed)
@@ -168,9 +168,9 @@ class Death:
         if charge in (Charge.CRASHED, Charge.SUSPECTED) or (self.culprits and ran.number in self.culprits.suspects):
             return WorkerDied(f"{name}: its worker died: {self.cause}", self._trace)
         if charge == Charge.LATE or self.code == -signal.SIGALRM or self.slot.killed == Killed.OVERDUE:
-            return JobTimedOut(f"{name} ran past its deadline: {self.cause}", self._trace)
+            return TimedOut(f"{name} ran past its deadline: {self.cause}", self._trace)
         if self.slot.killed == Killed.STALLED:  # the job had ended, but was not settled in time
-            return JobTimedOut(f"{name} had ended when its worker stalled: {self.cause}", self._trace)
+            return TimedOut(f"{name} had ended when its worker stalled: {self.cause}", self._trace)
         return WorkerDied(f"{name}: its worker died: {self.cause}", self._trace)
 
     @property

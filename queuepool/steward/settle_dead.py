@@ -264,7 +264,7 @@ class SettleDead:
         slot = death.slot
         if slot.killed in ASKED or (not held and (slot.has_left or not slot.pid)):
             return  # told to stop, exited cleanly, or never forked
-        event: events.Event = events.WorkerDied(Role(slot.role).name.lower(), slot.number, slot.pid, death.cause)
+        event: events.Event = events.ProcessDied(Role(slot.role).name.lower(), slot.number, slot.pid, death.cause)
         if slot.state == State.STARTING and death.status is not None:
             report = death.report
             death.board.header.note_failed_boot(slot.generation, report.problem)

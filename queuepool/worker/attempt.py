@@ -318,7 +318,7 @@ class Runner:
         self._leave_job()  # first: time in the store and in listeners is not the job's
         if order := cancel_orders.order_for(self._slot_writer.slot, attempt.number):
             self._cancel(attempt, order)
-        elif is_of(errors.LeaseLost, attempt.error):
+        elif is_of(errors.LeaseEnded, attempt.error):
             self._lose(attempt)
         elif has_left(attempt.job, attempt.error):
             self._leave(attempt)
@@ -329,8 +329,8 @@ class Runner:
 
     def _lose(self, attempt: JobAttempt) -> None:
         """Settle nothing: another worker may have the job."""
-        self._batch.settled(attempt.number)
-        self._meter.loses(attempt.duration)
+        self._meter.loses()
+        self._note_settled(attempt)
         self._listeners.emit(LeaseLost(attempt.facts))
         self._settler.loses(attempt.lease, attempt.payload, attempt.run)
 

@@ -16,10 +16,16 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any
 
-from queuepool import errors, events
 from queuepool.board.orders import CancelOrder
-from queuepool.errors import BadPayload, JobTimedOut
-from queuepool.events import JobExceptionOccurred, JobProcessed, JobProcessing, KilledAttempt, LeaseLost, TasksLeft
+from queuepool.errors import BadPayload, LeaseEnded, TimedOut
+from queuepool.events import (
+    JobExceptionOccurred,
+    JobProcessed,
+    JobProcessing,
+    JobTimedOut,
+    KilledAttempt,
+    TasksLeft,
+)
 from queuepool.jobs.around import HOOKS
 from queuepool.jobs.current_job import Current, set_job_beside
 from queuepool.jobs.registry import Task
@@ -123,7 +129,7 @@ class LaneRunner(Runner):
         """Settle an attempt that is over; returns whether only its receipt is left to delete."""
         try:
             self._counts(attempt)  # first: ``abandon`` ends what was begun here
-            is_lost = attempt.is_lost or is_of(errors.LeaseLost, attempt.error)
+            is_lost = attempt.is_lost or is_of(LeaseEnded, attempt.error)
             if is_lost and attempt.verdict is None:  # what is done stays so, even if it is done again
                 self._lose(attempt)
                 return False
@@ -147,12 +153,6 @@ class LaneRunner(Runner):
             return True
         finally:
             attempt.error = attempt.verdict = None
-
-    def _lose(self, attempt: JobAttempt) -> None:
-        self._meter.loses(attempt.duration)  # first, as below
-        self._batch.settled(attempt.number)
-        self._listeners.emit(LeaseLost(attempt.facts))
-        self._settler.loses(attempt.lease, attempt.payload, attempt.run)
 
     def _note_settled(self, attempt: JobAttempt) -> None:
         # In the opposite order to a worker of one job: of all lanes, the meters know only the attempt counted last.
@@ -351,7 +351,7 @@ class LaneRunner(Runner):
 
     def _report(self, attempt: JobAttempt) -> None:
         """Emit how it ended; print what it left of a line."""
-        if attempt.job.cancelled or is_of(errors.LeaseLost, attempt.error) or has_left(attempt.job, attempt.error):
+        if attempt.job.cancelled or is_of(LeaseEnded, attempt.error) or has_left(attempt.job, attempt.error):
             pass  # it is reported once that is settled
         elif attempt.error is not None:
             self._listeners.emit(JobExceptionOccurred(attempt.facts, attempt.error, attempt.duration))
@@ -364,9 +364,9 @@ class LaneRunner(Runner):
         """It has run past its deadline, and was cancelled."""
         name = f"{attempt.payload.name} (attempt {attempt.payload.attempts})"
         trace = text_of(attempt.error) if attempt.error else ""
-        error = JobTimedOut(f"{name} ran past its deadline: cancelled after {attempt.plan.timeout:g} s", trace)
+        error = TimedOut(f"{name} ran past its deadline: cancelled after {attempt.plan.timeout:g} s", trace)
         killed = KilledAttempt(attempt.began, time.time(), attempt.payload.extra, is_cancelled=True)
-        attempt.error, attempt.cause = error, events.JobTimedOut(attempt.facts, trace, killed)
+        attempt.error, attempt.cause = error, JobTimedOut(attempt.facts, trace, killed)
         # The guard has judged the cancellation, not an error of the job.
         attempt.job.is_final, attempt.job.retry_after = False, None
 

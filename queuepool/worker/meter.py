@@ -97,7 +97,11 @@ class Meter:
         if is_ours:
             self._slot.intend(layout.FAILED if isinstance(verdict, Fail) else layout.RELEASED)
         else:
-            self._slot.intend(layout.GIVEN_BACK + layout.AS_LOST, "lease")
+            self.loses()
+
+    def loses(self) -> None:
+        """Another worker may have the job; the board does not show yet that this one has nothing to settle."""
+        self._slot.intend(layout.GIVEN_BACK + layout.AS_LOST, "lease")
 
     def gives_back(self) -> None:
         """The job went back to its queue as if the attempt had not begun; the board does not show it yet."""
@@ -105,11 +109,6 @@ class Meter:
 
     def settled(self, duration: float) -> None:
         """The board shows that the job is settled."""
-        self._slot.end(duration)
-
-    def loses(self, duration: float) -> None:
-        """Another worker may have the job of the attempt that is open."""
-        self._slot.intend(layout.GIVEN_BACK + layout.AS_LOST, "lease")
         self._slot.end(duration)
 
     def raised(self, error: BaseException) -> None:

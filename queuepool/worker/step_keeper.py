@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from queuepool.errors import LeaseLost, Leaving, StoreDenied, StoreDown
+from queuepool.errors import LeaseEnded, Leaving, StoreDenied, StoreDown
 from queuepool.jobs.current_job import Current
 from queuepool.stores.kept_steps import KeptSteps
 from queuepool.unix import proc
@@ -42,7 +42,7 @@ class WorkerSteps:
         lease, sealed = job.lease, {name: self._sealer.sealed(job.payload, raw) for name, raw in values.items()}
         assert lease
         if not self._insist(lambda: self._steps().keep(lease, job.id, sealed), may_leave):
-            raise LeaseLost
+            raise LeaseEnded
 
     def show(self, job: Current, name: str, place: bytes) -> None:
         self._context.slot_writer.place(job.id, name, place)

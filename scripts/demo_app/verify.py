@@ -64,7 +64,7 @@ def hung(failed: dict[str, dict[str, Any]]) -> Iterator[Line]:
     meanwhile = [line for line in diary("done") if began < line["at"] < ended]
     trace = told("failed", failed["jobs.hang"]["id"])["exception"]
     yield (
-        0.9 < ended - began < 1 + SOON and "JobTimedOut" in trace and " in hang" in trace,
+        0.9 < ended - began < 1 + SOON and "TimedOut" in trace and " in hang" in trace,
         f"the hanging job was ended and recorded {ms(ended - began - 1)} after its timeout, with the line it hung in",
     )
     yield bool(meanwhile), f"while it hung the others finished {len(meanwhile)} jobs"

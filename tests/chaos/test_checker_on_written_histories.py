@@ -588,7 +588,7 @@ def test_an_attempt_whose_worker_was_killed_before_it_was_settled_may_have_both_
 
 def test_nor_is_one_settled_that_ended_after_its_deadline():
     """A function in a thread ends, but counts as timed out. Its worker is killed before it has settled that."""
-    late = [*pushed(), WORKER, start(), finish(), said("span", e="JobTimedOut")]
+    late = [*pushed(), WORKER, start(), finish(), said("span", e="TimedOut")]
 
     assert [] == violated(*late, kill(), OF_KILLED, *AGAIN)
     assert "I27 more than one span" in violated(*late, OF_KILLED, *AGAIN)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from queuepool import log
 from queuepool.config.settings import PoolSettings
-from queuepool.errors import JobTimedOut, TooManyAttempts
+from queuepool.errors import TimedOut, TooManyAttempts
 from queuepool.events import (
     BootFailed,
     Event,
@@ -436,7 +436,7 @@ def test_an_exception_that_caused_itself_has_a_text():
 
 
 def test_an_attempt_lost_with_its_process_shows_what_faulthandler_left():
-    assert "JobTimedOut: late\nFile x, line 3" == text_of(JobTimedOut("late", "File x, line 3"))
+    assert "TimedOut: late\nFile x, line 3" == text_of(TimedOut("late", "File x, line 3"))
 
 
 def test_a_summary_is_name_and_message():

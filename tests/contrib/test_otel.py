@@ -187,7 +187,7 @@ def test_the_steward_writes_the_span_of_an_attempt_that_was_killed(traced):
     assert [(TRACE, SPAN, "ERROR"), (timed_out["trace"], "", "ERROR")] == [
         (span["trace"], span["parent"], span["status"]) for span in (lost, timed_out)
     ]
-    assert ("queuepool.errors.WorkerDied", "queuepool.errors.JobTimedOut") == (
+    assert ("queuepool.errors.WorkerDied", "queuepool.errors.TimedOut") == (
         lost["about"]["error.type"], timed_out["about"]["error.type"]
     )  # fmt: skip
     assert "SIGKILL" in lost["why"]

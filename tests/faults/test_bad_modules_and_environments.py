@@ -30,7 +30,7 @@ def test_bad_input_module(site, entry):
         assert "killed: STOP" not in pool.log()
 
     assert sorted(ids) == sorted(line["id"] for line in site.trail(event="end"))
-    assert "JobTimedOut" in site.queue.stores.failed.page()[0].exception
+    assert "TimedOut" in site.queue.stores.failed.page()[0].exception
     assert "signal 14" in site.queue.stores.failed.page()[0].exception
 
 

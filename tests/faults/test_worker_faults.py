@@ -144,7 +144,7 @@ def test_a_finally_that_never_ends_does_not_outlast_the_first_deadline(site):
     with site.pool("--workers", "1", *MODULES):
         [row] = failures(site, 1).values()
 
-    assert "JobTimedOut" in row.exception
+    assert "TimedOut" in row.exception
     assert "signal 14" in row.exception
 
 

@@ -146,8 +146,8 @@ def test_dead_workers_are_settled_at_once_while_a_webhook_hangs(site: Site, monk
 @pytest.mark.real_start
 def test_without_the_section_nothing_of_alerts_is_imported(site: Site) -> None:
     (site.path / "look.py").write_text(
-        "import os, sys\nfrom queuepool import on\nfrom queuepool.events import WorkerDied\n"
-        "@on(WorkerDied)\ndef look(event):\n"
+        "import os, sys\nfrom queuepool import on\nfrom queuepool.events import ProcessDied\n"
+        "@on(ProcessDied)\ndef look(event):\n"
         "    names = [name for name in sys.modules if 'alert' in name and 'steward' in name]\n"
         "    open(os.environ['TRAIL'], 'a').write(f'{{\"event\": \"look\", \"alerts\": {len(names)}}}\\n')\n"
     )

@@ -44,7 +44,7 @@ def test_a_job_past_its_deadline_is_killed_wherever_it_hangs_and_says_where(site
     with site.pool("--workers", "1"):
         record = only_failure(site)
 
-    assert "JobTimedOut" in record.exception
+    assert "TimedOut" in record.exception
     assert "signal 14" in record.exception
     assert "poolapp.py" in record.exception
 
@@ -56,7 +56,7 @@ def test_a_job_that_escapes_the_alarm_is_killed_by_the_master_after_the_grace(si
     with site.pool("--workers", "1", "--grace", "0.3"):
         record = only_failure(site)
 
-    assert "JobTimedOut" in record.exception
+    assert "TimedOut" in record.exception
     assert "killed by the master: past its deadline, and the alarm did not end it" in record.exception
 
 
@@ -89,7 +89,7 @@ def test_an_operator_ends_one_job_by_the_alarm_of_its_timeout(site):
         record = only_failure(site)
 
     assert 2 == len(site.trail(event="start", mode="hang_in_c"))
-    assert "JobTimedOut" in record.exception
+    assert "TimedOut" in record.exception
     assert "poolapp.py" in record.exception
 
 
@@ -177,7 +177,7 @@ def test_a_death_uses_up_no_try_and_a_timeout_does(site):
     begun = {mode: [line["attempt"] for line in site.trail(event="start", mode=mode)] for mode in ("hang_in_c", "kill")}
     assert {"hang_in_c": [1], "kill": [1, 2, 3]} == begun
     assert [1, 2, 3] == [line["attempt"] for line in site.trail(event="start", mode="twice")]
-    assert ["JobTimedOut", "ValueError", "WorkerDied"] == sorted(
+    assert ["TimedOut", "ValueError", "WorkerDied"] == sorted(
         row.exception.splitlines()[-1 if "Traceback" in row.exception else 0].split(":")[0]
         for row in site.queue.stores.failed.page()
     )

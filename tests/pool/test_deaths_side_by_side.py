@@ -58,7 +58,7 @@ def test_a_job_that_does_not_end_at_its_deadline_ends_the_worker_and_answers_alo
         run_again_uncounted(site)
         assert 1 == site.queue.stores.failed.count()
 
-    assert "JobTimedOut" in record.exception
+    assert "TimedOut" in record.exception
     assert mode == "swallow" or "besideapp.py" in record.exception
     assert [mode] == [line["mode"] for line in site.trail(event="after_failed")]
     assert "signal 14" in pool.log()
@@ -73,7 +73,7 @@ def test_a_plain_function_that_hangs_in_its_thread_answers_for_the_worker_that_i
         run_again_uncounted(site)
         assert 1 == site.queue.stores.failed.count()
 
-    assert "JobTimedOut" in record.exception
+    assert "TimedOut" in record.exception
     assert "poolapp.py" in record.exception
 
 
@@ -139,7 +139,7 @@ def test_the_blame_does_not_depend_on_the_grace(site, grace):
         record = only_failure(site)
         run_again_uncounted(site)
 
-    assert "JobTimedOut" in record.exception
+    assert "TimedOut" in record.exception
 
 
 @pytest.mark.parametrize("mode", ["block", "hold_the_gil"])

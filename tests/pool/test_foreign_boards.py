@@ -103,7 +103,7 @@ def test_an_orphan_of_another_store_is_killed_in_time_by_the_steward_that_finds_
                 record = eventually(site.queue.stores.failed.page)[0]
 
     assert f"worker=1 pid={start['pid']} killed: OVERDUE" in other.log()
-    assert "JobTimedOut" in record.exception
+    assert "TimedOut" in record.exception
 
 
 SAME = [

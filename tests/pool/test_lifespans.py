@@ -83,7 +83,7 @@ def test_such_a_task_ends_the_worker_also_while_a_verdict_waits_for_the_store(aw
     with site.pool(*BESIDE, "--grace", "0.5", "--timeout", "1") as pool:
         eventually(lambda: 2 == len(site.trail(event="stays")))
         own_server.kill()
-        eventually(lambda: "JobTimedOut" in pool.log())
+        eventually(lambda: "TimedOut" in pool.log())
         (site.path / "block").touch()
         eventually(lambda: "the event loop has not answered for" in pool.log())
         own_server.start()

@@ -296,7 +296,7 @@ def test_an_orphan_that_escapes_its_alarm_is_killed_by_the_steward(site):
         record = eventually(site.queue.stores.failed.page)[0]
         wait_until_all_have_left(pool, site.path / "run")
 
-    assert "JobTimedOut" in record.exception
+    assert "TimedOut" in record.exception
 
 
 all_three = pytest.mark.thorough("each dies before and after the master anyway")

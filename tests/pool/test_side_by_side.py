@@ -93,9 +93,9 @@ def test_a_job_past_its_deadline_is_cancelled_and_cleans_up_and_is_tried_again(s
 
     assert [1, 2] == [line["attempt"] for line in site.trail(event="start", mode="sleep")]
     assert 2 == len(site.trail(event="left", mode="sleep"))
-    assert "JobTimedOut" in record.exception
+    assert "TimedOut" in record.exception
     assert "besideapp.py" in record.exception
-    eventually(lambda: site.trail(event="after_failed", error="JobTimedOut"))
+    eventually(lambda: site.trail(event="after_failed", error="TimedOut"))
     assert "signal 14" not in pool.log()
 
 
@@ -114,7 +114,7 @@ def test_a_job_that_awaits_anothers_task_is_cancelled_at_its_deadline_and_the_ta
     with site.pool(*BESIDE) as pool:
         eventually(lambda: site.trail(event="offered"))
         push(site, "await_anothers", how="await", timeout=0.3, maxTries=1)
-        assert "JobTimedOut" in only_failure(site).exception
+        assert "TimedOut" in only_failure(site).exception
         goes_on(site)
 
     assert "signal 14" not in pool.log()
@@ -156,7 +156,7 @@ def test_a_timeout_is_not_what_retry_on_excludes(site):
         record = only_failure(site)
 
     assert 2 == len(site.trail(event="start"))
-    assert "JobTimedOut" in record.exception
+    assert "TimedOut" in record.exception
 
 
 def test_a_job_without_a_timeout_runs_on_beside_those_that_have_one(site):

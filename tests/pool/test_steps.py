@@ -206,7 +206,7 @@ def test_who_has_lost_its_lease_keeps_and_settles_nothing(place, name, concurren
 
     assert ["first"] == [*place.queue.stores.steps.of_job(job)]
     assert [] == place.trail(event="end")
-    assert ["LeaseLost"] == [line["error"] for line in place.trail(event="raised")]
+    assert ["LeaseEnded"] == [line["error"] for line in place.trail(event="raised")]
     assert 0 == place.queue.stores.failed.count()
 
 

@@ -143,7 +143,7 @@ def test_what_becomes_of_a_job_is_its_state(tracked):
     assert state(released).due > datetime.now(UTC)
     assert ("failed", 0.5, "half") == (lost.state, lost.progress, lost.note)
     assert lost.error.startswith("WorkerDied: dies (attempt 1): its worker died: signal 9")
-    assert timed_out.error.startswith("JobTimedOut: hangs (attempt 1) ran past its deadline")
+    assert timed_out.error.startswith("TimedOut: hangs (attempt 1) ran past its deadline")
 
 
 def test_a_job_whose_worker_is_killed_when_it_is_done_is_done(tracked):
@@ -197,7 +197,7 @@ def test_a_job_is_tracked_as_its_handler_says_however_it_was_pushed(tracked):
         assert "ValueError: as asked" == _over(failed).error
         eventually(lambda: (found := released.job()) and "released" == found.state)
         assert "WorkerDied" in _over(dead).error
-        assert "JobTimedOut" in _over(late).error
+        assert "TimedOut" in _over(late).error
         pool.signal(signal.SIGQUIT)
         pool.wait()
     assert {"queued"} == {state(report).state, state(stopped).state}

@@ -157,7 +157,7 @@ def test_the_job_at_which_its_worker_hung_has_used_up_its_try_as_one_that_runs_a
     steward(stores.queue).run(time.monotonic())
 
     assert {"a", "b"} == given_back(stores)
-    assert "JobTimedOut: app.ok (attempt 1) had ended when its worker stalled" in failed(stores)["c"]
+    assert "TimedOut: app.ok (attempt 1) had ended when its worker stalled" in failed(stores)["c"]
 
 
 def test_a_payload_at_which_two_workers_hung_is_set_aside(stores, slot, steward):

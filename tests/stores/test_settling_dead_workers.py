@@ -15,7 +15,7 @@ from queuepool.board.board import Board, BoardName, Killed, Role, Slot, State
 from queuepool.board.cancel_orders import CancelOrder
 from queuepool.board.held_jobs import Stage
 from queuepool.config.settings import ConnectionSettings
-from queuepool.events import Event, JobCancelled, JobFailed, JobGivenBack, JobQuarantined, WorkerDied
+from queuepool.events import Event, JobCancelled, JobFailed, JobGivenBack, JobQuarantined, ProcessDied
 from queuepool.payload.envelope import decode
 from queuepool.search.ended import attempts_of
 from queuepool.settlement.attempts import AttemptRecords
@@ -70,7 +70,7 @@ def test_of_who_died_asking_is_told(stores, board, bury, told):
     dead(board)
     bury(stores).run(time.monotonic())
 
-    assert [WorkerDied] == list(map(type, told))
+    assert [ProcessDied] == list(map(type, told))
 
 
 def test_what_it_ran_and_what_it_had_done_is_recorded_as_its_own(stores, board, told, tmp_path):

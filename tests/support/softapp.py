@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Any
 
 from queuepool import Job, SoftTimeout, current, job, on
-from queuepool.errors import JobError, JobTimedOut
+from queuepool.errors import JobError, TimedOut
 from queuepool.events import JobQueued
 from tests.support.poolapp import note
 
@@ -27,7 +27,7 @@ class Wrong(ValueError):
     """Derived from a class that a job names."""
 
 
-class TimedOut(Wrong, TimeoutError):
+class Derived(Wrong, TimeoutError):
     """Derived from two that jobs name."""
 
 
@@ -35,11 +35,11 @@ RAISED: dict[str, Callable[[], BaseException]] = {
     "ValueError": lambda: ValueError("as asked"),
     "Wrong": lambda: Wrong("as asked"),
     "TimeoutError": lambda: TimeoutError("as asked"),
-    "TimedOut": lambda: TimedOut("as asked"),
+    "Derived": lambda: Derived("as asked"),
     "KeyError": lambda: KeyError("as asked"),
     "SystemExit": lambda: SystemExit(3),
     "JobError": lambda: JobError("as asked"),
-    "JobTimedOut": lambda: JobTimedOut("not by the pool"),
+    "TimedOut": lambda: TimedOut("not by the pool"),
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from queuepool import Job, Retry, exponential, job
-from queuepool.errors import BadArguments, ConfigError, JobTimedOut, WorkerDied
+from queuepool.errors import BadArguments, ConfigError, TimedOut, WorkerDied
 from queuepool.jobs.job_options import seconds_until
 from queuepool.jobs.registry import REGISTRY, unregistered
 from tests.support.each import each
@@ -234,7 +234,7 @@ def test_a_wrong_option_is_refused_where_it_is_written(options, problem):
         ({"retry_on": OSError, "fail_on": OSError}, "OSError is also in fail_on, so it would never be retried"),
         ({"retry_on": TimeoutError, "fail_on": OSError}, "TimeoutError is a OSError, which is in fail_on"),
         ({"retry_on": BadArguments}, "retry_on: BadArguments is a JobError, which always fails a job"),
-        ({"retry_on": JobTimedOut}, "retry_on cannot have JobTimedOut, which no handler raises: fail_on_timeout and"),
+        ({"retry_on": TimedOut}, "retry_on cannot have TimedOut, which no handler raises: fail_on_timeout and"),
         ({"fail_on": WorkerDied}, "fail_on cannot have WorkerDied, which no handler raises"),
         ({"retry_on": Retry}, "retry_on cannot have Retry: raising it already asks for another try"),
         ({"fail_on": (Retry,)}, "fail_on cannot have Retry"),

@@ -8,7 +8,7 @@ from sqlite3 import IntegrityError
 
 import pytest
 
-from queuepool.errors import BootFailure, JobTimedOut
+from queuepool.errors import BootFailure, TimedOut
 from queuepool.log import tracebacks as failures
 from queuepool.worker import boot
 from tests.support.each import each
@@ -27,7 +27,7 @@ Current thread 0x02 (most recent call first):
 
 
 def test_a_dump_ends_where_the_users_code_was_called_from():
-    kept = failures.text_of(JobTimedOut("late", DUMP))
+    kept = failures.text_of(TimedOut("late", DUMP))
 
     assert 'File "/app/jobs.py", line 3 in hang' == kept.splitlines()[-1].strip()
     assert "threading.py" in kept
@@ -152,7 +152,7 @@ def test_a_headline_is_the_class_and_the_first_line_of_the_error_itself(make, ex
     ("text", "expected"),
     [
         ("", ""),
-        (failures.text_of(JobTimedOut("late", DUMP)), "JobTimedOut: late"),
+        (failures.text_of(TimedOut("late", DUMP)), "TimedOut: late"),
         ("Exception: no in /srv/a.php:3\nStack trace:\n#0 {main}", "Exception: no in /srv/a.php:3"),
         ("    indented", "    indented"),
     ],

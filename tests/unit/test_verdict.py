@@ -14,9 +14,9 @@ from queuepool.errors import (
     JobError,
     JobExpired,
     JobFailedByHand,
-    JobTimedOut,
     NeedsLaravel,
     NoTriesLeft,
+    TimedOut,
     TooManyAttempts,
     UnknownJob,
     WorkerDied,
@@ -236,7 +236,7 @@ def test_an_attempt_under_suspicion_uses_up_no_try():
 
     assert Release(0.0) == judge(RAISED, 3, policy, Tallies(crashes=1, suspects=1), NOW)
     assert Fail(RAISED) == judge(RAISED, 4, policy, Tallies(crashes=1, suspects=1), NOW)
-    assert Release(0.0) == judge(JobTimedOut("late"), 2, policy, Tallies(suspects=1), NOW)
+    assert Release(0.0) == judge(TimedOut("late"), 2, policy, Tallies(suspects=1), NOW)
     asked = Release(10.0)
     assert asked is judge_release(asked, "ok", 2, policy, Tallies(suspects=1), NOW)
 
@@ -275,7 +275,7 @@ def rulings(policy: Policy, life: Iterable[Exception | None]) -> list[Verdict]:
 
 
 def test_a_timeout_uses_up_the_only_try_also_after_a_death():
-    late = JobTimedOut("late")
+    late = TimedOut("late")
 
     assert [Fail(late)] * 2 == [judge(late, 1 + crashes, Policy(), Tallies(crashes=crashes), NOW) for crashes in (0, 1)]
 
@@ -291,7 +291,7 @@ def test_where_laravel_says_how_often_a_worker_that_died_counts_as_a_try():
 def test_a_suspect_is_tried_again_at_once_whatever_its_tries_its_deaths_and_its_backoff():
     policy = Policy(tries=1, max_crashes=1, backoff=(9.0,), fail_on_timeout=True, max_exceptions=1)
 
-    assert [Release(0.0)] * 2 == [judge_suspect(error, 1, policy, NOW) for error in (DIED, JobTimedOut("late"))]
+    assert [Release(0.0)] * 2 == [judge_suspect(error, 1, policy, NOW) for error in (DIED, TimedOut("late"))]
     assert Release(0.0) == judge_suspect(DIED, 99, policy, NOW)
     assert Release(0.0) == judge_suspect(DIED, 99, Policy(tries=0, counts_deaths=True), NOW)
 
@@ -385,11 +385,11 @@ def test_crashes_without_a_limit_never_fail_a_job():
 
 
 def test_a_job_that_ran_past_its_deadline_is_tried_again():
-    assert Release(0.0) == judge(JobTimedOut("late"), 1, Policy(tries=2), NONE_YET, NOW)
+    assert Release(0.0) == judge(TimedOut("late"), 1, Policy(tries=2), NONE_YET, NOW)
 
 
 def test_a_job_that_fails_on_timeout_does_so_at_the_first():
-    late = JobTimedOut("late")
+    late = TimedOut("late")
 
     assert Fail(late) == judge(late, 1, Policy(tries=0, fail_on_timeout=True), NONE_YET, NOW)
 

@@ -26,7 +26,7 @@ def test_whatever_becomes_of_its_worker_a_job_is_settled_at_once(site):
         eventually(lambda: 4 == site.queue.stores.failed.count() and 0 == site.queue.size())
 
     said = {row.exception.split(":")[0].split("\n")[0] for row in site.queue.stores.failed.page()}
-    assert {"WorkerDied", "JobTimedOut", "Traceback (most recent call last)"} == said
+    assert {"WorkerDied", "TimedOut", "Traceback (most recent call last)"} == said
     attempts = {json.loads(row.payload)["data"]["tag"]: row.attempts for row in site.queue.stores.failed.page()}
     assert {"killed": 1, "hangs": 1, "crashes": 3, "raises": 2} == attempts
     attempts = [line["attempt"] for line in site.trail(event="start", mode="raise")]
