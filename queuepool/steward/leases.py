@@ -192,7 +192,7 @@ class GiveBack:
     def _recorded(self, lease: Lease, stuck: _Stuck) -> Lease:
         """With the record of its attempt, if that is kept: its worker will be refused, or may die before it asks."""
         attempts, slot = self._settler.attempts, stuck.slot
-        by = RanBy(slot.pid, slot.number, slot.generation, stuck.pool_since)
+        by, lease = RanBy(slot.pid, slot.number, slot.generation, stuck.pool_since), self._settler.as_done(lease)
         return attempts.done_by(lease, by) if attempts else lease
 
 

@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from queuepool.errors import StoreDenied, StoreDown, StoreError
@@ -18,8 +18,9 @@ from queuepool.payload.envelope import MAX_BYTES, uncounted
 from queuepool.payload.lease import NOTHING, Ending, Lease, Lock, StateRecord, Tallies, Unlock
 from queuepool.payload.members import NewFlow, NewMember
 from queuepool.stores.contract import NewJob, Reservation, Staged, Wake
+from queuepool.stores.flows import FlowEnd
 from queuepool.stores.locks import LocksOf
-from queuepool.stores.redis.client import RedisClient, explained
+from queuepool.stores.redis.client import RedisClient, ScriptCall, explained
 from queuepool.stores.redis.connections import PendingReplies
 from queuepool.stores.redis.ending import EndingScripts, PayloadPlaces
 from queuepool.stores.redis.flows import RedisFlows
@@ -31,8 +32,9 @@ from queuepool.stores.steps import in_steps
 TAGS = 131072
 #: seconds for which the server's clock is assumed to run at the speed of ours
 _CLOCK_LASTS = 10.0
-#: where ``reserve.lua`` has the done jobs
-_DONE = PayloadPlaces(9, between=3)
+#: where ``reserve.lua`` has the done jobs, and of how many parts its answer is; ``end_members.lua`` adds one
+_DONE, _PLAIN = PayloadPlaces(9, between=3), 6
+_MEMBER = attrgetter("member")
 
 
 class RedisQueue(RedisShelves):
@@ -115,21 +117,21 @@ class RedisQueue(RedisShelves):
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
         done = _by_queue(done, queues)
-        keys, args = self._reserve_words(queues, tag, limit, done)
+        call = self._reserving(queues, tag, limit, done)
         if done and done[0].record:
-            return _reservation(*self._recording.run(done, _DONE, "reserve", keys, args), queues, tag, done)
-        return _reservation(self.client.script("reserve", keys, args), "reserve", queues, tag, done)
+            return _reservation(*self._recording.run(done, _DONE, *call), queues, tag, done)
+        return _reservation(self.client.script(*call), call[0], queues, tag, done)
 
     def reserve_ahead(
         self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()
     ) -> Callable[[], Reservation]:
         done = _by_queue(done, queues)
-        keys, args = self._reserve_words(queues, tag, limit, done)
+        call = self._reserving(queues, tag, limit, done)
         if done and done[0].record:
-            read = self._recording.run_ahead(done, _DONE, "reserve", keys, args)
+            read = self._recording.run_ahead(done, _DONE, *call)
             return lambda: _reservation(*read(), queues, tag, done)
-        answer = self.client.script_ahead("reserve", keys, args)
-        return lambda: _reservation(answer(), "reserve", queues, tag, done)
+        answer = self.client.script_ahead(*call)
+        return lambda: _reservation(answer(), call[0], queues, tag, done)
 
     def reserve_waiting(
         self, queues: Sequence[str], timeout: float, tag: int, limit: int, done: Sequence[Lease] = ()
@@ -310,6 +312,10 @@ class RedisQueue(RedisShelves):
     def _blpop(self, queues: Sequence[str], timeout: float) -> tuple[str, ...]:
         return "BLPOP", *map(self.keys.notify, queues), f"{max(timeout, 0.001):.3f}"
 
+    def _reserving(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease]) -> ScriptCall:
+        keys, args = self._reserve_words(queues, tag, limit, done)
+        return self.flows.around(done, keys, args) if any(map(_MEMBER, done)) else ("reserve", keys, args)
+
     def _reserve_words(
         self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease]
     ) -> tuple[list[str], list[Any]]:
@@ -396,8 +402,10 @@ class ReserveBehindWait:
         return None
 
 
-def _by_queue(leases: Sequence[Lease], queues: Sequence[str]) -> list[Lease]:
+def _by_queue(leases: Sequence[Lease], queues: Sequence[str]) -> Sequence[Lease]:
     """The leases in the order of their queues. Raises ``ValueError`` for a queue that is not among them."""
+    if len(queues) == 1:
+        return leases
     return sorted(leases, key=lambda lease: queues.index(lease.queue))
 
 
@@ -405,7 +413,7 @@ def _reservation(
     answer: Sequence[Any], script: str, queues: Sequence[str], tag: int, done: Sequence[Lease]
 ) -> Reservation:
     """The reply of reserve.lua, as this script; ``done`` are the leases that were sent along, in that order."""
-    refused, taken, odd, problems, due, is_last = answer
+    refused, taken, odd, problems, due, is_last = answer[:_PLAIN]
     return Reservation(
         leases=[Lease(queues[number - 1], receipt, tag) for number, receipt in _pairs(taken)],
         refused=[done[int(number) - 1] for number in refused],
@@ -413,7 +421,12 @@ def _reservation(
         problems=[(queues[number - 1], explained(text.decode(), script)) for number, text in _pairs(problems)],
         next_due=float(due) if due else None,
         is_last=bool(is_last),
+        flows=_flows_in(answer[_PLAIN]) if len(answer) > _PLAIN else (),
     )
+
+
+def _flows_in(words: Sequence[bytes]) -> list[FlowEnd]:
+    return [FlowEnd(*(word.decode() for word in words[at : at + 3])) for at in range(0, len(words), 3)]
 
 
 def _pairs(flat: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
