@@ -26,7 +26,7 @@ from queuepool.events import (
 )
 from queuepool.events.listeners import Listeners
 from queuepool.log.tracebacks import text_of
-from queuepool.payload.envelope import OBJECT_JOB, Payload, counted, decode, digest_of
+from queuepool.payload.envelope import OBJECT_JOB, Payload, counted, digest_of
 from queuepool.payload.lease import Ending, Lease, Unlock
 from queuepool.payload.members import FLOW
 from queuepool.payload.options import TRACK
@@ -257,21 +257,11 @@ class Settler:
         """Remove jobs that are done, from which nothing follows but what follows members of flows."""
         members = [lease for lease in leases if lease.member]
         self._ask_of_all([lease for lease in leases if not lease.member] if members else leases, self._store.delete)
-        for lease in members:
-            self._end_member(lease)
-
-    def as_done(self, lease: Lease) -> Lease:
-        """The lease with the member of a flow that it is to settle, as the board says that its job is done."""
-        if not self.has_flows or FLOW.encode() not in lease.receipt:
-            return lease
-        return lease._replace(member=done_member(decode(lease.receipt, lease.attempts), NOT_RUN))
-
-    def _end_member(self, lease: Lease) -> None:
-        """Alone, as what is broken may be its flow."""
-        answer = self._ask(lease.queue, lambda: self._store.finish(lease, Ending(member=lease.member)))
-        self.mark_flows()
-        if answer and answer[0] and (end := self._store.flows.last_end):
-            self.note(event_of(end))
+        for lease in members:  # each alone, as what is broken may be its flow
+            self.mark_flows()
+            answer = self._ask(lease.queue, partial(self._store.finish, lease, Ending(member=lease.member)))
+            if answer and answer[0] and (end := self._store.flows.last_end):
+                self.note(event_of(end))
 
     def _carry_out(
         self,

@@ -36,7 +36,6 @@ from queuepool.payload.lease import NOTHING, Lease, Tallies
 from queuepool.settlement.cancelled import cancelled_in
 from queuepool.settlement.deferred_hooks import say_not_called
 from queuepool.settlement.facts import facts_of
-from queuepool.settlement.flows import done_member
 from queuepool.settlement.settler import Settlement
 from queuepool.settlement.verdict import Delete, Fail, Release, Run, Verdict, judge, judge_release, needs_tallies
 from queuepool.unix import fork
@@ -101,11 +100,6 @@ class JobAttempt:
         """The lease as it is to end: with what becomes of the job's steps, which are over by this."""
         return self.lease if self.job.steps is None else self.lease._replace(steps=self.job.steps.end())
 
-    @property
-    def is_told_by_end(self) -> bool:
-        """Whether the board says that it is done only once it is settled: a steward would not know all of its end."""
-        return (flow := self.job.flow) is not None and not flow.waits
-
     def settlement(self, verdict: Verdict) -> Settlement:
         """The settlement to write to the store."""
         policy, run = self.plan.policy, self.run
@@ -143,8 +137,6 @@ class Runner:
         self._hooks = JobHooks(context.listeners, self._invoker)
         self._flows = FlowsOfWorker(context)
         self._job_lines = job_lines
-        #: whether a member of a flow may be settled with the next reserve: if that takes long, a steward settles it
-        self._lets_wait = not context.alone
 
     def run(self, lease: Lease) -> None:
         """Run the job and settle it, or note it as done if nothing is left but to delete it."""
@@ -266,10 +258,9 @@ class Runner:
 
     def _note_success(self, attempt: JobAttempt, task: Task | None, returned: object) -> None:
         """Of a job from whose end something may follow."""
-        if (flow := attempt.job.flow) is not None:
-            may_add = task is None or task.after_succeeded is not None
-            flow.waits = self._lets_wait and flow.is_plain and not may_add and not attempt.job.run.cancelled
-        if not attempt.is_told_by_end:
+        if attempt.plan.member and task and task.after_succeeded is None:  # else that may add to its flow
+            self._flows.let_wait(attempt.job)
+        if not self._flows.tells_by_end(attempt.job):
             self._batch.succeeded(attempt.number)
         if task and attempt.error is None and attempt.plan.track:
             attempt.job.run = followed(attempt.job.run, task, returned)
@@ -294,7 +285,7 @@ class Runner:
         else:
             # The next reserve deletes it (``Prefetch``).
             lease = attempt.lease if self._attempts is None else self.done_lease(attempt)
-            self._batch.done.append(lease if job.flow is None else self._member_lease(attempt, lease))
+            self._batch.done.append(self._flows.with_end(lease, job) if attempt.plan.member else lease)
 
     def done_lease(self, attempt: JobAttempt) -> Lease:
         """The lease of a job that is done, with the record of its attempt, where that is kept."""
@@ -303,15 +294,9 @@ class Runner:
             return self._attempts.settled(attempt.lease, attempt.payload, attempt.run, _DELETE, None, None)
         return self._attempts.done(attempt.lease, attempt.payload, attempt.began, attempt.duration)
 
-    def _member_lease(self, attempt: JobAttempt, lease: Lease) -> Lease:
-        """The lease of a member of a flow that waits for the next reserve."""
-        self._settler.mark_flows()
-        return lease._replace(member=done_member(attempt.payload, attempt.job.run)) if self._settler.has_flows else lease
-
     def _follows(self, attempt: JobAttempt) -> bool:
         plan, endings = attempt.plan, self._settler.endings
-        flow = attempt.job.flow
-        has_more = plan.track or plan.policy.locks is not None or (flow and not (flow.waits and flow.is_plain))
+        has_more = plan.track or plan.policy.locks is not None or (plan.member and not self._flows.waits(attempt.job))
         return bool(has_more or attempt.job.steps is not None or endings.after(attempt.payload) != NOTHING)
 
     def _finish(self, attempt: JobAttempt) -> None:
@@ -321,7 +306,7 @@ class Runner:
         if attempt.job.steps and (unused := attempt.job.steps.unused):
             self._listeners.emit(StepUnused(attempt.facts, unused))
         self._settler.settle(attempt.settlement(_DELETE))
-        if attempt.is_told_by_end:
+        if self._flows.tells_by_end(attempt.job):
             self._batch.succeeded(attempt.number)
         self._batch.settled(attempt.number)
         self._settler.emit_noted()

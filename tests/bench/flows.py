@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import statistics
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from queuepool import Flow
 from tests.bench import app
 from tests.bench.rig import Rig, redis_rig
-from tests.bench.tables import STORES, create, sql_rig
+from tests.bench.tables import STORES, sql_rig
 from tests.bench.words import QUICK, rates, ratios, say
 
 #: jobs of each run, and how many runs; a database drains some thousands a second
@@ -86,8 +85,6 @@ def measure(store: str) -> None:
     world: AbstractContextManager[Rig] = redis_rig() if store == "redis" else sql_rig(store)
     with world as rig:
         say(f"\n{store}")
-        if store != "redis":
-            rig.stores.flows.look()  # made where they are missing
         for flags in ((), _SINGLY):
             compare(rig, _MANY if store == "redis" else _FEWER, 1 if store == "sqlite" else 2, *flags)
         if store == "redis":

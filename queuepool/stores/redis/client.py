@@ -376,7 +376,7 @@ def load_all() -> None:
 
 @cache
 def script(name: str) -> tuple[str, str]:
-    """The script's text, and the SHA-1 digest by which the server knows it; ``keep:NAME``: within ``keep.lua``, and so on."""
+    """The script's text, and the SHA-1 digest by which the server knows it; ``keep:NAME``: within ``keep.lua``."""
     for start in _AROUND:
         if name.startswith(start):
             return _digested(_around(start).replace(_INNER, f"{script(name.removeprefix(start))[0]}\n"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from heapq import nlargest
+from operator import attrgetter
 from typing import Any
 
 from queuepool.payload.lease import Lease
@@ -27,6 +28,7 @@ from queuepool.stores.steps import in_steps
 _LOOKS = 100
 #: keys that each flow has for itself
 _OWN = 6
+_MEMBER = attrgetter("member")
 
 
 class RedisFlows:
@@ -132,7 +134,9 @@ class RedisFlows:
     # What the scripts that end jobs are given
 
     def around(self, done: Sequence[Lease], keys: Sequence[str], args: Sequence[Any]) -> ScriptCall:
-        """The call of a reserve with these keys and arguments, within ``end_members.lua``."""
+        """The call of a reserve with these keys and arguments; if members are done, within ``end_members.lua``."""
+        if not any(map(_MEMBER, done)):
+            return "reserve", keys, args
         ids = list(dict.fromkeys(lease.member.flow for lease in done if lease.member))
         at = {flow_id: number for number, flow_id in enumerate(ids, 1)}
         places = "".join(f"{at[one.flow]}:{one.number}," if (one := lease.member) else "0:," for lease in done)
@@ -201,6 +205,11 @@ class RedisFlows:
             return float(fixed)
         seconds, micros = self._client.command("TIME")
         return int(seconds) + int(micros) / 1e6
+
+
+def flows_in(words: Sequence[bytes]) -> list[FlowEnd]:
+    """What ``end_members.lua`` adds to the answer of a reserve."""
+    return [FlowEnd(*(word.decode() for word in words[at : at + 3])) for at in range(0, len(words), 3)]
 
 
 def _size_of(one: NewMember) -> int:

@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any
 
 from queuepool.errors import StoreDenied, StoreDown, StoreError
@@ -18,14 +18,13 @@ from queuepool.payload.envelope import MAX_BYTES, uncounted
 from queuepool.payload.lease import NOTHING, Ending, Lease, Lock, StateRecord, Tallies, Unlock
 from queuepool.payload.members import NewFlow, NewMember
 from queuepool.stores.contract import NewJob, Reservation, Staged, Wake
-from queuepool.stores.flows import FlowEnd
 from queuepool.stores.locks import LocksOf
-from queuepool.stores.redis.client import RedisClient, ScriptCall, explained
+from queuepool.stores.redis.client import RedisClient, explained
 from queuepool.stores.redis.connections import PendingReplies
 from queuepool.stores.redis.ending import EndingScripts, PayloadPlaces
-from queuepool.stores.redis.flows import RedisFlows
+from queuepool.stores.redis.flows import RedisFlows, flows_in
 from queuepool.stores.redis.shelves import RedisShelves
-from queuepool.stores.redis.wire import BATCH, BATCH_BYTES, Keys, following, whole, with_steps
+from queuepool.stores.redis.wire import BATCH, BATCH_BYTES, Keys, by_queue, following, whole, with_steps
 from queuepool.stores.steps import in_steps
 
 #: as many as fit the bits of a lease's score (lua/include/lease.lua)
@@ -34,7 +33,6 @@ TAGS = 131072
 _CLOCK_LASTS = 10.0
 #: where ``reserve.lua`` has the done jobs, and of how many parts its answer is; ``end_members.lua`` adds one
 _DONE, _PLAIN = PayloadPlaces(9, between=3), 6
-_MEMBER = attrgetter("member")
 
 
 class RedisQueue(RedisShelves):
@@ -116,8 +114,8 @@ class RedisQueue(RedisShelves):
         self.locks_of.found(self.locks_of.own.release(self.locks_of.here(unlocks)))
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
-        done = _by_queue(done, queues)
-        call = self._reserving(queues, tag, limit, done)
+        done = by_queue(done, queues)
+        call = self.flows.around(done, *self._reserve_words(queues, tag, limit, done))
         if done and done[0].record:
             return _reservation(*self._recording.run(done, _DONE, *call), queues, tag, done)
         return _reservation(self.client.script(*call), call[0], queues, tag, done)
@@ -125,8 +123,8 @@ class RedisQueue(RedisShelves):
     def reserve_ahead(
         self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()
     ) -> Callable[[], Reservation]:
-        done = _by_queue(done, queues)
-        call = self._reserving(queues, tag, limit, done)
+        done = by_queue(done, queues)
+        call = self.flows.around(done, *self._reserve_words(queues, tag, limit, done))
         if done and done[0].record:
             read = self._recording.run_ahead(done, _DONE, *call)
             return lambda: _reservation(*read(), queues, tag, done)
@@ -136,7 +134,7 @@ class RedisQueue(RedisShelves):
     def reserve_waiting(
         self, queues: Sequence[str], timeout: float, tag: int, limit: int, done: Sequence[Lease] = ()
     ) -> ReserveBehindWait:
-        done = _by_queue(done, queues)
+        done = by_queue(done, queues)
         keys, args = self._reserve_words(queues, tag, limit, ())
         before = self._reserve_words(queues, tag, 0, done)[1] if done else ()
         kept = self._recording.call(done, _DONE, "reserve", keys, before) if done and done[0].record else None
@@ -312,10 +310,6 @@ class RedisQueue(RedisShelves):
     def _blpop(self, queues: Sequence[str], timeout: float) -> tuple[str, ...]:
         return "BLPOP", *map(self.keys.notify, queues), f"{max(timeout, 0.001):.3f}"
 
-    def _reserving(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease]) -> ScriptCall:
-        keys, args = self._reserve_words(queues, tag, limit, done)
-        return self.flows.around(done, keys, args) if any(map(_MEMBER, done)) else ("reserve", keys, args)
-
     def _reserve_words(
         self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease]
     ) -> tuple[list[str], list[Any]]:
@@ -402,13 +396,6 @@ class ReserveBehindWait:
         return None
 
 
-def _by_queue(leases: Sequence[Lease], queues: Sequence[str]) -> Sequence[Lease]:
-    """The leases in the order of their queues. Raises ``ValueError`` for a queue that is not among them."""
-    if len(queues) == 1:
-        return leases
-    return sorted(leases, key=lambda lease: queues.index(lease.queue))
-
-
 def _reservation(
     answer: Sequence[Any], script: str, queues: Sequence[str], tag: int, done: Sequence[Lease]
 ) -> Reservation:
@@ -421,12 +408,8 @@ def _reservation(
         problems=[(queues[number - 1], explained(text.decode(), script)) for number, text in _pairs(problems)],
         next_due=float(due) if due else None,
         is_last=bool(is_last),
-        flows=_flows_in(answer[_PLAIN]) if len(answer) > _PLAIN else (),
+        flows=flows_in(answer[_PLAIN]) if len(answer) > _PLAIN else (),
     )
-
-
-def _flows_in(words: Sequence[bytes]) -> list[FlowEnd]:
-    return [FlowEnd(*(word.decode() for word in words[at : at + 3])) for at in range(0, len(words), 3)]
 
 
 def _pairs(flat: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
