@@ -36,6 +36,8 @@ class CurrentFlow:
     lacks: str = ""
     #: what it has added, written with its end
     children: list[NewMember] = field(default_factory=list)
+    #: whether the worker may settle it with its next reserve: the board says that it is done, which is all there is
+    waits: bool = False
 
     @property
     def id(self) -> str:
@@ -55,6 +57,11 @@ class CurrentFlow:
         if sum(len(one.payload) for one in (*self.children, child)) > _MOST_BYTES:
             raise ValueError(f"a job adds calls of at most {_MOST_BYTES >> 20} MiB to its flow")
         self.children.append(child)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing but its end follows from it, so far."""
+        return not (self.member.is_taken or self.children or self.left_out)
 
     def check(self, name: str) -> None:
         """Raise ``BadArguments`` if it cannot begin."""

@@ -44,6 +44,8 @@ class Lease(NamedTuple):
     record: AttemptRecord | None = None
     #: and what it does with the steps that are kept of the job, if any are
     steps: StepsEnd | None = None
+    #: and the member of a flow that it settles: one that is done, with neither a result nor anything to add
+    member: MemberEnd | None = None
 
     @property
     def attempts(self) -> int | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from queuepool.events import FlowEvent, FlowFailed, FlowFinished
-from queuepool.payload.envelope import Payload
+from queuepool.payload.envelope import Payload, decode
+from queuepool.payload.lease import Lease
 from queuepool.payload.members import FLOW, How, MemberEnd, member_in
-from queuepool.settlement.verdict import Run
+from queuepool.settlement.verdict import NOT_RUN, Run
 from queuepool.stores.flows import FlowEnd
 
 
@@ -13,6 +14,13 @@ def done_member(payload: Payload, run: Run) -> MemberEnd | None:
     """Of a job that is done, or was skipped; ``None`` if it is in no flow."""
     how: How = "o" if run.is_left_out else "c" if run.cancelled else "d"
     return _end_of(payload, how, run)
+
+
+def as_done(lease: Lease) -> Lease:
+    """The lease with the member of a flow that ends with it, if its job is one, and nothing but its end follows."""
+    if FLOW.encode() not in lease.receipt:
+        return lease
+    return lease._replace(member=done_member(decode(lease.receipt, lease.attempts), NOT_RUN))
 
 
 def failed_member(payload: Payload, run: Run) -> MemberEnd | None:

@@ -254,8 +254,14 @@ class Settler:
             self._listeners.emit(missed)
 
     def delete(self, leases: Sequence[Lease]) -> None:
-        """Remove jobs that are done, from which nothing follows."""
-        self._ask_of_all(leases, self._store.delete)
+        """Remove jobs that are done, from which nothing follows but what follows members of flows."""
+        members = [lease for lease in leases if lease.member]
+        self._ask_of_all([lease for lease in leases if not lease.member] if members else leases, self._store.delete)
+        for lease in members:  # each alone, as what is broken may be its flow
+            self.mark_flows()
+            answer = self._ask(lease.queue, partial(self._store.finish, lease, Ending(member=lease.member)))
+            if answer and answer[0] and (end := self._store.flows.last_end):
+                self.note(event_of(end))
 
     def _carry_out(
         self,

@@ -13,6 +13,7 @@ from queuepool.board.board import Board, Role, Slot, State
 from queuepool.board.held_jobs import AT_WORK, HeldJob, Stage
 from queuepool.board.lanes import LaneOrder
 from queuepool.payload.lease import Lease
+from queuepool.settlement.flows import as_done
 from queuepool.settlement.settler import Settler
 from queuepool.settlement.verdict import RanBy
 from queuepool.steward.orphaned_boards import OrphanedBoards
@@ -193,6 +194,7 @@ class GiveBack:
         """With the record of its attempt, if that is kept: its worker will be refused, or may die before it asks."""
         attempts, slot = self._settler.attempts, stuck.slot
         by = RanBy(slot.pid, slot.number, slot.generation, stuck.pool_since)
+        lease = as_done(lease) if self._settler.has_flows else lease
         return attempts.done_by(lease, by) if attempts else lease
 
 

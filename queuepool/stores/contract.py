@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from queuepool.payload.lease import NOTHING, Ending, Lease, Lock, StateRecord, Tallies, Unlock
 from queuepool.payload.members import NewFlow, NewMember
-from queuepool.stores.flows import Flows
+from queuepool.stores.flows import FlowEnd, Flows
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 
 #: where a queue keeps a job
@@ -50,6 +50,8 @@ class Reservation:
     next_due: float | None = None
     #: whether no other job was ready in these queues, as far as this reserve has looked
     is_last: bool = False
+    #: what has become of the flows whose members were among the done jobs, for ``Flows.after``
+    flows: Sequence[FlowEnd] = ()
 
 
 class WaitingReserve(Protocol):
@@ -266,6 +268,7 @@ class QueueStore(PushStore, Protocol):
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
         """Delete ``done``, stage what is due, take up to ``limit`` jobs in strict queue priority; never blocks.
 
+        Members of flows among ``done`` are settled first, in the same step: what follows them may be taken at once.
         Raises ``TagRetired``, having done nothing, when the tag is no longer registered.
         """
 
@@ -280,7 +283,8 @@ class QueueStore(PushStore, Protocol):
     def reserve_waiting(self) -> Callable[[Sequence[str], float, int, int, Sequence[Lease]], WaitingReserve] | None:
         """As ``wait`` and then ``reserve``, but only sends both; ``None`` if a store cannot.
 
-        Arguments: queues, timeout, tag, limit, done. A lease is counted from when the wait ends.
+        Arguments: queues, timeout, tag, limit, done, of which none is a member of a flow. A lease is counted from when
+        the wait ends.
         """
 
     def wait(self, queues: Sequence[str], timeout: float) -> None:
@@ -290,7 +294,7 @@ class QueueStore(PushStore, Protocol):
         """Block until a steward should look, as far as the store tells of it, or ``timeout`` is over (``None``)."""
 
     def delete(self, leases: Sequence[Lease]) -> list[bool]:
-        """Remove done jobs; ``False`` for each whose lease was lost."""
+        """Remove done jobs, of which none is a member of a flow; ``False`` for each whose lease was lost."""
 
     def release(
         self, lease: Lease, delay: float, job_id: str, tally: str = "", state: StateRecord | None = None

@@ -118,6 +118,9 @@ class Flows(Protocol):
     def cancel(self, flow_id: str) -> bool:
         """Start no more of it but what follows failures or ends; ``False`` if it is over. Raises ``NoSuchFlow``."""
 
+    def after(self, found: Sequence[FlowEnd]) -> list[FlowEnd]:
+        """Go on with flows as a reserve has left them (``Reservation.flows``); returns those that have ended."""
+
     def look(self) -> list[FlowEnd]:
         """Do what is due by time, and go on with what was left over; returns the flows that this has ended."""
 

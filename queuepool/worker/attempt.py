@@ -100,11 +100,6 @@ class JobAttempt:
         """The lease as it is to end: with what becomes of the job's steps, which are over by this."""
         return self.lease if self.job.steps is None else self.lease._replace(steps=self.job.steps.end())
 
-    @property
-    def is_told_by_end(self) -> bool:
-        """Whether the board says that it is done only once it is settled: a steward would not know all of its end."""
-        return self.job.flow is not None
-
     def settlement(self, verdict: Verdict) -> Settlement:
         """The settlement to write to the store."""
         policy, run = self.plan.policy, self.run
@@ -263,7 +258,9 @@ class Runner:
 
     def _note_success(self, attempt: JobAttempt, task: Task | None, returned: object) -> None:
         """Of a job from whose end something may follow."""
-        if not attempt.is_told_by_end:
+        if attempt.plan.member and task and task.after_succeeded is None:  # else that may add to its flow
+            self._flows.let_wait(attempt.job)
+        if not self._flows.tells_by_end(attempt.job):
             self._batch.succeeded(attempt.number)
         if task and attempt.error is None and attempt.plan.track:
             attempt.job.run = followed(attempt.job.run, task, returned)
@@ -287,7 +284,8 @@ class Runner:
             self._finish(attempt)
         else:
             # The next reserve deletes it (``Prefetch``).
-            self._batch.done.append(attempt.lease if self._attempts is None else self.done_lease(attempt))
+            lease = attempt.lease if self._attempts is None else self.done_lease(attempt)
+            self._batch.done.append(self._flows.with_end(lease, job) if attempt.plan.member else lease)
 
     def done_lease(self, attempt: JobAttempt) -> Lease:
         """The lease of a job that is done, with the record of its attempt, where that is kept."""
@@ -298,7 +296,7 @@ class Runner:
 
     def _follows(self, attempt: JobAttempt) -> bool:
         plan, endings = attempt.plan, self._settler.endings
-        has_more = plan.track or plan.policy.locks is not None or plan.member is not None
+        has_more = plan.track or plan.policy.locks is not None or (plan.member and not self._flows.waits(attempt.job))
         return bool(has_more or attempt.job.steps is not None or endings.after(attempt.payload) != NOTHING)
 
     def _finish(self, attempt: JobAttempt) -> None:
@@ -308,7 +306,7 @@ class Runner:
         if attempt.job.steps and (unused := attempt.job.steps.unused):
             self._listeners.emit(StepUnused(attempt.facts, unused))
         self._settler.settle(attempt.settlement(_DELETE))
-        if attempt.is_told_by_end:
+        if self._flows.tells_by_end(attempt.job):
             self._batch.succeeded(attempt.number)
         self._batch.settled(attempt.number)
         self._settler.emit_noted()

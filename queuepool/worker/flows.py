@@ -11,10 +11,12 @@ from queuepool.errors import TableMissing
 from queuepool.jobs.calls import Call
 from queuepool.jobs.connecting import default_queue
 from queuepool.jobs.current_flow import CurrentFlow
+from queuepool.jobs.current_job import Current
 from queuepool.jobs.flows import as_call, encoded
 from queuepool.payload.envelope import Payload
+from queuepool.payload.lease import Lease
 from queuepool.payload.members import ALL, FLOW, MemberOf, NewMember, TakenBy, taken_in
-from queuepool.settlement.flows import event_of
+from queuepool.settlement.flows import done_member, event_of
 from queuepool.worker.context import WorkerContext
 
 #: seconds between looks at which flows are stopped, and what else there is to do for them
@@ -29,6 +31,8 @@ class FlowsOfWorker:
         self._outage = context.outage
         self._listeners = context.listeners
         self._settler = context.settler
+        #: whether the end of a member may wait for the worker's next reserve: should that be long, a steward settles it
+        self.lets_wait = not context.alone
         self._missing = ""
         self._stopped = frozenset[str]()
         self._look_again = 0.0
@@ -45,6 +49,24 @@ class FlowsOfWorker:
         if member.rule == "s" and member.flow in self._stopped:
             return CurrentFlow(member, _encoded, left_out=f"its flow {member.flow} has been stopped")
         return self._with_results(member, taken_in(payload.fields))
+
+    def let_wait(self, job: Current) -> None:
+        """A member is done: if that is all, its end may wait for the next reserve, as the board shows all of it."""
+        if (flow := job.flow) and self.lets_wait and self._settler.has_flows:
+            flow.waits = flow.is_plain and not job.run.cancelled
+
+    def tells_by_end(self, job: Current) -> bool:
+        """Whether the board says that it is done only once it is settled: a steward would not know all of its end."""
+        return (flow := job.flow) is not None and not flow.waits
+
+    def waits(self, job: Current) -> bool:
+        """Whether its end waits; not if it has added something since, as a task that it has left behind can."""
+        return (flow := job.flow) is not None and flow.waits and flow.is_plain
+
+    def with_end(self, lease: Lease, job: Current) -> Lease:
+        """The lease of a member whose end waits."""
+        self._settler.mark_flows()
+        return lease._replace(member=done_member(job.payload, job.run))
 
     def _look(self) -> str:
         """Returns what the store lacks for flows."""

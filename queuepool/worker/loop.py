@@ -48,7 +48,7 @@ class Rounds:
         self._outage = context.outage
         self._limits = context.limits
         self._membership = Membership(context)
-        self._reports = Reports(context.listeners, context.outage)
+        self._reports = Reports(context.listeners, context.outage, context.store.flows)
         self._job_lines = job_lines
         self._runner = runner
         self._gate = Gate(context)

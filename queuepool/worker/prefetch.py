@@ -18,8 +18,10 @@ from queuepool.events.listeners import Listeners
 from queuepool.payload.envelope import decode
 from queuepool.payload.lease import Lease
 from queuepool.settlement.facts import facts_of
+from queuepool.settlement.flows import event_of
 from queuepool.settlement.outage import Outage
 from queuepool.stores.contract import UNDER_WAY, Reservation, WaitingReserve
+from queuepool.stores.flows import FlowEnd, Flows
 from queuepool.worker.context import WorkerContext
 
 #: seconds of work to hold at once; most jobs and bytes
@@ -89,8 +91,16 @@ class Prefetch:
         return self._batch.next_job()
 
     def has_none_left(self, queues: Sequence[str]) -> bool:
-        """Whether, by the last reply, no job is ready in these queues: the next request may wait for one."""
-        return self._was_last and queues == self._served and not self._batch.waiting and not self._request
+        """Whether, by the last reply, no job is ready in these queues: the next request may wait for one.
+
+        Not if a member of a flow is done: what follows it may be ready as soon as it is settled.
+        """
+        has_none = self._was_last and queues == self._served and not self._batch.waiting and not self._request
+        return has_none and not self._ends_members
+
+    @property
+    def _ends_members(self) -> bool:
+        return any(lease.member for lease in self._batch.done)
 
     def await_jobs(self, queues: Sequence[str], timeout: float, meanwhile: Callable[[], None]) -> None:
         """Have the store reserve the next job as soon as one may be ready, and hold it.
@@ -200,13 +210,26 @@ class Prefetch:
             self._overtaken = False
         self._membership.look_again(self._batch.done)
         at, turn = self._begin_request(queues), self._batch.turn
-        reservation = self._store.reserve(queues, self._membership.tag, self._size.ahead(), self._batch.done)
+        try:
+            reservation = self._store.reserve(queues, self._membership.tag, self._size.ahead(), self._batch.done)
+        except StoreDown:
+            raise
+        except StoreError:
+            self._end_each_member()
+            raise
         self._batch.done = []
         self._hold(reservation, at, since=time.monotonic())
         self._take_in(reservation, turn, unsure=unsure)
         if not reservation.leases:
             self._size.start_over()
         return bool(reservation.leases)
+
+    def _end_each_member(self) -> None:
+        """A reserve was refused, perhaps for a broken flow of a done member: no other job is to wait for that."""
+        if self._ends_members:
+            self._settler.delete(self._batch.done)
+            self._batch.deleted()
+            self._settler.emit_noted()
 
     def _read(self, reply: WaitingReserve, turn: int) -> Reservation | None:
         """The reply to a reserve that waits; ``None`` if it was given up."""
@@ -298,9 +321,10 @@ class PrefetchSize:
 class Reports:
     """Emits what a reserve's reply reports besides the jobs."""
 
-    def __init__(self, listeners: Listeners, outage: Outage) -> None:
+    def __init__(self, listeners: Listeners, outage: Outage, flows: Flows) -> None:
         self._listeners = listeners
         self._outage = outage
+        self._flows = flows
         self._problems: set[tuple[str, str]] = set()
 
     @property
@@ -315,7 +339,14 @@ class Reports:
             self._listeners.emit(LeaseLost(facts_of(decode(lease.receipt, lease.attempts), lease.queue)))
         for queue, reason in reservation.quarantined:
             self._listeners.emit(JobQuarantined(queue, reason))
+        if reservation.flows:
+            self._go_on(reservation.flows)
         self.refused(set(reservation.problems))
+
+    def _go_on(self, flows: Sequence[FlowEnd]) -> None:
+        with suppress(StoreError):  # a steward does what is left over
+            for end in self._flows.after(flows):
+                self._listeners.emit(event_of(end))
 
     def refused(self, problems: set[tuple[str, str]]) -> None:
         """Emit ``(queue, server's message)`` pairs, but only new ones: a broken key stays broken for long."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from queuepool.errors import BadArguments, BadPayload, JobError, StoreError
 from queuepool.events import JobSkipped, PayloadOdd
@@ -201,16 +201,18 @@ class Starter:
         handler = plan.handler or self._registry.find(payload.name)
         if refusal := may_start(payload.name, payload.attempts, plan.policy, now, suspicions):
             raise refusal.error
-        if (flow := job.flow) and plan.member:
+        taken: Mapping[str, Any] | None = None
+        if plan.member and (flow := job.flow):
             if flow.left_out:
                 job.run = job.run._replace(is_left_out=True)
                 return self._skipped(job, flow.left_out)
             flow.check(payload.name)
+            taken = flow.taken
         if plan.has_end and (late := self._late(job, handler, now)):
             return late
         if not plan.is_object_job:
             data = self._endings.commands.data_of(payload)
-            return bound(handler, {**data, **flow.taken} if flow and flow.taken else data, plan.read)
+            return bound(handler, {**data, **taken} if taken else data, plan.read)
         command = self._endings.commands.of(payload)
         task = bound(handler, command.arguments, plan.read)
         if command.is_alone:

@@ -62,3 +62,14 @@ QUEUEABLE = (
 @job(PHP_NOOP)
 def php_noop(number: int) -> None:
     """An object job of Laravel that does nothing."""
+
+
+@job("number")
+def number(n: int) -> int:
+    """What a member of a group returns for the job that follows all of them."""
+    return n
+
+
+@job("total")
+def total(at: float, numbers: list[int]) -> None:
+    note(at if sum(numbers) == sum(range(len(numbers))) else -1.0)

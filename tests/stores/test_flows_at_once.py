@@ -13,7 +13,8 @@ from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
 from queuepool.stores.records import Retrying
 from tests.support.drivers import connection_of, opened
-from tests.support.graphs import Drawn, ended, taken
+from tests.support.graphs import Drawn, as_done, ended, taken
+from tests.support.store_contract import OURS
 
 WORKERS = 8
 
@@ -57,6 +58,44 @@ def test_what_follows_many_is_pushed_once(connection, count):
         last = taken(stores.queue)
         assert ["end?a", "merge"] == sorted(last)
         assert [True] * 2 == at_once(connection, list(last.values()), lambda _: "d")
+        assert "done" == stores.flows.find(drawn.id).state
+
+
+def with_reserves(connection: ConnectionSettings, leases: list[Lease]) -> list[Lease]:
+    """End these by several workers with their reserves, ten at a time; returns what these have taken."""
+    taken, start = list[Lease](), threading.Barrier(WORKERS)
+
+    def work(stores: Stores, worker: int) -> None:
+        start.wait()
+        own = [as_done(one) for one in leases[worker::WORKERS]]
+        for first in range(0, len(own), 10):
+            found = stores.queue.reserve(["default"], OURS + worker, 10, own[first : first + 10])
+            stores.flows.after(found.flows)
+            assert not found.refused
+            taken.extend(found.leases)
+
+    with ExitStack() as stack:
+        workers = [stack.enter_context(opened(connection)) for _ in range(WORKERS)]
+        threads = [threading.Thread(target=work, args=(one, number)) for number, one in enumerate(workers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return taken
+
+
+@pytest.mark.parametrize("count", [40, 400])
+def test_what_follows_many_that_end_with_reserves_is_pushed_once(connection, count):
+    names = [f"m{number}" for number in range(count)]
+    with opened(connection) as stores:
+        drawn = Drawn(dict.fromkeys(names, ()) | {"merge": names, "end?a": names})
+        stores.flows.write(drawn.flow, drawn.members)
+        last = with_reserves(connection, list(taken(stores.queue).values()))
+        last += stores.queue.reserve(["default"], OURS, 10).leases
+
+        assert 2 == len(last)
+        found = stores.queue.reserve(["default"], OURS, 10, [as_done(one) for one in last])
+        assert ("done", []) == (stores.flows.after(found.flows)[0].state, found.leases)
         assert "done" == stores.flows.find(drawn.id).state
 
 

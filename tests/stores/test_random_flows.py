@@ -7,7 +7,7 @@ as many jobs exist as members run, and a flow is over when none does.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -17,7 +17,7 @@ from queuepool.payload.members import NewMember, member_in_text
 from queuepool.stores.factory import Stores
 from queuepool.stores.records import Retrying
 from tests.support.drivers import connection_of, opened
-from tests.support.graphs import Drawn, ended
+from tests.support.graphs import Drawn, as_done, ended
 from tests.support.samples import new_jobs, payload
 from tests.support.store_contract import RETRY_AFTER, Clock
 
@@ -81,6 +81,8 @@ class Run:
             self.end,
             self.end,
             self.end,
+            self.end_with_a_reserve,
+            self.end_with_a_reserve,
             self.end_again,
             self.end_late,
             self.lose,
@@ -96,10 +98,14 @@ class Run:
     def reserve(self) -> None:
         self._reserve(self.chance.randint(1, 3))
 
-    def _reserve(self, most: int) -> None:
+    def _reserve(self, most: int, done: Sequence[Lease] = ()) -> list[Lease]:
+        """Returns those of the done ones whose leases were lost."""
         self.tag += 1
         self.built.queue.stage(["default"])
-        self.held += self.built.queue.reserve(["default"], self.tag, most).leases
+        found = self.built.queue.reserve(["default"], self.tag, most, [as_done(lease) for lease in done])
+        self.held += found.leases
+        self.built.flows.after(found.flows)
+        return found.refused
 
     def end(self) -> None:
         if self.held:
@@ -108,6 +114,15 @@ class Run:
             adds = how == "d" and self.chance.random() < 0.3
             assert ended(self.built.queue, lease, how, children=self.children_of(lease) if adds else ())
             self.stale.append(lease)
+
+    def end_with_a_reserve(self) -> None:
+        """Some that are done, and one that has ended before: its reply was lost."""
+        done = self.chance.sample(self.held, min(len(self.held), self.chance.randint(1, 4)))
+        again = self.stale[-1:]
+        self.held = [lease for lease in self.held if lease not in done]
+        lost = self._reserve(self.chance.randint(0, 2), [*done, *again])
+        assert [as_done(lease) for lease in again] == lost
+        self.stale += done
 
     def children_of(self, lease: Lease) -> tuple[NewMember, ...]:
         """Members that this one adds, which all that follow it wait for too; none if it has ended before."""
@@ -188,6 +203,10 @@ class Run:
             failed = self.built.failed.page()
             if not (self.held or failed):
                 return
+            if self.chance.random() < 0.5:
+                done, self.held = self.held, []
+                assert not self._reserve(0, done)
+                self.check()
             while self.held:
                 assert ended(self.built.queue, self.held.pop())
                 self.check()

@@ -70,3 +70,10 @@ def ended(store: Any, lease: Lease, how: How = "d", **more: Any) -> bool:
     job_id = str(json.loads(lease.receipt)["id"])
     ending = Ending(member=MemberEnd(member.flow, member.number, how, **more))
     return bool(store.fail(lease, job_id, record(lease, job_id), ending) if how == "f" else store.finish(lease, ending))
+
+
+def as_done(lease: Lease) -> Lease:
+    """As its worker has it once the member is done: its next reserve ends it."""
+    member = member_in_text(lease.receipt.decode())
+    assert member
+    return lease._replace(member=MemberEnd(member.flow, member.number, "d"))

@@ -51,7 +51,7 @@ context = WorkerContext(
 )
 membership = Membership(context)
 membership.join()
-prefetch = Prefetch(context, membership, Reports(listeners, outage), size)
+prefetch = Prefetch(context, membership, Reports(listeners, outage, context.store.flows), size)
 
 def is_done(lease):
     batch.succeeded(batch.number)

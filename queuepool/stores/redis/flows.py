@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from heapq import nlargest
+from operator import attrgetter
 from typing import Any
 
 from queuepool.errors import NoSuchFlow
@@ -20,12 +21,15 @@ from queuepool.stores.flows import (
     MemberRecord,
     in_order,
 )
-from queuepool.stores.redis.client import RedisClient
+from queuepool.stores.redis.client import MEMBERS, RedisClient, ScriptCall
 from queuepool.stores.redis.wire import BATCH, BATCH_BYTES, Keys
 from queuepool.stores.steps import in_steps
 
 #: how many flows one look of a steward takes
 _LOOKS = 100
+#: keys that each flow has for itself
+_OWN = 6
+_MEMBER = attrgetter("member")
 
 
 class RedisFlows:
@@ -134,6 +138,25 @@ class RedisFlows:
 
     # What the scripts that end jobs are given
 
+    def around(self, done: Sequence[Lease], keys: Sequence[str], args: Sequence[Any]) -> ScriptCall:
+        """The call of a reserve with these keys and arguments; if members are done, within ``end_members.lua``."""
+        if not any(map(_MEMBER, done)):
+            return "reserve", keys, args
+        ids = list(dict.fromkeys(lease.member.flow for lease in done if lease.member))
+        at = {flow_id: number for number, flow_id in enumerate(ids, 1)}
+        places = "".join(f"{at[one.flow]}:{one.number}," if (one := lease.member) else "0:," for lease in done)
+        names = [name for flow_id in ids for name in self._keys.of_flow(flow_id)[0][:_OWN]]
+        (*_, every, stopped), (_, *starts) = self._keys.of_flow("")
+        return f"{MEMBERS}reserve", [*keys, *names, every, stopped], [*args, *ids, *starts, len(ids), places]
+
+    def after(self, found: Sequence[FlowEnd]) -> list[FlowEnd]:
+        ended = [end for end in found if end.state != "more"]
+        for end in found:
+            if end.state == "more":
+                self.go_on(end.id)
+                ended += [self.last_end] if self.last_end else []
+        return ended
+
     def words(self, lease: Lease, end: MemberEnd, payload: bytes) -> tuple[list[str], list[Any]]:
         """The keys of the member's flow, and its arguments with their number before them."""
         names, args = self._keys.of_flow(end.flow)
@@ -187,6 +210,11 @@ class RedisFlows:
             return float(fixed)
         seconds, micros = self._client.command("TIME")
         return int(seconds) + int(micros) / 1e6
+
+
+def flows_in(words: Sequence[bytes]) -> list[FlowEnd]:
+    """What ``end_members.lua`` adds to the answer of a reserve."""
+    return [FlowEnd(*(word.decode() for word in words[at : at + 3])) for at in range(0, len(words), 3)]
 
 
 def _size_of(one: NewMember) -> int:

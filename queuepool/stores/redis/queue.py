@@ -22,17 +22,17 @@ from queuepool.stores.locks import LocksOf
 from queuepool.stores.redis.client import RedisClient, explained
 from queuepool.stores.redis.connections import PendingReplies
 from queuepool.stores.redis.ending import EndingScripts, PayloadPlaces
-from queuepool.stores.redis.flows import RedisFlows
+from queuepool.stores.redis.flows import RedisFlows, flows_in
 from queuepool.stores.redis.shelves import RedisShelves
-from queuepool.stores.redis.wire import BATCH, BATCH_BYTES, Keys, following, whole, with_steps
+from queuepool.stores.redis.wire import BATCH, BATCH_BYTES, Keys, by_queue, following, whole, with_steps
 from queuepool.stores.steps import in_steps
 
 #: as many as fit the bits of a lease's score (lua/include/lease.lua)
 TAGS = 131072
 #: seconds for which the server's clock is assumed to run at the speed of ours
 _CLOCK_LASTS = 10.0
-#: where ``reserve.lua`` has the done jobs
-_DONE = PayloadPlaces(9, between=3)
+#: where ``reserve.lua`` has the done jobs, and of how many parts its answer is; ``end_members.lua`` adds one
+_DONE, _PLAIN = PayloadPlaces(9, between=3), 6
 
 
 class RedisQueue(RedisShelves):
@@ -114,27 +114,27 @@ class RedisQueue(RedisShelves):
         self.locks_of.found(self.locks_of.own.release(self.locks_of.here(unlocks)))
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()) -> Reservation:
-        done = _by_queue(done, queues)
-        keys, args = self._reserve_words(queues, tag, limit, done)
+        done = by_queue(done, queues)
+        call = self.flows.around(done, *self._reserve_words(queues, tag, limit, done))
         if done and done[0].record:
-            return _reservation(*self._recording.run(done, _DONE, "reserve", keys, args), queues, tag, done)
-        return _reservation(self.client.script("reserve", keys, args), "reserve", queues, tag, done)
+            return _reservation(*self._recording.run(done, _DONE, *call), queues, tag, done)
+        return _reservation(self.client.script(*call), call[0], queues, tag, done)
 
     def reserve_ahead(
         self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease] = ()
     ) -> Callable[[], Reservation]:
-        done = _by_queue(done, queues)
-        keys, args = self._reserve_words(queues, tag, limit, done)
+        done = by_queue(done, queues)
+        call = self.flows.around(done, *self._reserve_words(queues, tag, limit, done))
         if done and done[0].record:
-            read = self._recording.run_ahead(done, _DONE, "reserve", keys, args)
+            read = self._recording.run_ahead(done, _DONE, *call)
             return lambda: _reservation(*read(), queues, tag, done)
-        answer = self.client.script_ahead("reserve", keys, args)
-        return lambda: _reservation(answer(), "reserve", queues, tag, done)
+        answer = self.client.script_ahead(*call)
+        return lambda: _reservation(answer(), call[0], queues, tag, done)
 
     def reserve_waiting(
         self, queues: Sequence[str], timeout: float, tag: int, limit: int, done: Sequence[Lease] = ()
     ) -> ReserveBehindWait:
-        done = _by_queue(done, queues)
+        done = by_queue(done, queues)
         keys, args = self._reserve_words(queues, tag, limit, ())
         before = self._reserve_words(queues, tag, 0, done)[1] if done else ()
         kept = self._recording.call(done, _DONE, "reserve", keys, before) if done and done[0].record else None
@@ -396,16 +396,11 @@ class ReserveBehindWait:
         return None
 
 
-def _by_queue(leases: Sequence[Lease], queues: Sequence[str]) -> list[Lease]:
-    """The leases in the order of their queues. Raises ``ValueError`` for a queue that is not among them."""
-    return sorted(leases, key=lambda lease: queues.index(lease.queue))
-
-
 def _reservation(
     answer: Sequence[Any], script: str, queues: Sequence[str], tag: int, done: Sequence[Lease]
 ) -> Reservation:
     """The reply of reserve.lua, as this script; ``done`` are the leases that were sent along, in that order."""
-    refused, taken, odd, problems, due, is_last = answer
+    refused, taken, odd, problems, due, is_last = answer[:_PLAIN]
     return Reservation(
         leases=[Lease(queues[number - 1], receipt, tag) for number, receipt in _pairs(taken)],
         refused=[done[int(number) - 1] for number in refused],
@@ -413,6 +408,7 @@ def _reservation(
         problems=[(queues[number - 1], explained(text.decode(), script)) for number, text in _pairs(problems)],
         next_due=float(due) if due else None,
         is_last=bool(is_last),
+        flows=flows_in(answer[_PLAIN]) if len(answer) > _PLAIN else (),
     )
 
 

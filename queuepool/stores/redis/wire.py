@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from queuepool.payload.kept_step import StepsEnd
-from queuepool.payload.lease import Ending, Unlock
+from queuepool.payload.lease import Ending, Lease, Unlock
 from queuepool.stores.kept_steps import STEPS_LAST
 
 #: the special characters of a Redis pattern
@@ -150,6 +150,11 @@ class Keys:
         own = self.flow(flow_id)
         names = [own, *(f"{own}:{end}" for end in ("letters", "waiting", "results", "todo", "held"))]
         return [*names, self.flows, self.stopped_flows], [flow_id, self._queues, self.channel("")]
+
+
+def by_queue(leases: Sequence[Lease], queues: Sequence[str]) -> Sequence[Lease]:
+    """The leases in the order of their queues. Raises ``ValueError`` for a queue that is not among several."""
+    return leases if len(queues) == 1 else sorted(leases, key=lambda lease: queues.index(lease.queue))
 
 
 def following(ending: Ending, unlocks: Sequence[Unlock], keys: Keys) -> tuple[list[str], list[Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, select
 
 from queuepool.errors import NoSuchFlow
 from queuepool.payload.lease import Lease
@@ -262,6 +262,14 @@ class SqlFlows:
         """Settle the member in the transaction that ends its job."""
         self._rows.settle(connection, end, lease)
 
+    def settle_done(self, connection: Connection, ends: Sequence[MemberEnd]) -> list[FlowEnd]:
+        """Settle these as ``SqlMembers.settle_done``; returns what ``after`` is to be given after the commit."""
+        return [FlowEnd(flow_id, "", "") for flow_id in self._rows.settle_done(connection, ends)]
+
+    def after(self, found: Sequence[FlowEnd]) -> list[FlowEnd]:
+        ends = [self._end_if_over(one.id) for one in found]
+        return [end for end in ends if end]
+
     def settled(self, end: MemberEnd | None, is_ours: bool) -> bool:
         """After the commit: end the flow if that was its last running member; returns ``is_ours``.
 
@@ -269,13 +277,20 @@ class SqlFlows:
         """
         self.last_end = None
         if end and is_ours:
-            self.last_end = self._client.transaction(lambda connection: self._end(connection, end.flow))
+            self.last_end = self._end_if_over(end.flow)
         return is_ours
+
+    def _end_if_over(self, flow_id: str) -> FlowEnd | None:
+        if self._client.ask(lambda connection: connection.execute(self._running(flow_id)).first()):
+            return None  # as for all members of a flow but the last: that needs no transaction
+        return self._client.transaction(lambda connection: self._end(connection, flow_id))
+
+    def _running(self, flow_id: str) -> Select[tuple[str]]:
+        return select(self._members.c.n).where(self._rows.of(flow_id), self._members.c.state == "r").limit(1)
 
     def _end(self, connection: Connection, flow_id: str, *, is_lost: bool = False) -> FlowEnd | None:
         """End the flow, if none of its members runs; ``is_lost``: in any case."""
-        columns = self._members.c
-        running = select(columns.n).where(self._rows.of(flow_id), columns.state == "r").limit(1)
+        running = self._running(flow_id)
         if not is_lost and connection.execute(running).first():
             return None
         flows = self._flows.c

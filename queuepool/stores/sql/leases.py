@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import TypeVar
 
 from sqlalchemy import Connection
@@ -17,9 +18,11 @@ from sqlalchemy import Connection
 from queuepool.errors import StoreDenied, StoreDown, StoreError, StoreFull
 from queuepool.payload.lease import Lease, LeaseRow
 from queuepool.stores.contract import Reservation
+from queuepool.stores.flows import FlowEnd
 from queuepool.stores.sql.attempts import SqlAttempts
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.encoding import bytes_of
+from queuepool.stores.sql.flows import SqlFlows
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.records import SqlRecords
 from queuepool.stores.sql.statements import SLACK, TAGS, marked, row_of
@@ -32,6 +35,7 @@ _REFUSED = 60.0
 _REFUSALS = StoreDenied, StoreFull
 #: seconds after which to retry for a due job that another session had locked
 LOCKED = 0.01
+_MEMBER = attrgetter("member")
 
 #: what is done to the rows with these ids, in the transaction that has verified their leases
 Act = Callable[[Connection, list[int]], object]
@@ -40,8 +44,11 @@ Act = Callable[[Connection, list[int]], object]
 class Leases:
     """The leases of one process; rows whose attempts cannot be counted further are quarantined in ``records``."""
 
-    def __init__(self, client: SqlClient, table: JobsTable, records: SqlRecords, attempts: SqlAttempts) -> None:
+    def __init__(
+        self, client: SqlClient, table: JobsTable, records: SqlRecords, attempts: SqlAttempts, flows: SqlFlows
+    ) -> None:
         self._attempts = attempts
+        self._flows = flows
         self._steps = StepRows(client)
         self._client = client
         self._table = table
@@ -67,17 +74,30 @@ class Leases:
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease]) -> Reservation:
         """As the contract says."""
+        flows: list[FlowEnd] = []
+        act = self._ending(done, flows) if any(map(_MEMBER, done)) else self._table.delete
         if done and done[0].record:
-            found = self._with_all(done, lambda c, done: self._reserve(c, queues, tag, limit, done))
+            found = self._with_all(done, lambda c, done: self._reserve(c, queues, tag, limit, done, act))
         else:
-            found = self._client.transaction(lambda connection: self._reserve(connection, queues, tag, limit, done))
+            found = self._client.transaction(lambda c: self._reserve(c, queues, tag, limit, done, act))
+        found = replace(found, flows=flows) if flows else found
         if self._client.former:  # a worker that reserves again holds only done jobs from the former file
-            answers = self._if_held_in_former(found.refused, [False] * len(found.refused), self._table.delete)
+            answers = self._if_held_in_former(found.refused, [False] * len(found.refused), act)
             found = replace(found, refused=_refused(found.refused, answers))
             lost = {lease.row for lease in found.refused}
             self._record(done, [lease.row not in lost for lease in done])
             self._client.forget_former()
         return found
+
+    def _ending(self, done: Sequence[Lease], flows: list[FlowEnd]) -> Act:
+        """Deletes done jobs, and settles the members among them; ``flows`` is given what has become of their flows."""
+        members = {row_of(lease).id: lease.member for lease in done if lease.member}
+
+        def act(connection: Connection, ids: list[int]) -> None:
+            self._table.delete(connection, ids)
+            flows[:] = self._flows.settle_done(connection, [members[row] for row in ids if row in members])
+
+        return act
 
     def of_tag(self, queues: Sequence[str], tag: int) -> list[Lease]:
         """The leases under this tag, as the table has them."""
@@ -174,9 +194,9 @@ class Leases:
         return answers
 
     def _reserve(
-        self, connection: Connection, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease]
+        self, connection: Connection, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease], act: Act
     ) -> Reservation:
-        answers = self._if_held_within(connection, done, self._table.delete) if done else []
+        answers = self._if_held_within(connection, done, act) if done else []
         found = Reservation(refused=_refused(done, answers))
         for queue in queues if limit else ():
             self._take(connection, queue, tag, limit - len(found.leases), found)

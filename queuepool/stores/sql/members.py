@@ -7,8 +7,9 @@ once wait for each other and do not lock each other out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, case, insert, select, update
 
@@ -22,12 +23,15 @@ from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.texts import Charsets
 
+K = TypeVar("K")
 #: rows that one statement names
 _ROWS = 500
 #: rows that are locked one by one
 _FEW = 8
 #: states of flows that go on
 _RUNS = ("running",)
+#: databases that read all rows of a short table for several of them, and wait for each that others have locked
+_READS_ALL = ("mysql", "mariadb")
 
 
 class _Over(NamedTuple):
@@ -77,6 +81,27 @@ class SqlMembers:
         over = [_Over(end.number, letter, bool(spent))]
         self._follow(connection, end.flow, over, self._add_children(connection, end), fails=how == "f")
 
+    def settle_done(self, connection: Connection, ends: Sequence[MemberEnd]) -> list[str]:
+        """Settle members that are done, with no result and nothing to add; those of one flow in a few statements.
+
+        Returns the ids of flows in which this has started nothing, so that it may have ended them.
+        """
+        flows: dict[str, list[str]] = {}
+        for end in ends:
+            flows.setdefault(end.flow, []).append(end.number)
+        return [flow for flow, numbers in sorted(flows.items()) if not self._settle_done(connection, flow, numbers)]
+
+    def _settle_done(self, connection: Connection, flow_id: str, numbers: list[str]) -> bool:
+        """Whether anything has started by it."""
+        columns, over, ready = self._members.c, list[_Over](), list[_Ready]()
+        for part in self._locked(connection, sorted(set(numbers))):
+            mine = select(columns.n, columns.spent).where(self.of(flow_id), columns.n.in_(part), columns.state == "r")
+            rows = connection.execute(mine.order_by(columns.n).with_for_update()).all()
+            over += [_Over(row.n, "d", bool(row.spent)) for row in rows]
+        self._letter(connection, flow_id, [one.number for one in over], "d")
+        more = self._follow_alike(connection, flow_id, over, ready) if over else []
+        return self._follow(connection, flow_id, more, ready)
+
     def _add_children(self, connection: Connection, end: MemberEnd) -> list[_Ready]:
         """Those that follow the member wait for what it adds as well; returns that, which is to start."""
         if not end.children:
@@ -84,7 +109,7 @@ class SqlMembers:
         edges = select(self._edges.c.succ).where(self._edges.c.flow == end.flow, self._edges.c.pred == end.number)
         followers = sorted(connection.execute(edges).scalars())
         columns, joins = self._members.c, self._joins.c
-        for part in _to_lock(followers):
+        for part in self._locked(connection, followers):
             self._lock(connection, end.flow, part)
             more = update(self._members).where(self.of(end.flow), columns.n.in_(part), columns.striped == 0)
             connection.execute(more.values(open=columns.open + len(end.children)))
@@ -96,43 +121,59 @@ class SqlMembers:
 
     def _follow(
         self, connection: Connection, flow_id: str, over: list[_Over], ready: list[_Ready], *, fails: bool = False
-    ) -> None:
-        """Go on behind members that are over, and start what is ready.
+    ) -> bool:
+        """Go on behind members that are over, and start what is ready; returns whether anything has started.
 
         The flow's own row comes last, after all rows of members: each that ends one takes them in this order.
         """
         while over:
-            over += self._follow_one(connection, flow_id, over.pop(), ready)
+            over += self._follow_alike(connection, flow_id, [over.pop()], ready)
         if fails:
             self._stop(connection, flow_id)
-        if held := self._start(connection, flow_id, ready):
-            self._follow(connection, flow_id, held, [])
+        held = self._start(connection, flow_id, ready)
+        return len(held) < len(ready) or bool(held and self._follow(connection, flow_id, held, []))
 
-    def _follow_one(self, connection: Connection, flow_id: str, one: _Over, ready: list[_Ready]) -> list[_Over]:
-        """Adds what is ready by this; returns those that are over by it."""
-        columns, over, is_bad = self._members.c, list[_Over](), one.letter in "fc"
-        of_it = self._edges.c.flow == flow_id, self._edges.c.pred == one.number
-        followers = sorted(connection.execute(select(self._edges.c.succ).where(*of_it)).scalars())
-        for part in parts_of(followers):
+    def _follow_alike(
+        self, connection: Connection, flow_id: str, ended: Sequence[_Over], ready: list[_Ready]
+    ) -> list[_Over]:
+        """Go on behind members that have ended in one way. Adds what is ready by it; returns those that are over."""
+        columns, over, letter = self._members.c, list[_Over](), ended[0].letter
+        followers = self._followers(connection, flow_id, ended)
+        for part in parts_of(sorted(followers)):
             wanted = select(columns.n, columns.rule, columns.striped).where(self.of(flow_id), columns.n.in_(part))
             rows = connection.execute(wanted.order_by(columns.n)).all()
-            if one.letter != "d":
+            if letter != "d":
                 gone = [row.n for row in rows if row.rule == "s"]
-                over += self._give_up(connection, flow_id, gone, "k" if one.letter == "k" else "c")
-            counted = [row for row in rows if (one.letter == "d" if row.rule == "s" else not one.is_spent)]
-            found = self._count_down(connection, flow_id, [row.n for row in counted if not row.striped], is_bad)
-            striped = [row.n for row in counted if row.striped]
-            found += self._count_down_stripe(connection, flow_id, striped, is_bad, stripe_of(one.number))
+                over += self._give_up(connection, flow_id, gone, "k" if letter == "k" else "c")
+                rows = [row for row in rows if row.rule != "s"]
+            counted = [
+                (row, own) for row in rows
+                if (own := [one for one in followers[row.n] if row.rule == "s" or not one.is_spent])
+            ]  # fmt: skip
+            plain = {row.n: len(own) for row, own in counted if not row.striped}
+            striped = {row.n: Counter(stripe_of(one.number) for one in own) for row, own in counted if row.striped}
+            found = self._count_down(connection, flow_id, plain, letter in "fc")
+            found += self._count_down_stripes(connection, flow_id, striped, letter in "fc")
             skipped = [row for row in found if row.rule == "f" and not row.bad]
             self._letter(connection, flow_id, [row.n for row in skipped], "k")
             over += [_Over(row.n, "k", bool(row.spent)) for row in skipped]
             ready += [row for row in found if row not in skipped]
         return over
 
+    def _followers(self, connection: Connection, flow_id: str, ended: Sequence[_Over]) -> dict[str, list[_Over]]:
+        """By the number of each that follows any of these, those that it follows."""
+        edges, found = self._edges.c, dict[str, list[_Over]]()
+        by_number = {one.number: one for one in ended}
+        for part in parts_of(list(by_number)):
+            wanted = select(edges.pred, edges.succ).where(edges.flow == flow_id, edges.pred.in_(part))
+            for pred, succ in connection.execute(wanted):
+                found.setdefault(succ, []).append(by_number[pred])
+        return found
+
     def _give_up(self, connection: Connection, flow_id: str, numbers: Sequence[str], letter: str) -> list[_Over]:
         """These members are over, as far as they wait."""
         columns, rows = self._members.c, list[Any]()
-        for part in _to_lock(numbers):
+        for part in self._locked(connection, numbers):
             waiting = select(columns.n, columns.spent).where(
                 self.of(flow_id), columns.n.in_(part), columns.state == "w"
             )
@@ -140,32 +181,40 @@ class SqlMembers:
         self._letter(connection, flow_id, [row.n for row in rows], letter)
         return [_Over(row.n, letter, bool(row.spent)) for row in rows]
 
-    def _count_down_stripe(
-        self, connection: Connection, flow_id: str, numbers: Sequence[str], is_bad: bool, stripe: int
+    def _count_down_stripes(
+        self, connection: Connection, flow_id: str, counts: Mapping[str, Mapping[int, int]], is_bad: bool
     ) -> list[_Ready]:
-        """Count down one stripe of each, and where that is over the member itself.
+        """Count down by so much in each stripe of each, and where a stripe is over the member itself.
 
         A row is held until the commit of who has changed it, and the member's is one for all.
         """
         joins, found = self._joins.c, list[_Ready]()
-        if not numbers:
-            return []
-        these = self._lock_stripes(connection, flow_id, numbers, stripe)
-        connection.execute(update(self._joins).where(*these).values(open=joins.open - 1, bad=joins.bad + int(is_bad)))
-        for number, bad in connection.execute(select(joins.n, joins.bad).where(*these, joins.open == 0)).all():
-            found += self._count_down(connection, flow_id, [number], bad > 0)
+        for number, stripes in sorted(counts.items()):
+            of_it = joins.flow == flow_id, joins.n == number
+            these = *of_it, joins.stripe.in_(sorted(stripes))
+            if len(stripes) > 1:
+                connection.execute(select(joins.stripe).where(*these).order_by(joins.stripe).with_for_update()).all()
+            for count, alike in _by_count(stripes):
+                less = {"open": joins.open - count, "bad": joins.bad + count * int(is_bad)}
+                connection.execute(update(self._joins).where(*of_it, joins.stripe.in_(alike)).values(**less))
+            over = connection.execute(select(joins.bad).where(*these, joins.open == 0)).scalars().all()
+            for bad in (True, False):
+                if count := sum((one > 0) == bad for one in over):
+                    found += self._count_down(connection, flow_id, {number: count}, bad)
         return found
 
-    def _count_down(self, connection: Connection, flow_id: str, numbers: Sequence[str], is_bad: bool) -> list[_Ready]:
-        """Count down each; returns those for which nothing is open any more."""
-        if not numbers:
+    def _count_down(
+        self, connection: Connection, flow_id: str, counts: Mapping[str, int], is_bad: bool
+    ) -> list[_Ready]:
+        """Count down each by so much; returns those for which nothing is open any more."""
+        if not counts:
             return []
-        columns = self._members.c
-        counts = {"open": columns.open - 1, "bad": columns.bad + int(is_bad)}
-        for part in _to_lock(numbers):
-            these = self.of(flow_id), columns.n.in_(part)
+        columns, numbers = self._members.c, sorted(counts)
+        for part in self._locked(connection, numbers):
             self._lock(connection, flow_id, part)
-            connection.execute(update(self._members).where(*these).values(**counts))
+            for count, alike in _by_count({number: counts[number] for number in part}):
+                less = {"open": columns.open - count, "bad": columns.bad + count * int(is_bad)}
+                connection.execute(update(self._members).where(self.of(flow_id), columns.n.in_(alike)).values(**less))
         these = self.of(flow_id), columns.n.in_(numbers)
         wanted = select(columns.n, columns.rule, columns.bad, columns.spent)
         rows = connection.execute(wanted.where(*these, columns.open == 0, columns.state == "w"))
@@ -176,6 +225,11 @@ class SqlMembers:
         if len(numbers) > 1:
             these = select(self._members.c.n).where(self.of(flow_id), self._members.c.n.in_(numbers))
             connection.execute(these.order_by(self._members.c.n).with_for_update()).all()
+
+    @staticmethod
+    def _locked(connection: Connection, numbers: Sequence[str]) -> Iterator[Sequence[str]]:
+        """These in the parts in which they are to be locked or changed."""
+        return _to_lock(numbers) if connection.dialect.name in _READS_ALL else parts_of(numbers)
 
     def _lock_stripes(
         self, connection: Connection, flow_id: str, numbers: Sequence[str], stripe: int
@@ -210,7 +264,7 @@ class SqlMembers:
             wanted = select(columns.n, columns.queue, columns.delay, columns.payload).where(*these)
             rows = {row.n: row for row in connection.execute(wanted)}
             self._push_all(connection, [(rows[n].queue, rows[n].delay, bytes_of(rows[n].payload)) for n in part])
-            for few in _to_lock(sorted(part)):
+            for few in self._locked(connection, sorted(part)):
                 pushed = update(self._members).where(self.of(flow_id), self._members.c.n.in_(few))
                 connection.execute(pushed.values(state="r", payload=None, held=0))
 
@@ -227,7 +281,7 @@ class SqlMembers:
             self._jobs.push(connection, queue, payloads, delay)
 
     def _letter(self, connection: Connection, flow_id: str, numbers: Sequence[str], letter: str, **more: int) -> None:
-        for part in _to_lock(numbers):
+        for part in self._locked(connection, numbers):
             these = update(self._members).where(self.of(flow_id), self._members.c.n.in_(part))
             connection.execute(these.values(state=letter, spent=1, **more))
 
@@ -297,6 +351,12 @@ class SqlMembers:
 def parts_of(numbers: Sequence[str]) -> Iterator[Sequence[str]]:
     """These in parts that a statement can name."""
     return (numbers[first : first + _ROWS] for first in range(0, len(numbers), _ROWS))
+
+
+def _by_count(counts: Mapping[K, int]) -> Iterator[tuple[int, list[K]]]:
+    """Each count, with all that have it."""
+    for count in sorted(set(counts.values())):
+        yield count, [key for key in counts if counts[key] == count]
 
 
 def _to_lock(numbers: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -77,7 +77,7 @@ class SqlQueue:
         self.locks_of = locks_of
         self.flows = SqlFlows(client, table)
         self._table = table
-        self.leases = Leases(client, table, records, attempts)
+        self.leases = Leases(client, table, records, attempts, self.flows)
         self._records = records
         self._values = values
         self._keep = keep

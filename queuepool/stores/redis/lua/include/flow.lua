@@ -60,9 +60,9 @@ local function hold(flow, work, n)
   work[#work + 1] = {'c', spent, edges}
 end
 
--- One whose payload is gone counts as skipped.
-local function start(flow, work, n)
-  local _, spent, edges = member(flow, n)
+-- One whose payload is gone counts as skipped. `spent` and `edges`: as `member` has them, if that is known.
+local function start(flow, work, n, spent, edges)
+  if not edges then spent, edges = select(2, member(flow, n)) end
   local waiting = redis.call('hmget', flow.waiting, n)[1] or ''
   local queue, delay, payload = string.match(waiting, '^([^\n]*)\n([^\n]*)\n(.*)$')
   if not queue then
@@ -85,12 +85,12 @@ local function is_ready(flow, work, n, rule)
   elseif rule == 's' and flow.state ~= 'running' then
     hold(flow, work, n)
   else
-    start(flow, work, n)
+    start(flow, work, n, spent, edges)
   end
 end
 
--- What follows for member `n`, of this rule, from the end of one that it follows.
-local function follow_edge(flow, work, how, spent, n, rule)
+-- What follows for member `n`, of this rule, from the end of one that it follows, or of several alike.
+local function follow_edge(flow, work, how, spent, n, rule, several)
   if rule == 's' and how ~= 'd' then
     local letter, its_spent, edges = member(flow, n)
     if letter ~= 'w' then return end
@@ -101,28 +101,32 @@ local function follow_edge(flow, work, how, spent, n, rule)
   end
   if rule ~= 's' then
     if spent == '1' then return end
-    if how == 'f' or how == 'c' then redis.call('hincrby', flow.facts, 'b' .. n, 1) end
+    if how == 'f' or how == 'c' then redis.call('hincrby', flow.facts, 'b' .. n, several) end
   end
-  if redis.call('hincrby', flow.facts, 'l' .. n, -1) == 0 then is_ready(flow, work, n, rule) end
+  if redis.call('hincrby', flow.facts, 'l' .. n, -several) == 0 then is_ready(flow, work, n, rule) end
 end
 
--- `work`: for each member that is over how it is, whether its edges were spent, and its edges. What is left above a
--- bound goes to the list, as other clients of the server wait meanwhile.
+local function leave_over(flow, item, several)
+  for _ = 1, several or 1 do redis.call('rpush', flow.todo, item) end
+end
+
+-- `work`: for each member that is over how it is, whether its edges were spent, its edges, and how many are over in just
+-- this way (nil = one). What is left above a bound goes to the list, as other clients of the server wait meanwhile.
 local function follow_edges(flow, work)
   local left = MOST_EDGES
   while #work > 0 do
-    local how, spent, edges = unpack(table.remove(work))
+    local how, spent, edges, several = unpack(table.remove(work))
     local at = 1
     while left > 0 do
       local _, last, n, rule = string.find(edges, '^([%d.]+)(%a),', at)
       if not last then break end
-      follow_edge(flow, work, how, spent, n, rule)
+      follow_edge(flow, work, how, spent, n, rule, several or 1)
       at, left = last + 1, left - 1
     end
-    if at <= #edges then redis.call('rpush', flow.todo, how .. spent .. string.sub(edges, at)) end
+    if at <= #edges then leave_over(flow, how .. spent .. string.sub(edges, at), several) end
     if left == 0 then
       for _, item in ipairs(work) do
-        if item[3] ~= '' then redis.call('rpush', flow.todo, item[1] .. item[2] .. item[3]) end
+        if item[3] ~= '' then leave_over(flow, item[1] .. item[2] .. item[3], item[4]) end
       end
       work = {}
     end
