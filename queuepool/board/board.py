@@ -213,13 +213,12 @@ class Board:
         slot.index = index
         slot.hands = self._hand(slot, 0), self._hand(slot, 1)
         slot.place = StepPlace(self.memory, base + Slot.size + 2 * AREA)
-        beside = self.path.with_name(f"{self.path.name}.{index}")
+        beside = f"{self.path}.{index}"
         slot.lanes = Lanes(self.memory, base + _SLOT, self.lanes, beside) if self.lanes else None
         return slot
 
     def _hand(self, slot: Slot, number: int) -> HeldJobs:
-        spill = self.path.with_name(f"{self.path.name}.{slot.index}.{number}")
-        return HeldJobs(self.memory, slot.base + Slot.size + number * AREA, spill)
+        return HeldJobs(self.memory, slot.base + Slot.size + number * AREA, f"{self.path}.{slot.index}.{number}")
 
 
 def _lanes_of(header: Header, size: int) -> int | None:
@@ -352,7 +351,7 @@ def private_slot() -> Slot:
     """A slot on a board that no other process can see."""
     board = Board.private()
     slot = board.slots[0]
-    hand = _UnreadHeldJobs(slot.memory, slot.base + Slot.size, board.path)
+    hand = _UnreadHeldJobs(slot.memory, slot.base + Slot.size, str(board.path))
     slot.hands = hand, hand
     slot.begin(Role.WORKER, 1, 1)
     slot.pid, slot.start_time = os.getpid(), proc.start_time(os.getpid())

@@ -76,7 +76,7 @@ def still_held(jobs: Sequence[HeldJob]) -> list[Lease]:
 class HeldJobs:
     """One area, written by the slot's worker and, after its death, by the steward."""
 
-    def __init__(self, memory: Any, base: int, spill: Path) -> None:
+    def __init__(self, memory: Any, base: int, spill: str) -> None:
         self._memory = memory
         self._base = base
         self._stages = base + _STAGES
@@ -162,7 +162,7 @@ class HeldJobs:
         self._memory[place : place + len(raw)] = raw
 
     def _file(self, number: int) -> Path:
-        return self._spill.with_name(f"{self._spill.name}.{number}")
+        return Path(f"{self._spill}.{number}")
 
 
 @lru_cache(maxsize=8)

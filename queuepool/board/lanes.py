@@ -116,7 +116,7 @@ def finite(value: float) -> float:
 class Lanes:
     """The lanes of one slot; any process may read them. ``spill``: how the names of the files beside it begin."""
 
-    def __init__(self, memory: Any, base: int, count: int, spill: Path) -> None:
+    def __init__(self, memory: Any, base: int, count: int, spill: str) -> None:
         self.memory = memory
         self.count = count
         self._base = base
@@ -350,7 +350,7 @@ class Lanes:
 
     def file(self, lane: int) -> Path:
         """Where this lane's receipt is if it is large."""
-        return self._spill.with_name(f"{self._spill.name}.lane{lane}")
+        return Path(f"{self._spill}.lane{lane}")
 
     def _at(self, column: int, lane: int) -> int:
         return HEAD + column * self.count + lane

@@ -11,7 +11,7 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import decode
 from queuepool.stores.factory import Stores
-from tests.support.drivers import DATABASES, connection_of, opened
+from tests.support.drivers import DATABASES, bare_connection_of, opened
 from tests.support.laravel_peer import Peer, require_php
 from tests.support.shared_tables import BRANDS, REPORT
 from tests.support.store_contract import OURS, failed_job
@@ -30,7 +30,9 @@ def settings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     place = f"{schema}." if schema else ""
     for variable, key in {"QP_JOBS": "jobs_table", "QP_FAILED": "failed_table", "QP_CACHE": "cache_table"}.items():
         monkeypatch.setenv(variable, place + NAMES[key])
-    return replace(connection_of(database, request), **NAMES, schema=schema, restart_key="app_illuminate:queue:restart")
+    return replace(
+        bare_connection_of(database, request), **NAMES, schema=schema, restart_key="app_illuminate:queue:restart"
+    )
 
 
 @pytest.fixture

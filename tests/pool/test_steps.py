@@ -20,6 +20,8 @@ ROWS, STEPS = 200, 5
 #: seconds within which a job leaves its worker at the end of a row
 SOON = 10.0
 
+pytestmark = pytest.mark.every_store("place")
+
 
 @pytest.fixture(params=["redis", "sqlite"])
 def place(request: pytest.FixtureRequest) -> Iterator[Site]:
@@ -67,6 +69,7 @@ def attempts(site: Site) -> list[int]:
     return [line["attempt"] for line in site.trail(event="start")]
 
 
+@pytest.mark.by_turns("concurrency")
 @pytest.mark.parametrize("name", ["imports", "aimports"])
 @pytest.mark.parametrize("concurrency", [(), ("--concurrency", "4")], ids=["alone", "beside"])
 def test_at_a_restart_it_leaves_at_once_and_goes_on_behind_its_last_row(site, name, concurrency):
@@ -188,6 +191,7 @@ def test_a_failed_job_that_is_retried_goes_on_behind_its_steps(place):
     assert 1 == effects(place)["due"]
 
 
+@pytest.mark.by_turns("concurrency")
 @pytest.mark.parametrize("name", ["gated", "agated"])
 @pytest.mark.parametrize("concurrency", [(), ("--concurrency", "4")], ids=["alone", "beside"])
 def test_who_has_lost_its_lease_keeps_and_settles_nothing(place, name, concurrency):

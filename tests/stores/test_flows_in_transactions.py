@@ -29,6 +29,7 @@ def run_all(built: Stores) -> int:
     return ran
 
 
+@pytest.mark.every_store("database")
 @each_connection
 def test_a_flow_begins_with_the_commit(sql: Stores, queue: Queue, own: Any):  # noqa: F811
     flow = Flow("ä album")

@@ -218,6 +218,7 @@ class Run:
 _MORE = pytest.mark.thorough("more graphs")
 
 
+@pytest.mark.every_store("built")
 @pytest.mark.parametrize(
     "seed", [*range(GRAPHS), *(pytest.param(seed, marks=_MORE) for seed in range(GRAPHS, MORE_GRAPHS))]
 )

@@ -17,7 +17,7 @@ from queuepool.jobs.client import Queue
 from queuepool.stores.factory import Stores
 from queuepool.stores.sql.migrate import migrate
 from tests.support.commands import queuepool
-from tests.support.drivers import DATABASES, connection_of, opened
+from tests.support.drivers import DATABASES, bare_connection_of, opened
 from tests.support.each import each
 from tests.support.own_connections import drivers, engine_of
 from tests.support.samples import payload
@@ -38,7 +38,7 @@ PLACES = [(database, "") for database in DATABASES] + [("postgres", "Own")]
 @pytest.fixture(params=PLACES, ids=lambda place: " ".join(place).strip())
 def settings(request: pytest.FixtureRequest) -> ConnectionSettings:
     database, schema = request.param
-    return replace(connection_of(database, request), **NAMES, schema=schema)
+    return replace(bare_connection_of(database, request), **NAMES, schema=schema)
 
 
 @pytest.fixture

@@ -76,6 +76,7 @@ def send(order: int) -> None: ...
 def once(order: int) -> None: ...
 
 
+@pytest.mark.every_store("database")
 @each_connection
 def test_a_job_is_there_once_the_transaction_is_committed(sql, queue, own):
     queue.within(own).push("first", {"to": "ä😀%s :x"})

@@ -10,16 +10,18 @@ import pwd
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import psutil
-from sqlalchemy import Engine, create_engine, text
+from sqlalchemy import CursorResult, Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
+from queuepool.stores.sql.client import SqlClient
+from queuepool.stores.sql.migrate import migrate
 from tests.support.brands import USER, Brand, MariaDB, Postgres
 from tests.support.eventually import eventually
 from tests.support.pools import is_gone
@@ -37,6 +39,8 @@ class DatabaseServer:
         self.log = Path(brand.folder, "log")
         self._numbers = count(1)
         self._spare: list[str] = []
+        self._with_tables: list[tuple[str, str]] = []
+        self._engines: dict[str, Engine] = {}
         setting_up = self._launch(brand.set_up())
         with _all_or_nothing(setting_up):
             setting_up.wait()
@@ -76,10 +80,17 @@ class DatabaseServer:
 
     def execute(self, url: str, *lines: str) -> None:
         """Execute each statement outside of any transaction."""
-        with self.engine(url).connect() as connection:
-            connection.execution_options(isolation_level="AUTOCOMMIT")
+        with self._statements(url) as run:
             for line in lines:
-                connection.execute(text(line))
+                run(line)
+
+    @contextmanager
+    def _statements(self, url: str) -> Iterator[Callable[[str], CursorResult[Any]]]:
+        if url not in self._engines:  # one that is new asks the server what it can do
+            self._engines[url] = self.engine(url)
+        with self._engines[url].connect() as connection:
+            connection.execution_options(isolation_level="AUTOCOMMIT")
+            yield lambda line: connection.execute(text(line))
 
     @contextmanager
     def database(self) -> Iterator[str]:
@@ -89,6 +100,30 @@ class DatabaseServer:
         yield url
         self.execute(url, *self.brand.empty(name))
         self._spare.append(name)
+
+    @contextmanager
+    def tables(self) -> Iterator[str]:
+        """The same with our tables, without rows: a tenth of a second cheaper than to create and drop them."""
+        name, shape = self._with_tables.pop() if self._with_tables else self._create_tables()
+        url = self.brand.url(name)
+        yield url
+        with self._statements(url) as run:
+            if shape == run(self.brand.shape(name)).scalar_one():
+                for line in self.brand.without_rows(name):
+                    run(line)
+                self._with_tables.append((name, shape))
+                return
+        self.execute(url, *self.brand.empty(name))  # the test has altered them
+        self._spare.append(name)
+
+    def _create_tables(self) -> tuple[str, str]:
+        """The name of a database with tables, and their shape."""
+        name = self._spare.pop() if self._spare else self._create()
+        client = SqlClient(self.brand.url(name))
+        migrate(client)
+        client.close()
+        with self._statements(self.brand.url(name)) as run:
+            return name, run(self.brand.shape(name)).scalar_one()
 
     def _create(self) -> str:
         name = f"{USER}_{next(self._numbers)}"

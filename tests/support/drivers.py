@@ -21,7 +21,20 @@ DATABASES = ["sqlite", "postgres", "mariadb"]
 
 
 def connection_of(driver: str, request: pytest.FixtureRequest) -> ConnectionSettings:
-    url = request.getfixturevalue(f"{driver}_url")
+    """On the session's Redis, or an empty database that has our tables."""
+    return _connection(driver, url_of(driver, request))
+
+
+def bare_connection_of(driver: str, request: pytest.FixtureRequest) -> ConnectionSettings:
+    """The same without any table."""
+    return _connection(driver, request.getfixturevalue(f"{driver}_url"))
+
+
+def url_of(driver: str, request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue(f"{driver}_url" if driver == "redis" else f"{driver}_tables"))
+
+
+def _connection(driver: str, url: str) -> ConnectionSettings:
     return ConnectionSettings(url=url, prefix=PREFIX, embedded=driver == "sqlite")
 
 
@@ -42,7 +55,7 @@ def site_on(driver: str, request: pytest.FixtureRequest) -> Iterator[Site]:
     if driver == "redis":
         yield request.getfixturevalue("site")
         return
-    found = site_at(request.getfixturevalue(f"{driver}_url"), request.getfixturevalue("tmp_path"))
+    found = site_at(url_of(driver, request), request.getfixturevalue("tmp_path"))
     yield found
     found.queue.close()
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 
 def whole_lines(path: Path) -> list[str]:
@@ -14,6 +17,24 @@ def whole_lines(path: Path) -> list[str]:
         return path.read_text().rpartition("\n")[0].splitlines()
     except FileNotFoundError:
         return []
+
+
+class Appended:
+    """The lines of one such file, of which each look reads only those that have been added."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lines: list[dict[str, Any]] = []
+        self._read = 0
+
+    def read(self) -> list[dict[str, Any]]:
+        """All of them so far, each of which is JSON."""
+        with suppress(FileNotFoundError), self._path.open("rb") as file:
+            file.seek(self._read)
+            added = file.read().rpartition(b"\n")[0]
+            self._lines += map(json.loads, added.splitlines())
+            self._read += len(added) + 1 if added else 0
+        return self._lines
 
 
 class Pipe:

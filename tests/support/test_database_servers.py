@@ -73,6 +73,22 @@ def test_the_database_of_a_test_is_empty(name, turn, request):
     query(server, url, "CREATE TABLE jobs (id INT)")
 
 
+def test_tables_are_used_again_without_their_rows_and_number_from_one(server):
+    row = "INSERT INTO jobs (queue, payload, attempts, available_at, created_at) VALUES ('a', 'b', 0, 0, 0)"
+    for _ in range(2):
+        with server.tables() as url:
+            assert [(1,)] == query(server, url, row, "SELECT id FROM jobs")
+
+
+@pytest.mark.parametrize("line", ["ALTER TABLE jobs ADD more INT", "DROP TABLE cache", "CREATE TABLE orders (id INT)"])
+def test_tables_that_a_test_has_altered_are_not_used_again(server, line):
+    with server.tables() as url:
+        made = query(server, url, server.brand.shape(url.partition("?")[0].rpartition("/")[2]))
+        query(server, url, line)
+    with server.tables() as url:
+        assert made == query(server, url, server.brand.shape(url.partition("?")[0].rpartition("/")[2]))
+
+
 def test_the_sqlite_file_of_a_test_does_not_exist_yet(sqlite_url):
     assert not Path(sqlite_url.removeprefix("sqlite:///")).exists()
 

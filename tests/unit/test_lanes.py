@@ -271,7 +271,7 @@ def read_slowly(slot: Slot):
 
     def lanes(reads: int, happens: Callable[[], None]) -> Lanes:
         ours = lanes_of(slot)
-        return Lanes(Slow(slot.memory, reads, happens), ours.page_at(0) - 4096, ours.count, ours.file(0))
+        return Lanes(Slow(slot.memory, reads, happens), ours.page_at(0) - 4096, ours.count, str(ours.file(0)))
 
     return lanes
 

@@ -50,17 +50,14 @@ def problems(client: SqlClient, tables: Collection[str] = TABLES) -> list[str]:
 
 
 def _make_missing(connection: Connection, tables: Iterable[tuple[str, Table]]) -> list[str]:
-    missing = {usual: table for usual, table in tables if not _is_there(connection, table)}
+    found = inspect(connection)  # which remembers what it has read
+    missing = {usual: table for usual, table in tables if table.name not in found.get_table_names(table.schema)}
     for schema in {table.schema for table in missing.values() if table.schema}:
         # Not IF NOT EXISTS, for which PostgreSQL requires the right to create it even if it exists.
-        if not inspect(connection).has_schema(schema):
+        if not found.has_schema(schema):
             connection.exec_driver_sql(f'CREATE SCHEMA "{schema}"')
     made = statements_of(connection.dialect.name)
     for usual, table in missing.items():
         for statement in made[usual]:
             connection.exec_driver_sql(renamed(statement, usual, table))
     return [table.name for table in missing.values()]
-
-
-def _is_there(connection: Connection, table: Table) -> bool:
-    return table.name in inspect(connection).get_table_names(schema=table.schema)

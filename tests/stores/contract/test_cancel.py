@@ -53,6 +53,7 @@ def test_ready_and_delayed_jobs_are_found_and_reserved_ones_are_not(built):
     assert ("a-5", "high") == (there.payload.id, there.lease.queue)
 
 
+@pytest.mark.every_store("connection")
 @pytest.mark.parametrize("job_id", ["a%1", 'a"1', "ä", "a\\1"])
 def test_an_id_that_json_writes_otherwise_is_found(built, job_id):
     push(built, "a1", "a-1", job_id)

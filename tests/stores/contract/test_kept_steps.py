@@ -42,6 +42,7 @@ def test_names_may_be_any_text_and_are_told_apart_by_their_bytes(built):
     assert values == built.steps.of_job("a")
 
 
+@pytest.mark.every_store("connection")
 @pytest.mark.parametrize("job_id", ["x" * 500, "ä" * 100, "a\0b", "'; --"], ids=["long", "wide", "nul", "quoted"])
 def test_ids_may_be_any_text(built, job_id):
     [lease] = reserved(built.queue, payload("a"))
@@ -87,6 +88,7 @@ def test_they_are_forgotten_in_the_step_that_finishes_the_job(built, at):
     assert 1 == len([one for one in kept(built) if not one.is_lost])
 
 
+@pytest.mark.every_store("connection")
 @pytest.mark.parametrize("end", AGAIN.values(), ids=AGAIN)
 @pytest.mark.parametrize("records", [False, True], ids=["alone", "with a record"])
 def test_they_stay_with_a_job_that_may_be_tried_again(built, end, records):
@@ -98,6 +100,7 @@ def test_they_stay_with_a_job_that_may_be_tried_again(built, end, records):
     assert {**STEPS, f"{CURSOR}rows": b"[7]"} == built.steps.of_job("a")
 
 
+@pytest.mark.every_store("connection")
 @pytest.mark.parametrize("end", AGAIN.values(), ids=AGAIN)
 def test_a_lost_lease_says_nothing_of_how_far_a_cursor_is(built, at, end):
     [late] = reserved(built.queue, payload("a"))

@@ -15,6 +15,7 @@ def test_workers_that_join_get_tags_of_their_own(store):
     assert 0 < min(tags)
 
 
+@pytest.mark.every_store("connection")
 @pytest.mark.parametrize("verb", ["delete", "give_back", "renew"])
 def test_what_somebody_else_reserved_is_not_settled_without_a_tag(store, verb):
     [lease] = reserved(store, payload("a"))

@@ -49,6 +49,7 @@ def test_the_first_steps_of_a_job_that_has_gone_on_are_not_pruned(sql):
     assert {*STEPS, f"{CURSOR}rows"} == {*sql.steps.of_job("a")}
 
 
+@pytest.mark.every_store("database")
 @pytest.mark.parametrize("end", AGAIN.values(), ids=AGAIN)
 def test_each_attempt_keeps_them_for_longer(sql, end):
     [lease] = reserved(sql.queue, payload("a"))
@@ -80,6 +81,7 @@ def test_a_job_that_is_delayed_for_longer_finds_them_on_redis(request, server):
         assert 119 < server.ttl(key) / 86400 <= 120
 
 
+@pytest.mark.every_store("database")
 @pytest.mark.parametrize(
     "end", [*AGAIN.values(), lambda store, lease: store.finish(lease, Ending())], ids=[*AGAIN, "finish"]
 )

@@ -25,6 +25,7 @@ def filled(built: Stores) -> Stores:
     return built
 
 
+@pytest.mark.every_store("connection")
 @pytest.mark.parametrize("name", NAMES, ids=["small", "capital", "space", "accent", "upper"])
 def test_a_worker_takes_the_jobs_of_its_own_queue_alone(filled, name):
     assert [name] == ids(filled.queue.reserve([name], OURS, 10).leases)

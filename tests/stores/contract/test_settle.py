@@ -33,6 +33,7 @@ def test_a_job_is_settled_once(built, settle):
     assert after == state(built)
 
 
+@pytest.mark.every_store("connection")
 @pytest.mark.fault("F62")
 @each_settlement
 def test_a_late_settlement_is_refused_when_another_worker_has_the_job(built, at, settle):
@@ -46,6 +47,7 @@ def test_a_late_settlement_is_refused_when_another_worker_has_the_job(built, at,
     assert [True] == built.queue.delete(theirs)
 
 
+@pytest.mark.every_store("connection")
 @each_settlement
 def test_a_settlement_in_one_queue_leaves_its_twin_in_another_alone(built, settle):
     ours = reserved(built.queue, payload("a"))[0]
@@ -119,6 +121,7 @@ def test_a_suspect_waits_behind_the_others_and_its_attempt_counts(store):
     assert [attempted(payload("b")), attempted(payload("a"), 2)] == drained(store)
 
 
+@pytest.mark.every_store("connection")
 @pytest.mark.parametrize("tally", TALLIES)
 def test_a_failed_job_leaves_no_tallies_behind(store, tally):
     store.release(reserved(store, payload("a"))[0], 0.0, "a", tally)

@@ -38,6 +38,7 @@ def drop(stores: Stores, table: str) -> None:
     stores.client.ask(lambda connection: connection.exec_driver_sql(f"DROP TABLE {table}"))
 
 
+@pytest.mark.every_store("database")
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_missing_table_is_named_with_its_remedy_and_used_as_soon_as_it_is_there(sql, database, verb):
     drop(sql, "jobs")

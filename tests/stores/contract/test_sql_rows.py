@@ -65,6 +65,7 @@ def test_the_payload_stays_as_it_was_pushed(sql):
 # Fences
 
 
+@pytest.mark.every_store("database")
 @each_settlement
 def test_a_settlement_is_refused_when_laravel_has_reserved_the_job_since(sql, at, settle):
     [late] = reserved(sql.queue, payload("a"))
@@ -75,6 +76,7 @@ def test_a_settlement_is_refused_when_laravel_has_reserved_the_job_since(sql, at
     assert before == state(sql)
 
 
+@pytest.mark.every_store("database")
 @each_settlement
 def test_a_settlement_is_refused_when_another_worker_is_at_the_same_attempt(sql, at, settle):
     [late] = reserved(sql.queue, payload("a"))
@@ -87,6 +89,7 @@ def test_a_settlement_is_refused_when_another_worker_is_at_the_same_attempt(sql,
     assert before == state(sql)
 
 
+@pytest.mark.every_store("database")
 @each_settlement
 def test_a_lease_that_ended_is_still_settled_as_long_as_nobody_has_taken_the_job(sql, at, settle):
     [late] = reserved(sql.queue, payload("a"))
@@ -299,6 +302,7 @@ def test_a_payload_above_the_limit_is_set_aside_by_the_database_and_the_queue_fl
 # Texts
 
 
+@pytest.mark.every_store("database")
 @pytest.mark.fault("F72")
 @pytest.mark.parametrize("text", ["a\0b", "a\ud800b", "💥 é", "%s %(x)s :name ? '"], ids=ascii)
 def test_whatever_an_exception_says_is_recorded(sql, text):

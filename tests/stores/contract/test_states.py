@@ -65,6 +65,7 @@ SETTLED = {
 each_settlement = pytest.mark.parametrize("settle", SETTLED.values(), ids=SETTLED)
 
 
+@pytest.mark.every_store("connection")
 @each_settlement
 def test_a_settlement_writes_the_state(built, settle):
     [lease] = reserved(built.queue, payload("a"))
@@ -73,6 +74,7 @@ def test_a_settlement_writes_the_state(built, settle):
     assert b"settled" == built.values.state("a")
 
 
+@pytest.mark.every_store("connection")
 @each_settlement
 def test_a_late_settlement_leaves_the_state_as_it_is(built, at, settle):
     [late] = reserved(built.queue, payload("a"))
@@ -84,6 +86,7 @@ def test_a_late_settlement_leaves_the_state_as_it_is(built, at, settle):
     assert b"theirs" == built.values.state("a")
 
 
+@pytest.mark.every_store("connection")
 @each_settlement
 def test_a_settlement_of_a_job_that_is_not_tracked_writes_none(built, settle):
     [lease] = reserved(built.queue, payload("a"))

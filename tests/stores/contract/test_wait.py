@@ -46,6 +46,7 @@ WAYS_BACK: dict[str, Callable[[Stores, Clock, Lease], object]] = {
 }
 
 
+@pytest.mark.every_store("connection")
 @pytest.mark.parametrize("way", WAYS_BACK.values(), ids=WAYS_BACK)
 def test_a_job_that_becomes_ready_again_ends_a_wait(built, at, way):
     way(built, at, reserved(built.queue, payload("a"))[0])

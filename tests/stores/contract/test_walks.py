@@ -156,6 +156,7 @@ def test_the_last_delayed_job_is_read_although_others_come_before_it(store):
     assert "last" in read + ids(whole(walk))
 
 
+@pytest.mark.every_store("connection")
 @pytest.mark.parametrize("cursor", [
     "7", "{}", '["ready"]', '["odd", 1, 2, []]', "[[], 3]", '["a", 1]', "no", "[" * 5000, "[-1, null]",
     '["ready", -1, 2, []]', '["ready", 1, -2, []]', f"[{10**30}, null]", '["delayed", 1, NaN, "a", null, ""]',
