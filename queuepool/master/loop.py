@@ -60,11 +60,11 @@ class Master:
             self._kill()
             self._give_up_if_hopeless()
             self._refill()
+            self._size.show()
+            self._reporter.show(self._size.target, self._generation, paused=self._paused)  # also a last pause
             if self._shutdown.has_begun and not self._children:
                 self._place.leave()
                 return self._shutdown.code
-            self._size.show()
-            self._reporter.show(self._size.target, self._generation, paused=self._paused)
             signum = self._mailbox.next(self._sleep_time())
 
     def _reap(self) -> None:

@@ -109,8 +109,8 @@ class Parent:
                 member.give_up()
 
     def _sleep_time(self) -> float:
-        has_due = len(self._living) < sum(not member.is_over for member in self._members)
-        return PASS if self._herald or has_due else _TICK
+        has_new = any(member.has_no_board for member in self._members if not member.is_over)
+        return PASS if self._herald or has_new else _TICK
 
     def _show(self) -> None:
         shown = f"queuepool: parent [{_shortened([one.settings.name for one in self._members])}] {self._words}"
@@ -176,6 +176,14 @@ class SupervisedPool:
     def is_down(self) -> bool:
         """Whether it lacks a ready master that it should have, or lacked one when it ended."""
         return bool(self._cause)
+
+    @property
+    def has_no_board(self) -> bool:
+        """Whether its next master, or that one's board, is still to come.
+
+        If the master fails to boot, its board alone has what was asked of it.
+        """
+        return self._board is None
 
     def is_due(self, now: float) -> bool:
         """Whether a master is to be forked now."""

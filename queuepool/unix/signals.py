@@ -13,6 +13,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import signal
+import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -187,12 +188,38 @@ class WorkerSignals:
             self.paused = signum == _PAUSE
         self._news = True
         if self._waiting and (frame is None or frame.f_code is not _HANDLER) and not is_in_library(frame):
-            self._waiting = False
-            if signum == _WAKE:
-                self.woken()
-            raise Interrupted
+            if not _is_in_finalizer(frame):
+                self._waiting = False
+                if signum == _WAKE:
+                    self.woken()
+                raise Interrupted
+            self._raise_behind(frame)
         if signum == _WAKE:
             self.woken()
+
+    def _raise_behind(self, finalizer: FrameType | None) -> None:
+        """End the wait as soon as the finalizer has ended: Python prints what one raises, and drops it."""
+
+        def trace(frame: FrameType, event: str, argument: object) -> None:
+            if self._waiting and not _is_in_finalizer(frame):
+                self._waiting = False
+                sys.settrace(None)
+                raise Interrupted
+
+        frame = finalizer
+        while frame and frame.f_code is not _WAIT:
+            frame.f_trace = trace  # the next line of whatever the finalizer has come into
+            frame = frame.f_back
+        if frame:
+            frame.f_trace = trace
+        sys.settrace(trace)
+
+
+def _is_in_finalizer(frame: FrameType | None) -> bool:
+    """Whether what the wait has called is in a ``__del__``."""
+    while frame and frame.f_code is not _WAIT and frame.f_code.co_name != "__del__":
+        frame = frame.f_back
+    return frame is not None and frame.f_code is not _WAIT
 
 
 def _nothing() -> None:
@@ -203,7 +230,7 @@ def _end(signum: int, frame: FrameType | None) -> None:
     os._exit(LEFT)
 
 
-_HANDLER = WorkerSignals._on_signal.__code__
+_HANDLER, _WAIT = WorkerSignals._on_signal.__code__, WorkerSignals.wait.__code__
 
 
 class Alarm:

@@ -41,14 +41,15 @@ _WITHIN_A_RESERVE = (
     ("steward/settle_dead.py", "take(slot.tag, slot.reserve_sent_at, ", "take(slot.tag, _moments_ago(), "),
     ("steward/settle_dead.py", "_PERIOD = 1.0\n", _MOMENTS_AGO),
 )
-_IN_ONE = "        return self._leases.if_held([lease], self._failing(job_id, record, follow))[0]\n"
+_IN_ONE = "        return self.flows.settled(ending.member, self.leases.if_held([lease], act)[0])\n\n    def cancel("
 _IN_TWO = """        import time
-        done = self._leases.if_held([lease], self._failing(job_id, record, follow))[0]
+        done = self.leases.if_held([lease], act)[0]
         time.sleep(0.5)
         if done:
             self.client.transaction(lambda connection: self._records.add(connection, record))
         return done
-"""
+
+    def cancel("""
 
 PLANTS = {
     "reserve without a lease": Plant(

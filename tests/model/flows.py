@@ -1,7 +1,8 @@
 """A model of flows: members that end, end again, are lost, resumed and cancelled in any order.
 
 A diamond, ``a`` before ``b`` and ``c`` and both before ``d``; ``n`` follows ``b`` if it fails, ``e`` both in any
-case. Each step is one script or transaction of the store, unless a planted fault makes two of it.
+case. ``b`` may add ``x`` when it is done: those that follow ``b`` follow that as well. Each step is one script or
+transaction of the store, unless a planted fault makes two of it.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ from typing import NamedTuple
 #: by member: those that it follows, and its rule
 GRAPH: dict[str, tuple[str, str]] = {
     "a": ("", "s"), "b": ("a", "s"), "c": ("a", "s"), "d": ("bc", "s"), "n": ("b", "f"), "e": ("bc", "a"),
+    "x": ("", "s"),
 }  # fmt: skip
 MEMBERS = "".join(GRAPH)
+#: the member that is not there at first, and who adds it
+CHILD, PARENT = "x", "b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,10 @@ class FlowRules:
     spends: bool = True
     #: a retry makes the member run in the step that puts its job back
     resumes_at_once: bool = True
+    #: those that follow a member wait for what it adds
+    waits: bool = True
+    #: what a member adds is written in the step that ends it
+    adds_at_the_end: bool = True
     #: a failure keeps the rest from starting
     stops: bool = True
 
@@ -38,7 +46,7 @@ class FlowRules:
 class FlowWorld(NamedTuple):
     """The store, and what may still happen. The first texts have a letter for each member, as ordered in ``GRAPH``."""
 
-    letters: str = "r" + "w" * (len(GRAPH) - 1)
+    letters: str = "r" + "w" * (len(GRAPH) - 2) + "-"
     #: "1": its edges of the rules f and a were counted
     spent: str = "0" * len(GRAPH)
     #: how many of those that it follows are not over, and how many have failed or were cancelled
@@ -103,6 +111,11 @@ def steps(rules: FlowRules, world: FlowWorld) -> Iterator[tuple[str, FlowWorld]]
 def _ends(rules: FlowRules, world: FlowWorld, name: str) -> Iterator[tuple[str, FlowWorld]]:
     gone = world.put(name, jobs="-")
     yield f"{name} done", settle(rules, gone, name, "d")
+    if name == PARENT:
+        yield f"{name} done, adding {CHILD}", settle(rules, gone, name, "d", adds=True)
+    if name == PARENT and not rules.adds_at_the_end and world.losses:
+        lost = world.put(name, jobs="r")._replace(losses=world.losses - 1)
+        yield f"{name} lost, having added {CHILD}", over(add(rules, lost))
     # The reply is lost, so that the end is sent again.
     again = settle(rules, gone, name, "d")
     if not (rules.fences and rules.guards) and world.losses:
@@ -112,7 +125,7 @@ def _ends(rules: FlowRules, world: FlowWorld, name: str) -> Iterator[tuple[str, 
         yield f"{name} failed", settle(rules, failing, name, "f")
 
 
-def settle(rules: FlowRules, world: FlowWorld, name: str, how: str) -> FlowWorld:
+def settle(rules: FlowRules, world: FlowWorld, name: str, how: str, *, adds: bool = False) -> FlowWorld:
     """The member has ended: one step."""
     if world.at(name, "letters") != "r" and rules.guards:
         return over(world)
@@ -120,12 +133,36 @@ def settle(rules: FlowRules, world: FlowWorld, name: str, how: str) -> FlowWorld
     world = world.put(name, letters=how, spent="1")
     if how == "f" and world.state == "running" and rules.stops:
         world = world._replace(state="failing")
+    if adds:
+        world = add(rules, world)
     return over(_follow(rules, world, name, how, was_spent))
 
 
+def add(rules: FlowRules, world: FlowWorld) -> FlowWorld:
+    """Write the child, and start it: those that follow its parent wait for it."""
+    for other, (before, _) in GRAPH.items():
+        if PARENT in before and rules.waits:
+            world = world.put(other, open=str(int(world.at(other, "open")) + 1))
+    if world.state == "running":
+        return start(world, CHILD)
+    return _hold(rules, world, CHILD)
+
+
+def _hold(rules: FlowRules, world: FlowWorld, name: str) -> FlowWorld:
+    held = "".join(sorted(world.held + name)) if rules.holds else world.held
+    was_spent = world.at(name, "spent") == "1"
+    return _follow(rules, world._replace(held=held).put(name, letters="c", spent="1"), name, "c", was_spent)
+
+
+def before_of(world: FlowWorld, name: str) -> str:
+    """Those that this member follows."""
+    before = GRAPH[name][0]
+    return before + CHILD if PARENT in before and world.at(CHILD, "letters") != "-" else before
+
+
 def _follow(rules: FlowRules, world: FlowWorld, name: str, how: str, was_spent: bool) -> FlowWorld:
-    for other, (before, rule) in GRAPH.items():
-        if name not in before:
+    for other, (_, rule) in GRAPH.items():
+        if name not in before_of(world, other):
             continue
         if rule == "s" and how != "d":
             if world.at(other, "letters") == "w":
@@ -149,15 +186,13 @@ def _ready(rules: FlowRules, world: FlowWorld, name: str, rule: str) -> FlowWorl
     if rule == "f" and world.at(name, "bad") == "0":
         return _follow(rules, world.put(name, letters="k", spent="1"), name, "k", world.at(name, "spent") == "1")
     if rule == "s" and world.state != "running":
-        held = "".join(sorted(world.held + name)) if rules.holds else world.held
-        was_spent = world.at(name, "spent") == "1"
-        return _follow(rules, world._replace(held=held).put(name, letters="c", spent="1"), name, "c", was_spent)
+        return _hold(rules, world, name)
     return start(world, name)
 
 
 def start(world: FlowWorld, name: str) -> FlowWorld:
     """Push the member's job."""
-    before, rule = GRAPH[name]
+    before, rule = before_of(world, name), GRAPH[name][1]
     letters = {world.at(one, "letters") for one in before}
     wrong = world.wrong
     if rule == "s" and not letters <= {"d"}:
@@ -215,7 +250,7 @@ def a_flow_is_over_when_nothing_runs(world: FlowWorld) -> bool:
 
 def what_is_done_is_whole(world: FlowWorld) -> bool:
     """Whether a flow that is done has left nothing out."""
-    return world.state != "done" or set(world.letters) <= {"d", "k"}
+    return world.state != "done" or set(world.letters) <= {"d", "k", "-"}
 
 
 LAWS = (

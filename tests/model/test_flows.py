@@ -18,7 +18,9 @@ def test_the_laws_of_flows_hold_in_every_order(stops):
     assert found.states > 1000
 
 
-@pytest.mark.parametrize("fault", ["fences", "guards", "holds", "spends", "resumes_at_once"])
+@pytest.mark.parametrize(
+    "fault", ["fences", "guards", "holds", "spends", "resumes_at_once", "waits", "adds_at_the_end"]
+)
 def test_a_planted_fault_breaks_a_law(fault):
     rules = FlowRules(**{fault: False, **({"fences": False} if fault == "guards" else {})})
     found = explore(FlowWorld(), partial(steps, rules), LAWS)

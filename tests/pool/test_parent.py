@@ -96,6 +96,13 @@ class Service:
     def is_in(self, name: str, state: State) -> bool:
         return self.sees(name, lambda board: board.header.state == state)
 
+    def looks_at(self, master: int) -> bool:
+        """Whether the parent has opened the board of this master."""
+        opened = (os.readlink(each) for each in Path(f"/proc/{self.process.pid}/fd").iterdir())
+        with suppress(FileNotFoundError):
+            return any(f"/board.{master}-" in path for path in opened)
+        return False
+
     def loses_stewards(self, name: str) -> None:
         """From now on none lives for long, so that its master will give up."""
         (self.folder / f"dying-{name}").touch()
@@ -334,6 +341,24 @@ def paused_before_it_gives_up(service: Service) -> Case:
     yield from service.ends()
 
 
+def paused_while_it_boots(service: Service) -> Case:
+    """A master itself is told, which then fails to boot."""
+    yield from service.comes_to_work()
+    for what in ("slow", "broken"):
+        (service.folder / f"{what}-one").touch()
+    os.kill(service.masters["one"], signal.SIGKILL)
+    yield lambda: service.is_forked("one")
+    master = service.masters["one"]
+    yield lambda: service.looks_at(master)
+    os.kill(master, signal.SIGUSR2)
+    yield lambda: service.sees("one", lambda board: board.header.signalled == State.PAUSED)
+    (service.folder / "slow-one").unlink()
+    yield lambda: f"master pid={master} never became ready: " in service.log()
+    yield from service.is_mended("one")
+    yield lambda: service.is_in("one", State.PAUSED)
+    yield from service.ends()
+
+
 def killed_while_it_gives_up(service: Service) -> Case:
     """It drains, but nobody has asked for that: it is wanted back."""
     yield from service.comes_to_work()
@@ -378,6 +403,7 @@ def killed_while_it_drains(service: Service) -> Case:
 
 def test_what_an_operator_has_said_of_a_pool_outlives_its_master(tmp_path):
     lives = {"paused": paused, "paused and gone": paused_before_it_gives_up, "stopped": killed_while_it_drains}
+    lives["paused while it boots"] = paused_while_it_boots
     live_all(tmp_path, {**lives, "not stopped": killed_while_it_gives_up})
 
 
