@@ -258,9 +258,7 @@ class Runner:
 
     def _note_success(self, attempt: JobAttempt, task: Task | None, returned: object) -> None:
         """Of a job from whose end something may follow."""
-        if attempt.plan.member and task and task.after_succeeded is None:  # else that may add to its flow
-            self._flows.let_wait(attempt.job)
-        if not self._flows.tells_by_end(attempt.job):
+        if not attempt.plan.member:  # a steward would not know all of its end, and hooks may add to its flow
             self._batch.succeeded(attempt.number)
         if task and attempt.error is None and attempt.plan.track:
             attempt.job.run = followed(attempt.job.run, task, returned)
@@ -285,7 +283,10 @@ class Runner:
         else:
             # The next reserve deletes it (``Prefetch``).
             lease = attempt.lease if self._attempts is None else self.done_lease(attempt)
-            self._batch.done.append(self._flows.with_end(lease, job) if attempt.plan.member else lease)
+            if attempt.plan.member:
+                lease = self._flows.with_end(lease, job)
+                self._batch.succeeded(attempt.number)
+            self._batch.done.append(lease)
 
     def done_lease(self, attempt: JobAttempt) -> Lease:
         """The lease of a job that is done, with the record of its attempt, where that is kept."""
@@ -296,7 +297,7 @@ class Runner:
 
     def _follows(self, attempt: JobAttempt) -> bool:
         plan, endings = attempt.plan, self._settler.endings
-        has_more = plan.track or plan.policy.locks is not None or (plan.member and not self._flows.waits(attempt.job))
+        has_more = plan.track or plan.policy.locks is not None or (plan.member and not self._flows.may_wait(attempt.job))
         return bool(has_more or attempt.job.steps is not None or endings.after(attempt.payload) != NOTHING)
 
     def _finish(self, attempt: JobAttempt) -> None:
@@ -306,7 +307,7 @@ class Runner:
         if attempt.job.steps and (unused := attempt.job.steps.unused):
             self._listeners.emit(StepUnused(attempt.facts, unused))
         self._settler.settle(attempt.settlement(_DELETE))
-        if self._flows.tells_by_end(attempt.job):
+        if attempt.plan.member:
             self._batch.succeeded(attempt.number)
         self._batch.settled(attempt.number)
         self._settler.emit_noted()

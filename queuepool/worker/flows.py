@@ -31,8 +31,8 @@ class FlowsOfWorker:
         self._outage = context.outage
         self._listeners = context.listeners
         self._settler = context.settler
-        #: whether the end of a member may wait for the worker's next reserve: should that be long, a steward settles it
-        self.lets_wait = not context.alone
+        # Behind a slow job it would wait for long, unless a steward ends it, as it does for workers of one job at a time.
+        self._lets_wait = not context.alone and not context.slot_writer.slot.lanes
         self._missing = ""
         self._stopped = frozenset[str]()
         self._look_again = 0.0
@@ -50,18 +50,10 @@ class FlowsOfWorker:
             return CurrentFlow(member, _encoded, left_out=f"its flow {member.flow} has been stopped")
         return self._with_results(member, taken_in(payload.fields))
 
-    def let_wait(self, job: Current) -> None:
-        """A member is done: if that is all, its end may wait for the next reserve, as the board shows all of it."""
-        if (flow := job.flow) and self.lets_wait and self._settler.has_flows:
-            flow.waits = flow.is_plain and not job.run.cancelled
-
-    def tells_by_end(self, job: Current) -> bool:
-        """Whether the board says that it is done only once it is settled: a steward would not know all of its end."""
-        return (flow := job.flow) is not None and not flow.waits
-
-    def waits(self, job: Current) -> bool:
-        """Whether its end waits; not if it has added something since, as a task that it has left behind can."""
-        return (flow := job.flow) is not None and flow.waits and flow.is_plain
+    def may_wait(self, job: Current) -> bool:
+        """Whether the end of a member that is done may wait for the next reserve: the board shows all that it is."""
+        is_plain = (flow := job.flow) is not None and flow.is_plain and not job.run.cancelled
+        return is_plain and self._lets_wait and self._settler.has_flows
 
     def with_end(self, lease: Lease, job: Current) -> Lease:
         """The lease of a member whose end waits."""
