@@ -58,7 +58,7 @@ class CurrentFlow:
 
     @property
     def is_plain(self) -> bool:
-        """Whether what follows from its end is known without this: it returns nothing that is taken, and adds nothing."""
+        """Whether its end says all: it returns nothing that is taken, adds nothing, and was not left out."""
         return not (self.member.is_taken or self.children or self.left_out)
 
     def check(self, name: str) -> None:

@@ -208,14 +208,18 @@ class Runner:
 
     def _ask_store(self, attempt: JobAttempt) -> None:
         """Release the job's locks and read the clock, while it still counts as not started and has no timeout yet."""
+        plan = attempt.plan
+        if plan.is_member and not plan.unlocks and not plan.has_end and (flow := self._flows.known(attempt.payload)):
+            attempt.job.joins(flow)
+            return
         self._batch.has_read(attempt.number)
         self._step_outside()
-        if attempt.plan.unlocks:
-            self._settler.unlock(attempt.facts, attempt.payload, attempt.plan.unlocks)
-        if attempt.plan.has_end:
+        if plan.unlocks:
+            self._settler.unlock(attempt.facts, attempt.payload, plan.unlocks)
+        if plan.has_end:
             attempt.now = self._outage.insist(self._store.now)[0]
-        if member := attempt.plan.member:
-            attempt.job.joins(self._flows.begin(attempt.payload, member))
+        if plan.is_member:
+            attempt.job.joins(self._flows.begin(attempt.payload))
 
     def _perform(self, attempt: JobAttempt) -> None:
         """Call the handler and its hooks; note what it raises, or that it has succeeded."""
@@ -258,7 +262,7 @@ class Runner:
 
     def _note_success(self, attempt: JobAttempt, task: Task | None, returned: object) -> None:
         """Of a job from whose end something may follow."""
-        if not attempt.plan.member:  # a steward would not know all of its end, and hooks may add to its flow
+        if not attempt.plan.is_member:  # a steward would not know all of its end, and hooks may add to its flow
             self._batch.succeeded(attempt.number)
         if task and attempt.error is None and attempt.plan.track:
             attempt.job.run = followed(attempt.job.run, task, returned)
@@ -283,7 +287,7 @@ class Runner:
         else:
             # The next reserve deletes it (``Prefetch``).
             lease = attempt.lease if self._attempts is None else self.done_lease(attempt)
-            if attempt.plan.member:
+            if attempt.plan.is_member:
                 lease = self._flows.with_end(lease, job)
                 self._batch.succeeded(attempt.number)
             self._batch.done.append(lease)
@@ -297,7 +301,9 @@ class Runner:
 
     def _follows(self, attempt: JobAttempt) -> bool:
         plan, endings = attempt.plan, self._settler.endings
-        has_more = plan.track or plan.policy.locks is not None or (plan.member and not self._flows.may_wait(attempt.job))
+        has_more = (
+            plan.track or plan.policy.locks is not None or (plan.is_member and not self._flows.may_wait(attempt.job))
+        )
         return bool(has_more or attempt.job.steps is not None or endings.after(attempt.payload) != NOTHING)
 
     def _finish(self, attempt: JobAttempt) -> None:
@@ -307,7 +313,7 @@ class Runner:
         if attempt.job.steps and (unused := attempt.job.steps.unused):
             self._listeners.emit(StepUnused(attempt.facts, unused))
         self._settler.settle(attempt.settlement(_DELETE))
-        if attempt.plan.member:
+        if attempt.plan.is_member:
             self._batch.succeeded(attempt.number)
         self._batch.settled(attempt.number)
         self._settler.emit_noted()

@@ -15,8 +15,8 @@ from queuepool.jobs.current_job import Current
 from queuepool.jobs.flows import as_call, encoded
 from queuepool.payload.envelope import Payload
 from queuepool.payload.lease import Lease
-from queuepool.payload.members import ALL, FLOW, MemberOf, NewMember, TakenBy, taken_in
-from queuepool.settlement.flows import done_member, event_of
+from queuepool.payload.members import ALL, ARGS, FLOW, MemberEnd, MemberOf, NewMember, TakenBy, member_in, taken_in
+from queuepool.settlement.flows import event_of
 from queuepool.worker.context import WorkerContext
 
 #: seconds between looks at which flows are stopped, and what else there is to do for them
@@ -37,18 +37,28 @@ class FlowsOfWorker:
         self._stopped = frozenset[str]()
         self._look_again = 0.0
 
-    def begin(self, payload: Payload, member: MemberOf) -> CurrentFlow:
-        """The flow as the job of this payload sees it."""
+    def known(self, payload: Payload) -> CurrentFlow | None:
+        """As ``begin``; ``None`` if the store must be asked first."""
+        must_ask = ARGS in payload.fields or self._missing or time.monotonic() >= self._look_again
+        return None if must_ask else self._joined(_member(payload))
+
+    def begin(self, payload: Payload) -> CurrentFlow:
+        """The flow as the job of this payload, a member, sees it."""
         if time.monotonic() >= self._look_again:
             self._settler.mark_flows()
             self._missing = self._outage.insist(self._look)[0]
             self._settler.has_flows = not self._missing
             self._look_again = time.monotonic() + _PERIOD
+        member = _member(payload)
         if self._missing:
             return CurrentFlow(member, _encoded, lacks=self._missing)
+        flow, wanted = self._joined(member), taken_in(payload.fields)
+        return flow if flow.left_out or not wanted else self._with_results(member, wanted)
+
+    def _joined(self, member: MemberOf) -> CurrentFlow:
         if member.rule == "s" and member.flow in self._stopped:
             return CurrentFlow(member, _encoded, left_out=f"its flow {member.flow} has been stopped")
-        return self._with_results(member, taken_in(payload.fields))
+        return CurrentFlow(member, _encoded)
 
     def may_wait(self, job: Current) -> bool:
         """Whether the end of a member that is done may wait for the next reserve: the board shows all that it is."""
@@ -58,7 +68,8 @@ class FlowsOfWorker:
     def with_end(self, lease: Lease, job: Current) -> Lease:
         """The lease of a member whose end waits."""
         self._settler.mark_flows()
-        return lease._replace(member=done_member(job.payload, job.run))
+        assert job.flow
+        return lease._replace(member=MemberEnd(job.flow.id, job.flow.member.number, "d"))
 
     def _look(self) -> str:
         """Returns what the store lacks for flows."""
@@ -88,6 +99,12 @@ class FlowsOfWorker:
     def _why_missing(self, flow_id: str) -> str:
         is_kept = self._outage.insist(partial(self._store.flows.find, flow_id))[0]
         return "results have at most 16 MiB together" if is_kept else f"flow {flow_id} is not kept any more"
+
+
+def _member(payload: Payload) -> MemberOf:
+    member = member_in(payload.fields)
+    assert member  # by its plan
+    return member
 
 
 def _encoded(call: Call[Any], member: MemberOf) -> NewMember:
