@@ -209,8 +209,7 @@ class Runner:
     def _ask_store(self, attempt: JobAttempt) -> None:
         """Release the job's locks and read the clock, while it still counts as not started and has no timeout yet."""
         plan = attempt.plan
-        if plan.is_member and not plan.unlocks and not plan.has_end and (flow := self._flows.known(attempt.payload)):
-            attempt.job.joins(flow)
+        if plan.is_member and self._flows.joined(attempt.job, plan):
             return
         self._batch.has_read(attempt.number)
         self._step_outside()
@@ -268,11 +267,11 @@ class Runner:
             attempt.job.run = followed(attempt.job.run, task, returned)
 
     def _done(self, attempt: JobAttempt, ended: float) -> None:
-        """Let the next reserve delete the job, unless something follows from its end."""
+        """Let the next reserve delete the job (``Prefetch``), unless something follows from its end."""
         is_line_due = self._job_lines.is_due(ended)
+        job, plan = attempt.job, attempt.plan
         # From most jobs nothing can follow, so ask no further.
-        job = attempt.job
-        may_follow = attempt.plan.may_follow or attempt.payload.context is not None or job.steps is not None
+        may_follow = plan.may_follow or attempt.payload.context is not None or job.steps is not None
         follows = may_follow and self._follows(attempt)
         if is_line_due or follows or INCOMPLETE or attempt.error is not None or self._listeners.wants(JobProcessed):
             self._leave_job()
@@ -285,9 +284,8 @@ class Runner:
         if follows:
             self._finish(attempt)
         else:
-            # The next reserve deletes it (``Prefetch``).
             lease = attempt.lease if self._attempts is None else self.done_lease(attempt)
-            if attempt.plan.is_member:
+            if plan.is_member:
                 lease = self._flows.with_end(lease, job)
                 self._batch.succeeded(attempt.number)
             self._batch.done.append(lease)
@@ -300,11 +298,9 @@ class Runner:
         return self._attempts.done(attempt.lease, attempt.payload, attempt.began, attempt.duration)
 
     def _follows(self, attempt: JobAttempt) -> bool:
-        plan, endings = attempt.plan, self._settler.endings
-        has_more = (
-            plan.track or plan.policy.locks is not None or (plan.is_member and not self._flows.may_wait(attempt.job))
-        )
-        return bool(has_more or attempt.job.steps is not None or endings.after(attempt.payload) != NOTHING)
+        plan, job, endings = attempt.plan, attempt.job, self._settler.endings
+        has_more = plan.track or plan.policy.locks is not None or (plan.is_member and not self._flows.may_wait(job))
+        return bool(has_more or job.steps is not None or endings.after(attempt.payload) != NOTHING)
 
     def _finish(self, attempt: JobAttempt) -> None:
         """Settle at once a job from which something follows."""

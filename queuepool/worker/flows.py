@@ -18,6 +18,7 @@ from queuepool.payload.lease import Lease
 from queuepool.payload.members import ALL, ARGS, FLOW, MemberEnd, MemberOf, NewMember, TakenBy, member_in, taken_in
 from queuepool.settlement.flows import event_of
 from queuepool.worker.context import WorkerContext
+from queuepool.worker.plan import Plan
 
 #: seconds between looks at which flows are stopped, and what else there is to do for them
 _PERIOD = 1.0
@@ -31,16 +32,19 @@ class FlowsOfWorker:
         self._outage = context.outage
         self._listeners = context.listeners
         self._settler = context.settler
-        # Behind a slow job it would wait for long, unless a steward ends it, as it does for workers of one job at a time.
+        # Behind a slow job an end that waits is carried out by a steward, if the worker runs one job at a time.
         self._lets_wait = not context.alone and not context.slot_writer.slot.lanes
         self._missing = ""
         self._stopped = frozenset[str]()
         self._look_again = 0.0
 
-    def known(self, payload: Payload) -> CurrentFlow | None:
-        """As ``begin``; ``None`` if the store must be asked first."""
-        must_ask = ARGS in payload.fields or self._missing or time.monotonic() >= self._look_again
-        return None if must_ask else self._joined(_member(payload))
+    def joined(self, job: Current, plan: Plan) -> bool:
+        """Whether it has joined its flow; not if the store must be asked first, for this or for its plan."""
+        asks = plan.unlocks or plan.has_end or self._missing or ARGS in job.payload.fields
+        if asks or time.monotonic() >= self._look_again:
+            return False
+        job.joins(self._flow_of(_member(job.payload)))
+        return True
 
     def begin(self, payload: Payload) -> CurrentFlow:
         """The flow as the job of this payload, a member, sees it."""
@@ -52,10 +56,10 @@ class FlowsOfWorker:
         member = _member(payload)
         if self._missing:
             return CurrentFlow(member, _encoded, lacks=self._missing)
-        flow, wanted = self._joined(member), taken_in(payload.fields)
+        flow, wanted = self._flow_of(member), taken_in(payload.fields)
         return flow if flow.left_out or not wanted else self._with_results(member, wanted)
 
-    def _joined(self, member: MemberOf) -> CurrentFlow:
+    def _flow_of(self, member: MemberOf) -> CurrentFlow:
         if member.rule == "s" and member.flow in self._stopped:
             return CurrentFlow(member, _encoded, left_out=f"its flow {member.flow} has been stopped")
         return CurrentFlow(member, _encoded)

@@ -143,7 +143,7 @@ class Plans:
         return plan
 
     def in_flow(self, plan: Plan, member: MemberOf) -> Plan:
-        """The plan for a member of a flow: the same one for all that are alike, as most jobs are like the one before."""
+        """The plan for a member of a flow; the same one for all that are alike, as a worker compares it."""
         key = id(plan), member.is_taken
         if key not in self._in_flows:
             if len(self._in_flows) == _MOST:
