@@ -36,8 +36,6 @@ class CurrentFlow:
     lacks: str = ""
     #: what it has added, written with its end
     children: list[NewMember] = field(default_factory=list)
-    #: whether the worker may settle it with its next reserve: the board says that it is done, which is all there is
-    waits: bool = False
 
     @property
     def id(self) -> str:
@@ -60,7 +58,7 @@ class CurrentFlow:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing but its end follows from it, so far."""
+        """Whether its end says all: it returns nothing that is taken, adds nothing, and was not left out."""
         return not (self.member.is_taken or self.children or self.left_out)
 
     def check(self, name: str) -> None:

@@ -208,14 +208,17 @@ class Runner:
 
     def _ask_store(self, attempt: JobAttempt) -> None:
         """Release the job's locks and read the clock, while it still counts as not started and has no timeout yet."""
+        plan = attempt.plan
+        if plan.is_member and self._flows.joined(attempt.job, plan):
+            return
         self._batch.has_read(attempt.number)
         self._step_outside()
-        if attempt.plan.unlocks:
-            self._settler.unlock(attempt.facts, attempt.payload, attempt.plan.unlocks)
-        if attempt.plan.has_end:
+        if plan.unlocks:
+            self._settler.unlock(attempt.facts, attempt.payload, plan.unlocks)
+        if plan.has_end:
             attempt.now = self._outage.insist(self._store.now)[0]
-        if member := attempt.plan.member:
-            attempt.job.joins(self._flows.begin(attempt.payload, member))
+        if plan.is_member:
+            attempt.job.joins(self._flows.begin(attempt.payload))
 
     def _perform(self, attempt: JobAttempt) -> None:
         """Call the handler and its hooks; note what it raises, or that it has succeeded."""
@@ -258,19 +261,17 @@ class Runner:
 
     def _note_success(self, attempt: JobAttempt, task: Task | None, returned: object) -> None:
         """Of a job from whose end something may follow."""
-        if attempt.plan.member and task and task.after_succeeded is None:  # else that may add to its flow
-            self._flows.let_wait(attempt.job)
-        if not self._flows.tells_by_end(attempt.job):
+        if not attempt.plan.is_member:  # a steward would not know all of its end, and hooks may add to its flow
             self._batch.succeeded(attempt.number)
         if task and attempt.error is None and attempt.plan.track:
             attempt.job.run = followed(attempt.job.run, task, returned)
 
     def _done(self, attempt: JobAttempt, ended: float) -> None:
-        """Let the next reserve delete the job, unless something follows from its end."""
+        """Let the next reserve delete the job (``Prefetch``), unless something follows from its end."""
         is_line_due = self._job_lines.is_due(ended)
+        job, plan = attempt.job, attempt.plan
         # From most jobs nothing can follow, so ask no further.
-        job = attempt.job
-        may_follow = attempt.plan.may_follow or attempt.payload.context is not None or job.steps is not None
+        may_follow = plan.may_follow or attempt.payload.context is not None or job.steps is not None
         follows = may_follow and self._follows(attempt)
         if is_line_due or follows or INCOMPLETE or attempt.error is not None or self._listeners.wants(JobProcessed):
             self._leave_job()
@@ -283,9 +284,11 @@ class Runner:
         if follows:
             self._finish(attempt)
         else:
-            # The next reserve deletes it (``Prefetch``).
             lease = attempt.lease if self._attempts is None else self.done_lease(attempt)
-            self._batch.done.append(self._flows.with_end(lease, job) if attempt.plan.member else lease)
+            if plan.is_member:
+                lease = self._flows.with_end(lease, job)
+                self._batch.succeeded(attempt.number)
+            self._batch.done.append(lease)
 
     def done_lease(self, attempt: JobAttempt) -> Lease:
         """The lease of a job that is done, with the record of its attempt, where that is kept."""
@@ -295,9 +298,9 @@ class Runner:
         return self._attempts.done(attempt.lease, attempt.payload, attempt.began, attempt.duration)
 
     def _follows(self, attempt: JobAttempt) -> bool:
-        plan, endings = attempt.plan, self._settler.endings
-        has_more = plan.track or plan.policy.locks is not None or (plan.member and not self._flows.waits(attempt.job))
-        return bool(has_more or attempt.job.steps is not None or endings.after(attempt.payload) != NOTHING)
+        plan, job, endings = attempt.plan, attempt.job, self._settler.endings
+        has_more = plan.track or plan.policy.locks is not None or (plan.is_member and not self._flows.may_wait(job))
+        return bool(has_more or job.steps is not None or endings.after(attempt.payload) != NOTHING)
 
     def _finish(self, attempt: JobAttempt) -> None:
         """Settle at once a job from which something follows."""
@@ -306,7 +309,7 @@ class Runner:
         if attempt.job.steps and (unused := attempt.job.steps.unused):
             self._listeners.emit(StepUnused(attempt.facts, unused))
         self._settler.settle(attempt.settlement(_DELETE))
-        if self._flows.tells_by_end(attempt.job):
+        if attempt.plan.is_member:
             self._batch.succeeded(attempt.number)
         self._batch.settled(attempt.number)
         self._settler.emit_noted()

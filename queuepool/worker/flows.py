@@ -15,9 +15,10 @@ from queuepool.jobs.current_job import Current
 from queuepool.jobs.flows import as_call, encoded
 from queuepool.payload.envelope import Payload
 from queuepool.payload.lease import Lease
-from queuepool.payload.members import ALL, FLOW, MemberOf, NewMember, TakenBy, taken_in
-from queuepool.settlement.flows import done_member, event_of
+from queuepool.payload.members import ALL, ARGS, FLOW, MemberEnd, MemberOf, NewMember, TakenBy, member_in, taken_in
+from queuepool.settlement.flows import event_of
 from queuepool.worker.context import WorkerContext
+from queuepool.worker.plan import Plan
 
 #: seconds between looks at which flows are stopped, and what else there is to do for them
 _PERIOD = 1.0
@@ -31,42 +32,48 @@ class FlowsOfWorker:
         self._outage = context.outage
         self._listeners = context.listeners
         self._settler = context.settler
-        #: whether the end of a member may wait for the worker's next reserve: should that be long, a steward settles it
-        self.lets_wait = not context.alone
+        # Behind a slow job an end that waits is carried out by a steward, if the worker runs one job at a time.
+        self._lets_wait = not context.alone and not context.slot_writer.slot.lanes
         self._missing = ""
         self._stopped = frozenset[str]()
         self._look_again = 0.0
 
-    def begin(self, payload: Payload, member: MemberOf) -> CurrentFlow:
-        """The flow as the job of this payload sees it."""
+    def joined(self, job: Current, plan: Plan) -> bool:
+        """Whether it has joined its flow; not if the store must be asked first, for this or for its plan."""
+        asks = plan.unlocks or plan.has_end or self._missing or ARGS in job.payload.fields
+        if asks or time.monotonic() >= self._look_again:
+            return False
+        job.joins(self._flow_of(_member(job.payload)))
+        return True
+
+    def begin(self, payload: Payload) -> CurrentFlow:
+        """The flow as the job of this payload, a member, sees it."""
         if time.monotonic() >= self._look_again:
             self._settler.mark_flows()
             self._missing = self._outage.insist(self._look)[0]
             self._settler.has_flows = not self._missing
             self._look_again = time.monotonic() + _PERIOD
+        member = _member(payload)
         if self._missing:
             return CurrentFlow(member, _encoded, lacks=self._missing)
+        flow, wanted = self._flow_of(member), taken_in(payload.fields)
+        return flow if flow.left_out or not wanted else self._with_results(member, wanted)
+
+    def _flow_of(self, member: MemberOf) -> CurrentFlow:
         if member.rule == "s" and member.flow in self._stopped:
             return CurrentFlow(member, _encoded, left_out=f"its flow {member.flow} has been stopped")
-        return self._with_results(member, taken_in(payload.fields))
+        return CurrentFlow(member, _encoded)
 
-    def let_wait(self, job: Current) -> None:
-        """A member is done: if that is all, its end may wait for the next reserve, as the board shows all of it."""
-        if (flow := job.flow) and self.lets_wait and self._settler.has_flows:
-            flow.waits = flow.is_plain and not job.run.cancelled
-
-    def tells_by_end(self, job: Current) -> bool:
-        """Whether the board says that it is done only once it is settled: a steward would not know all of its end."""
-        return (flow := job.flow) is not None and not flow.waits
-
-    def waits(self, job: Current) -> bool:
-        """Whether its end waits; not if it has added something since, as a task that it has left behind can."""
-        return (flow := job.flow) is not None and flow.waits and flow.is_plain
+    def may_wait(self, job: Current) -> bool:
+        """Whether the end of a member that is done may wait for the next reserve: the board shows all that it is."""
+        is_plain = (flow := job.flow) is not None and flow.is_plain and not job.run.cancelled
+        return is_plain and self._lets_wait and self._settler.has_flows
 
     def with_end(self, lease: Lease, job: Current) -> Lease:
         """The lease of a member whose end waits."""
         self._settler.mark_flows()
-        return lease._replace(member=done_member(job.payload, job.run))
+        assert job.flow
+        return lease._replace(member=MemberEnd(job.flow.id, job.flow.member.number, "d"))
 
     def _look(self) -> str:
         """Returns what the store lacks for flows."""
@@ -96,6 +103,12 @@ class FlowsOfWorker:
     def _why_missing(self, flow_id: str) -> str:
         is_kept = self._outage.insist(partial(self._store.flows.standing, flow_id))[0]
         return "results have at most 16 MiB together" if is_kept else f"flow {flow_id} is not kept any more"
+
+
+def _member(payload: Payload) -> MemberOf:
+    member = member_in(payload.fields)
+    assert member  # by its plan
+    return member
 
 
 def _encoded(call: Call[Any], member: MemberOf) -> NewMember:

@@ -70,7 +70,6 @@ class LaneRunner(Runner):
 
     def __init__(self, context: WorkerContext, job_lines: JobLines, loop: LaneLoop, deadlines: Deadlines) -> None:
         super().__init__(context, job_lines)
-        self._flows.lets_wait = False
         assert isinstance(context.slot_writer, LaneSlotWriter)
         self._lanes = context.slot_writer.batch
         self._loop = loop

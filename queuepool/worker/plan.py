@@ -100,8 +100,8 @@ class Plan(NamedTuple):
     asks: bool = False
     #: the unique locks to release before the job runs; only in the plan of one job
     unlocks: tuple[Unlock, ...] = ()
-    #: which member of a flow the job is; only in the plan of one job
-    member: MemberOf | None = None
+    #: whether the jobs are members of flows
+    is_member: bool = False
 
     @property
     def is_plain(self) -> bool:
@@ -113,12 +113,12 @@ class Plan(NamedTuple):
         policy = replace(self.policy, locks=locks)
         return self._replace(policy=policy, text=policy.to_text(), unlocks=unlocks, asks=self.asks or bool(unlocks))
 
-    def in_flow(self, member: MemberOf | None) -> Plan:
-        """The plan for this member of a flow."""
+    def in_flow(self, *, is_taken: bool) -> Plan:
+        """The plan for members of flows; ``is_taken``: others take their results."""
         guard = self.guard
-        if member and member.is_taken:
+        if is_taken:
             guard = (guard or Guard(0.0, Retryable()))._replace(keeps=True)
-        return self._replace(member=member, may_follow=True, asks=True, guard=guard)
+        return self._replace(is_member=True, may_follow=True, asks=True, guard=guard)
 
 
 class Plans:
@@ -128,6 +128,8 @@ class Plans:
         self._pool = pool
         self._registry = registry
         self._known: dict[tuple[int, str], Plan] = {}
+        #: by the identity of the usual plan, which the pair keeps alive, and whether results are taken
+        self._in_flows: dict[tuple[int, bool], tuple[Plan, Plan]] = {}
 
     def of(self, payload: Payload) -> Plan:
         """The plan for this payload; made once, then cached."""
@@ -139,6 +141,15 @@ class Plans:
                 self._known.clear()
             plan = self._known[key] = self._made(payload.options, payload.name)
         return plan
+
+    def in_flow(self, plan: Plan, member: MemberOf) -> Plan:
+        """The plan for a member of a flow; the same one for all that are alike, as a worker compares it."""
+        key = id(plan), member.is_taken
+        if key not in self._in_flows:
+            if len(self._in_flows) == _MOST:
+                self._in_flows.clear()
+            self._in_flows[key] = plan, plan.in_flow(is_taken=member.is_taken)
+        return self._in_flows[key][1]
 
     def _made(self, asked: PayloadOptions, name: str) -> Plan:
         handler = self._find(name)

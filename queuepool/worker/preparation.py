@@ -51,8 +51,8 @@ class Preparer:
         claim = self._endings.claim(payload) if plan.is_object_job else None
         if plan.handler and (plan.is_unique or (claim and claim.until_start)):
             plan = self._unique(payload, plan, plan.handler.options, claim)
-        if FLOW in payload.fields:
-            plan = plan.in_flow(member_in(payload.fields))
+        if FLOW in payload.fields and (member := member_in(payload.fields)):
+            plan = self._plans.in_flow(plan, member)
         self._oddities.report(payload, lease.queue, plan, claim)
         return payload, plan
 
@@ -202,7 +202,7 @@ class Starter:
         if refusal := may_start(payload.name, payload.attempts, plan.policy, now, suspicions):
             raise refusal.error
         taken: Mapping[str, Any] | None = None
-        if plan.member and (flow := job.flow):
+        if plan.is_member and (flow := job.flow):
             if flow.left_out:
                 job.run = job.run._replace(is_left_out=True)
                 return self._skipped(job, flow.left_out)

@@ -21,7 +21,7 @@ from queuepool.jobs.following_flows import FlowId
 from queuepool.payload.members import FLOW, NewFlow, NewMember
 from tests.support.drivers import DATABASES, site_on
 from tests.support.eventually import eventually
-from tests.support.flowapp import astep, fails, idle, large, late, merge, split, step, takes
+from tests.support.flowapp import astep, dies, fails, idle, large, late, merge, split, step, takes
 from tests.support.pools import RunningPool, Site
 
 APP = ("--modules", "tests.support.flowapp")
@@ -208,3 +208,26 @@ def test_a_skipped_member_whose_worker_dies_before_its_end_does_not_count_as_don
 
     assert 1 == len(place.trail(what="late"))  # what has begun once does not expire
     assert ["after"] == names(place, "ends")
+
+
+def test_what_follows_a_done_member_does_not_wait_for_a_slow_job_that_its_worker_holds(place):
+    flow = Flow("held")
+    flow.add(step.call("after"), after=flow.add(step.call("quick")))
+    flow.push_to(place.queue)
+    place.queue.push("flow.step", {"name": "slow", "seconds": 5.0})
+    with place.pool("--workers", "2", "--reserve-ahead", "4", *APP):
+        eventually(lambda: "slow" in names(place, "ends"), within=30)
+
+    assert ["quick", "after", "slow"] == names(place, "ends")
+
+
+def test_a_done_member_whose_worker_dies_in_its_next_job_is_settled_and_not_run_again(place):
+    flow = Flow("dies")
+    flow.add(step.call("after"), after=flow.add(step.call("quick")))
+    found = flow.push_to(place.queue)
+    place.queue.push("flow.dies", {})
+    with place.pool("--workers", "1", "--reserve-ahead", "4", *APP):
+        assert "done" == found.wait(60).state
+        eventually(lambda: 2 == len(place.trail(what="dies")))
+
+    assert ["quick", "after"] == names(place, "begins")

@@ -74,3 +74,10 @@ def idle() -> None: ...
 @job("flow.late", tries=20, backoff=0, expires=0.1)
 def late() -> None:
     note("late")
+
+
+@job("flow.dies", tries=20, backoff=0)
+def dies() -> None:
+    note("dies")
+    if current().attempts == 1:
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, case, insert, select, update
+from sqlalchemy import ARRAY, Column, ColumnElement, Connection, any_, case, insert, literal, select, update
 
 from queuepool.payload.envelope import uncounted
 from queuepool.payload.lease import Lease
@@ -40,6 +40,14 @@ class _Over(NamedTuple):
     number: str
     letter: str
     is_spent: bool
+
+
+class _Follower(NamedTuple):
+    """A member that follows others; ``striped``: whether it counts them in many rows."""
+
+    n: str
+    rule: str
+    striped: int
 
 
 class _Ready(NamedTuple):
@@ -93,14 +101,25 @@ class SqlMembers:
 
     def _settle_done(self, connection: Connection, flow_id: str, numbers: list[str]) -> bool:
         """Whether anything has started by it."""
-        columns, over, ready = self._members.c, list[_Over](), list[_Ready]()
+        over, ready = list[_Over](), list[_Ready]()
         for part in self._locked(connection, sorted(set(numbers))):
-            mine = select(columns.n, columns.spent).where(self.of(flow_id), columns.n.in_(part), columns.state == "r")
-            rows = connection.execute(mine.order_by(columns.n).with_for_update()).all()
-            over += [_Over(row.n, "d", bool(row.spent)) for row in rows]
-        self._letter(connection, flow_id, [one.number for one in over], "d")
+            over += self._end(connection, flow_id, part)
         more = self._follow_alike(connection, flow_id, over, ready) if over else []
         return self._follow(connection, flow_id, more, ready)
+
+    def _end(self, connection: Connection, flow_id: str, numbers: Sequence[str]) -> list[_Over]:
+        """These members are done, as far as they run."""
+        columns, fresh = self._members.c, set[str]()
+        run = self.of(flow_id), among(connection, columns.n, numbers), columns.state == "r"
+        if connection.dialect.update_returning:  # in one statement those that were not resumed, nearly always all
+            made = update(self._members).where(*run, columns.spent == 0).values(state="d", spent=1)
+            fresh = set(connection.execute(made.returning(columns.n)).scalars())
+        rows: Sequence[Any] = ()
+        if len(fresh) < len(numbers):
+            mine = select(columns.n, columns.spent).where(*run).order_by(columns.n).with_for_update()
+            rows = connection.execute(mine).all()
+            self._letter(connection, flow_id, [row.n for row in rows], "d")
+        return [*(_Over(n, "d", is_spent=False) for n in fresh), *(_Over(row.n, "d", bool(row.spent)) for row in rows)]
 
     def _add_children(self, connection: Connection, end: MemberEnd) -> list[_Ready]:
         """Those that follow the member wait for what it adds as well; returns that, which is to start."""
@@ -137,37 +156,38 @@ class SqlMembers:
         self, connection: Connection, flow_id: str, ended: Sequence[_Over], ready: list[_Ready]
     ) -> list[_Over]:
         """Go on behind members that have ended in one way. Adds what is ready by it; returns those that are over."""
-        columns, over, letter = self._members.c, list[_Over](), ended[0].letter
-        followers = self._followers(connection, flow_id, ended)
-        for part in parts_of(sorted(followers)):
-            wanted = select(columns.n, columns.rule, columns.striped).where(self.of(flow_id), columns.n.in_(part))
-            rows = connection.execute(wanted.order_by(columns.n)).all()
-            if letter != "d":
-                gone = [row.n for row in rows if row.rule == "s"]
-                over += self._give_up(connection, flow_id, gone, "k" if letter == "k" else "c")
-                rows = [row for row in rows if row.rule != "s"]
-            counted = [
-                (row, own) for row in rows
-                if (own := [one for one in followers[row.n] if row.rule == "s" or not one.is_spent])
-            ]  # fmt: skip
-            plain = {row.n: len(own) for row, own in counted if not row.striped}
-            striped = {row.n: Counter(stripe_of(one.number) for one in own) for row, own in counted if row.striped}
-            found = self._count_down(connection, flow_id, plain, letter in "fc")
-            found += self._count_down_stripes(connection, flow_id, striped, letter in "fc")
-            skipped = [row for row in found if row.rule == "f" and not row.bad]
-            self._letter(connection, flow_id, [row.n for row in skipped], "k")
-            over += [_Over(row.n, "k", bool(row.spent)) for row in skipped]
-            ready += [row for row in found if row not in skipped]
-        return over
+        over, letter, rows = list[_Over](), ended[0].letter, self._followers(connection, flow_id, ended)
+        if letter != "d":
+            gone = sorted(row.n for row in rows if row.rule == "s")
+            over += self._give_up(connection, flow_id, gone, "k" if letter == "k" else "c")
+        plain, striped = dict[str, int](), dict[str, Counter[int]]()
+        for row, before in rows.items():
+            counted = before if row.rule == "s" else [one for one in before if not one.is_spent]
+            if not counted or (row.rule == "s" and letter != "d"):
+                continue
+            if row.striped:
+                striped[row.n] = Counter(stripe_of(one.number) for one in counted)
+            else:
+                plain[row.n] = len(counted)
+        found = self._count_down(connection, flow_id, plain, letter in "fc")
+        found += self._count_down_stripes(connection, flow_id, striped, letter in "fc")
+        skipped = [row for row in found if row.rule == "f" and not row.bad]
+        self._letter(connection, flow_id, [row.n for row in skipped], "k")
+        ready += [row for row in found if row not in skipped]
+        return [*over, *(_Over(row.n, "k", bool(row.spent)) for row in skipped)]
 
-    def _followers(self, connection: Connection, flow_id: str, ended: Sequence[_Over]) -> dict[str, list[_Over]]:
-        """By the number of each that follows any of these, those that it follows."""
-        edges, found = self._edges.c, dict[str, list[_Over]]()
+    def _followers(self, connection: Connection, flow_id: str, ended: Sequence[_Over]) -> dict[_Follower, list[_Over]]:
+        """Each that follows any of these, with those that it follows."""
+        edges, columns, found = self._edges.c, self._members.c, dict[_Follower, list[_Over]]()
         by_number = {one.number: one for one in ended}
+        follows = (columns.flow == edges.flow) & (columns.n == edges.succ)
         for part in parts_of(list(by_number)):
-            wanted = select(edges.pred, edges.succ).where(edges.flow == flow_id, edges.pred.in_(part))
-            for pred, succ in connection.execute(wanted):
-                found.setdefault(succ, []).append(by_number[pred])
+            wanted = select(edges.pred, columns.n, columns.rule, columns.striped).join_from(
+                self._edges, self._members, follows
+            )
+            these = edges.flow == flow_id, among(connection, edges.pred, part)
+            for pred, *follower in connection.execute(wanted.where(*these)):
+                found.setdefault(_Follower(*follower), []).append(by_number[pred])
         return found
 
     def _give_up(self, connection: Connection, flow_id: str, numbers: Sequence[str], letter: str) -> list[_Over]:
@@ -191,12 +211,14 @@ class SqlMembers:
         joins, found = self._joins.c, list[_Ready]()
         for number, stripes in sorted(counts.items()):
             of_it = joins.flow == flow_id, joins.n == number
-            these = *of_it, joins.stripe.in_(sorted(stripes))
+            these = *of_it, among(connection, joins.stripe, sorted(stripes))
             if len(stripes) > 1:
                 connection.execute(select(joins.stripe).where(*these).order_by(joins.stripe).with_for_update()).all()
             for count, alike in _by_count(stripes):
                 less = {"open": joins.open - count, "bad": joins.bad + count * int(is_bad)}
-                connection.execute(update(self._joins).where(*of_it, joins.stripe.in_(alike)).values(**less))
+                connection.execute(
+                    update(self._joins).where(*of_it, among(connection, joins.stripe, alike)).values(**less)
+                )
             over = connection.execute(select(joins.bad).where(*these, joins.open == 0)).scalars().all()
             for bad in (True, False):
                 if count := sum((one > 0) == bad for one in over):
@@ -351,6 +373,13 @@ class SqlMembers:
 def parts_of(numbers: Sequence[str]) -> Iterator[Sequence[str]]:
     """These in parts that a statement can name."""
     return (numbers[first : first + _ROWS] for first in range(0, len(numbers), _ROWS))
+
+
+def among(connection: Connection, column: Column[Any], values: Sequence[Any]) -> ColumnElement[bool]:
+    """Whether the column has one of these. As an array, if the database has any: many parameters cost it more."""
+    if connection.dialect.name == "postgresql":
+        return column == any_(literal(list(values), ARRAY(column.type)))
+    return column.in_(values)
 
 
 def _by_count(counts: Mapping[K, int]) -> Iterator[tuple[int, list[K]]]:

@@ -26,28 +26,39 @@ local function settle()
 -- the script
 end
 
--- Members that end alike are counted in one command. A copy of a job may be here, too: it counts once.
-local function settle_done(flow)
-  local found, letters, alike, work = redis.call('hmget', flow.letters, unpack(flow.over)), {}, {}, {}
-  local seen, over = {}, 0
+-- The letters of those that run become d. Members that end alike are one item of the work, as they are counted in one
+-- command. A copy of a job may be here, too: it counts once.
+local function end_all(flow)
+  local found, letters, alike, work, over = redis.call('hmget', flow.letters, unpack(flow.over)), {}, {}, {}, 0
+  local seen = {}
   for i, n in ipairs(flow.over) do
-    local letter, spent, edges = string.match(found[i] or '', '^(%a)(%d)(.*)$')
-    if letter == 'r' and not seen[n] then
+    local letter = found[i] or ''
+    if string.sub(letter, 1, 1) == 'r' and not seen[n] then
       seen[n], over = true, over + 1
       letters[#letters + 1] = n
-      letters[#letters + 1] = 'd1' .. edges
-      local item = alike[spent .. edges]
+      letters[#letters + 1] = 'd1' .. string.sub(letter, 3)
+      local item = alike[letter]
       if not item then
-        item = {'d', spent, edges, 0}
-        alike[spent .. edges], work[#work + 1] = item, item
+        item = {'d', string.sub(letter, 2, 2), string.sub(letter, 3), 0}
+        alike[letter], work[#work + 1] = item, item
       end
       item[4] = item[4] + 1
     end
   end
+  if over > 0 then redis.call('hset', flow.letters, unpack(letters)) end
+  return over, work
+end
+
+-- As end_if_over. The number of active members is written once, also if a queue refuses what is to start there.
+local function settle_done(flow)
+  local over, work = end_all(flow)
   if over == 0 then return '' end
-  redis.call('hset', flow.letters, unpack(letters))
-  if not flow.is_over then redis.call('hincrby', flow.facts, 'active', -over) end
-  follow_edges(flow, work)
+  flow.change = 0
+  local fine, problem = pcall(follow_edges, flow, work)
+  local change = flow.change - (flow.is_over and 0 or over)
+  if change ~= 0 then redis.call('hincrby', flow.facts, 'active', change) end
+  if not fine then error(problem, 0) end
+  if flow.change > 0 and not flow.has_left then return '' end
   return end_if_over(flow)
 end
 

@@ -72,7 +72,7 @@ local function start(flow, work, n, spent, edges)
   push_to(flow, queue, tonumber(delay), payload)
   set_letter(flow, n, 'r', spent, edges)
   redis.call('hdel', flow.waiting, n)
-  redis.call('hincrby', flow.facts, 'active', 1)
+  if flow.change then flow.change = flow.change + 1 else redis.call('hincrby', flow.facts, 'active', 1) end
 end
 
 -- All that it follows is over.
@@ -107,6 +107,7 @@ local function follow_edge(flow, work, how, spent, n, rule, several)
 end
 
 local function leave_over(flow, item, several)
+  flow.has_left = true
   for _ = 1, several or 1 do redis.call('rpush', flow.todo, item) end
 end
 
@@ -131,7 +132,7 @@ local function follow_edges(flow, work)
       work = {}
     end
   end
-  if redis.call('exists', flow.todo) == 1 then redis.call('zadd', flow.flows, flow.now + 2, flow.id) end
+  if flow.has_left then redis.call('zadd', flow.flows, flow.now + 2, flow.id) end
 end
 
 local function over_as(flow)
@@ -183,6 +184,7 @@ local function go_on(flow)
     work, taken = {{how, spent, edges}}, 1
   end
   redis.call('ltrim', flow.todo, taken, -1)
+  flow.has_left = redis.call('exists', flow.todo) == 1
   follow_edges(flow, work)
   return end_if_over(flow)
 end
