@@ -28,6 +28,8 @@ SOON = 10.0
 #: of a server that has its data after a kill
 DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
 
+pytestmark = pytest.mark.every_store("place")
+
 
 @pytest.fixture(params=["redis", "sqlite"])
 def place(request: pytest.FixtureRequest) -> Iterator[Site]:
