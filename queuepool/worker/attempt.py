@@ -103,7 +103,7 @@ class JobAttempt:
     @property
     def is_told_by_end(self) -> bool:
         """Whether the board says that it is done only once it is settled: a steward would not know all of its end."""
-        return self.job.flow is not None
+        return self.job.flow is not None or self.job.run.reports is not None
 
     def settlement(self, verdict: Verdict) -> Settlement:
         """The settlement to write to the store."""
@@ -298,7 +298,7 @@ class Runner:
 
     def _follows(self, attempt: JobAttempt) -> bool:
         plan, endings = attempt.plan, self._settler.endings
-        has_more = plan.track or plan.policy.locks is not None or plan.member is not None
+        has_more = plan.track or plan.policy.locks is not None or plan.member is not None or plan.is_report
         return bool(has_more or attempt.job.steps is not None or endings.after(attempt.payload) != NOTHING)
 
     def _finish(self, attempt: JobAttempt) -> None:
