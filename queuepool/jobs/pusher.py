@@ -79,7 +79,7 @@ class Pusher:
         return encode(name, data, envelope._replace(extra={**envelope.extra, **extra}))[1]
 
     def encrypted(self, command: Mapping[str, object]) -> Mapping[str, object]:
-        """The data of a job that a Laravel worker runs as an object, encrypted. Raises ``ConfigError`` without a key."""
+        """The data of a job that a Laravel worker runs as an object, encrypted. Raises ``ConfigError``."""
         return {**command, "command": self._encryption.command(str(command["command"]))}
 
     def write_flow(self, flow: NewFlow, members: Sequence[NewMember], jobs: Sequence[tuple[str, object]]) -> None:

@@ -3,8 +3,8 @@
     "qpFlow": "ID:NUMBER" and letters: "f" or "a" for its rule, "r" if another member takes its result
     "qpArgs": {"photos": "[0-9]", "page": "10"}: by argument, the members whose results it takes, as a list or one
 
-A member in PHP has "data": {…, "qpReport": {"flow": as above, "queue": where its end is to be reported}}. The report is a
-job named ``REPORT`` with "data": {"flow": as above, "end": "done" or "failed", "result": if another member takes it}.
+A member in PHP has "data": {…, "qpReport": {"flow": the same, "queue": where its end is to be reported}}. The report is
+a job named ``REPORT`` with "data": {"flow": the same, "end": "done" or "failed", "result": if another member takes it}.
 
 A member is followed by others. Its rule says after what it starts: ``s``, when all that it follows are done; ``f``,
 when all are over and one has failed or was cancelled; ``a``, when all are over.
