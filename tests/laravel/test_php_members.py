@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from queuepool import Call, Flow, chain, group, php, results
 from queuepool.jobs.client import Queue
 from queuepool.jobs.composing import flow_of
 from queuepool.jobs.following_flows import FlowId
-from tests.cli.test_pages_and_examples import ROOT
+from tests.cli.test_pages_and_examples import ROOT, Block, blocks
 from tests.pool.test_flows import kill_one, names
 from tests.support.eventually import eventually
 from tests.support.flowapp import fails, merge, step
@@ -196,3 +197,34 @@ def assert_in_order(trail: list[dict[str, Any]]) -> None:
             assert f"{row}.{int(number) - 1}" in ended
     assert {1} == {len(ids) for ids in jobs.values()}
     assert 40 == len(jobs)
+
+
+# The page about flows
+
+
+def blocks_of_page(language: str) -> list[Block]:
+    text = (ROOT / "docs" / "flows.md").read_text()
+    section = text[text.index("## Jobs in PHP") : text.index("## What is promised")]
+    return [block for block in blocks(ROOT / "docs" / "flows.md", language) if block.code.splitlines()[0] in section]
+
+
+def test_the_flow_of_the_page(place: Site, laravel: Peer) -> None:
+    [php_class], [module, program] = blocks_of_page("php"), blocks_of_page("python")
+    (place.path / "app").mkdir()
+    (place.path / "app" / "orders.py").write_text(module.code)
+    (place.path / "program.py").write_text(program.code)
+    (place.path / "classes.php").write_text(
+        "<?php\nnamespace App\\Jobs;\nuse Illuminate\\Bus\\Queueable;\nuse Illuminate\\Contracts\\Queue\\ShouldQueue;\n"
+        f"use Illuminate\\Queue\\InteractsWithQueue;\nrequire '{MEMBERS}';\n{php_class.code}"
+    )
+    settings = f"[connection]\nurl = {place.connection.url}\nflow_reports = python\n"
+    settings += f"prefix = {place.connection.prefix}\n" if place.connection.prefix else ""
+    (place.path / "pool.ini").write_text(settings)
+    subprocess.run([sys.executable, "program.py"], cwd=place.path, env=place.env(), check=True)
+
+    here = ("-c", str(place.path / "pool.ini"), "--queue", "python", "--modules", "app.orders")
+    place.work(*here)
+    laravel.run("work", queue="default", stop_when_empty=True, boot=str(place.path / "classes.php"))
+    assert "order 7 is on its way: parcel 7" in place.work(*here).stderr
+    [flow] = place.queue.stores.flows.page()
+    assert "done" == flow.state
