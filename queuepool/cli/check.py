@@ -197,9 +197,8 @@ def _outcomes(stores: Stores) -> Iterator[Finding]:
 
 def _flow_reports(where: Where, connection: ConnectionSettings) -> Iterator[Finding]:
     """Whether the ends of members in PHP reach a pool."""
-    queue, unserved = connection.flow_reports, "no pool in this configuration serves it: flows with jobs in PHP wait"
-    if queue and queue not in _queues(where, connection):
-        yield Finding(Grade.WARN, f"flow_reports {queue}", f"{unserved}, unless another pool does")
+    if (queue := connection.flow_reports) and queue not in _queues(where, connection):
+        yield Finding(Grade.WARN, f"flow_reports {queue}", "no pool here serves it: if none does, flows wait for PHP")
 
 
 def _boards(where: Where) -> Iterator[Finding]:
