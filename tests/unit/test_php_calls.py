@@ -8,29 +8,45 @@ from contextlib import closing
 
 import pytest
 
-from queuepool import Flow, job, php, result
+from queuepool import Flow, chain, job, php, result
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import ConfigError
 from queuepool.jobs.client import Queue
+from queuepool.jobs.composing import flow_of
 from queuepool.jobs.flows import encoded
 from queuepool.payload.envelope import OBJECT_JOB
 from queuepool.payload.members import FLOW
 from queuepool.payload.php_unserialize import parse_object
+from queuepool.testing import run_now
 from tests.support.each import each
 
 SHIP = "App\\Jobs\\Ship"
 MEMBER = {FLOW: f"{'A' * 22}:3r"}
 
 
+shipped: list[object] = []
+
+
+@job(SHIP)
+def ship(order: int) -> str:
+    shipped.append(order)
+    return f"parcel {order}"
+
+
 @job("php_calls.weigh")
-def weigh(order: int) -> float:
-    return order / 7
+def weigh(parcel: str) -> int:
+    shipped.append(parcel)
+    return len(parcel)
 
 
 @pytest.fixture
 def queue() -> Iterator[Queue]:
-    with closing(Queue(ConnectionSettings(flow_reports="python", app_key=b"k" * 32))) as found:
+    with closing(queue_of("python")) as found:
         yield found
+
+
+def queue_of(reports: str) -> Queue:
+    return Queue(ConnectionSettings(flow_reports=reports, app_key=b"k" * 32))
 
 
 def test_laravel_gets_the_object_and_where_to_report_its_end(queue):
@@ -75,9 +91,15 @@ def test_a_flow_with_it_needs_a_queue_for_reports_which_laravel_does_not_serve(q
         push(queue, queue="python")
 
 
+def test_a_handler_of_the_class_stands_for_it_in_tests():
+    with run_now():
+        found = flow_of(chain(php(SHIP, {"order": 7}, queue="php"), weigh.call)).push_to(queue_of("python"))
+        assert ("2 of 2 done", [7, "parcel 7"]) == (found.flow().progress, shipped)
+
+
 def test_it_takes_no_results():
     flow = Flow()
-    weight = flow.add(weigh.call(7))
+    weight = flow.add(weigh.call(""))
     for properties in ({"weight": result(weight)}, {"of": {"weight": [result(weight)]}}):
         with pytest.raises(TypeError, match="a job in PHP takes no results"):
             php(SHIP, properties)
