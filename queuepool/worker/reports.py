@@ -5,6 +5,8 @@ So a report counts once, in the step that removes it, whichever worker dies, and
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from queuepool.errors import BadArguments, ResultTooLarge
@@ -15,15 +17,15 @@ from queuepool.jobs.registry import Handler
 from queuepool.payload.members import REPORT, How, MemberEnd, member_of
 from queuepool.settlement.states import result_of
 
-_ENDS: dict[object, How] = {"done": "d", "failed": "f"}
+_ENDS: Mapping[str, How] = MappingProxyType({"done": "d", "failed": "f"})
 
 
 def _report(flow: str, end: str, result: Any = None) -> None:
-    job, member = current(), member_of(flow)
-    if member is None or end not in _ENDS:
+    job, member, how = current(), member_of(flow), _ENDS.get(str(end))
+    if member is None or how is None:
         raise BadArguments(REPORT, f"flow={flow!r}, end={end!r} is not the end of a member")
     text, problem = result_of(result) if member.is_taken else ("", "")
-    reported = MemberEnd(member.flow, member.number, "f" if problem else _ENDS[end])
+    reported = MemberEnd(member.flow, member.number, "f" if problem else how)
     job.run = job.run._replace(reports=reported._replace(result=text or "null") if member.is_taken else reported)
     if problem:
         raise ResultTooLarge(REPORT, problem)

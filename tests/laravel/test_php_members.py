@@ -199,6 +199,20 @@ def assert_in_order(trail: list[dict[str, Any]]) -> None:
     assert 40 == len(jobs)
 
 
+def test_reports_are_signed_by_the_hook_of_the_page_about_signing(place: Site, laravel: Peer) -> None:
+    [hook] = blocks(ROOT / "docs" / "signing.md", "php")
+    boot, name, secret = place.path / "boot.php", "k1", "0123456789abcdef"
+    boot.write_text(f"{hook.code}\nsign_payloads('{name}', '{secret}');\nrequire '{MEMBERS}';\n")
+    (place.path / "pool.ini").write_text(f"[connection]\nsigning = require\nsigning_keys = {name}:{secret}\n")
+    signing = replace(place.queue.settings, signing="require", signing_keys=((name, secret),))
+    with closing(Queue(signing)) as queue:
+        flow = flow_of(chain(ship("a"), step.call)).push_to(queue)
+        laravel.run("work", queue="php", stop_when_empty=True, boot=str(boot))
+        place.work("-c", str(place.path / "pool.ini"), *APP)
+
+        assert ("done", ["a", "A"]) == (flow.flow().state, names(place, "ends"))
+
+
 # The page about flows
 
 
