@@ -297,9 +297,9 @@ class Runner:
         return self._attempts.done(attempt.lease, attempt.payload, attempt.began, attempt.duration)
 
     def _follows(self, attempt: JobAttempt) -> bool:
-        plan, endings = attempt.plan, self._settler.endings
-        has_more = plan.track or plan.policy.locks is not None or plan.member is not None or plan.is_report
-        return bool(has_more or attempt.job.steps is not None or endings.after(attempt.payload) != NOTHING)
+        plan, job, endings = attempt.plan, attempt.job, self._settler.endings
+        has_more = plan.track or plan.policy.locks is not None or plan.member is not None or job.run.reports is not None
+        return bool(has_more or job.steps is not None or endings.after(attempt.payload) != NOTHING)
 
     def _finish(self, attempt: JobAttempt) -> None:
         """Settle at once a job from which something follows."""

@@ -99,8 +99,6 @@ class Plan(NamedTuple):
     has_end: bool = False
     #: whether the store is asked before the job begins
     asks: bool = False
-    #: whether it reports the end of a member of a flow
-    is_report: bool = False
     #: the unique locks to release before the job runs; only in the plan of one job
     unlocks: tuple[Unlock, ...] = ()
     #: which member of a flow the job is; only in the plan of one job
@@ -168,7 +166,6 @@ class Plans:
             guard=guard,
             has_end=has_end,
             asks=has_end,
-            is_report=name == REPORT,
         )
 
     def _find(self, name: str) -> Handler | None:

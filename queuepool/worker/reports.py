@@ -24,9 +24,10 @@ def _report(flow: str, end: str, result: Any = None) -> None:
     job, member, how = current(), member_of(flow), _ENDS.get(str(end))
     if member is None or how is None:
         raise BadArguments(REPORT, f"flow={flow!r}, end={end!r} is not the end of a member")
-    text, problem = result_of(result) if member.is_taken else ("", "")
-    reported = MemberEnd(member.flow, member.number, "f" if problem else how)
-    job.run = job.run._replace(reports=reported._replace(result=text or "null") if member.is_taken else reported)
+    is_kept = member.is_taken and how == "d"
+    text, problem = result_of(result) if is_kept else ("", "")
+    ended = MemberEnd(member.flow, member.number, "f" if problem else how, (text or "null") if is_kept else "")
+    job.run = job.run._replace(reports=ended)
     if problem:
         raise ResultTooLarge(REPORT, problem)
 
