@@ -119,3 +119,12 @@ def test_a_result_that_is_too_large_fails_the_member(place: Site) -> None:
     assert ("failed", []) == (found.flow().state, place.trail(what="takes"))
     [failed] = place.queue.stores.failed.page()
     assert "its result, which cannot be kept: 70002 bytes" in failed.exception
+
+
+def test_check_warns_of_reports_that_no_pool_takes(place: Site) -> None:
+    path = place.path / "pool.ini"
+    path.write_text("[pool]\nqueue = python\n[connection]\nflow_reports = nobody\n")
+    check = ("check", "-c", str(path), *place.where)
+    assert "flow_reports nobody: no pool here serves it" in place.run(*check, check=False).stdout
+    path.write_text(path.read_text().replace("nobody", "python"))
+    assert "flow_reports" not in place.run(*check, check=False).stdout
