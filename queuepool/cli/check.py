@@ -122,6 +122,7 @@ def _stores(where: Where) -> Iterator[Finding]:
                 yield from _store(where, connection, stores)
                 yield from _failed_store(connection)
                 yield from _outcomes(stores)
+                yield from _flow_reports(where, connection)
             except StoreError as error:
                 yield Finding(Grade.FAIL, f"connection {connection.name}", str(error))
 
@@ -192,6 +193,12 @@ def _outcomes(stores: Stores) -> Iterator[Finding]:
     yield Finding(Grade.OK, f"outcomes {queue}", words)
     if words := untaken(queue, found):
         yield Finding(Grade.WARN, f"outcomes {queue}", words)
+
+
+def _flow_reports(where: Where, connection: ConnectionSettings) -> Iterator[Finding]:
+    """Whether the ends of members in PHP reach a pool."""
+    if (queue := connection.flow_reports) and queue not in _queues(where, connection):
+        yield Finding(Grade.WARN, f"flow_reports {queue}", "no pool here serves it: if none does, flows wait for PHP")
 
 
 def _boards(where: Where) -> Iterator[Finding]:

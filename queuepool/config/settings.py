@@ -84,6 +84,9 @@ class ConnectionSettings:
     outcomes: str = setting("", optional(values.queue))
     #: The PHP class that Laravel calls for them.
     outcome_class: str = setting("App\\Queue\\QueuepoolOutcome", values.php_class)
+    #: Queue by which Laravel's workers report the ends of members of flows in PHP (docs/flows.md); a pool must serve
+    #: it, and no worker of Laravel. Empty = a flow with such members is refused.
+    flow_reports: str = setting("", optional(values.queue))
     #: Is Laravel also told of failures for which it only calls the job's own failed()?
     php_failed: bool = setting(False, values.boolean)
     #: Object jobs with a chain, a batch or middleware that cannot be carried out: refuse = they fail before they begin,

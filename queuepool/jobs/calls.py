@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar, cast
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 from queuepool.jobs.arguments import check_values
 from queuepool.jobs.job_options import Options
@@ -27,9 +27,18 @@ class Call(Generic[T]):
     sending: Sending
     #: by argument, the results of other members that it takes
     takes: Mapping[str, Taken]
+    #: if Laravel's workers run it
+    php: PhpJob | None = None
 
     def __repr__(self) -> str:
         return f"<call of {self.name}>"
+
+
+class PhpJob(NamedTuple):
+    """A job in PHP: its data as Laravel writes it, and the options of its payload."""
+
+    command: Mapping[str, object]
+    options: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,9 +94,10 @@ def _member(one: Member[T]) -> Member[T]:
     return one
 
 
-def _has_taken(value: object, depth: int = 5) -> bool:
+def has_taken(value: object, depth: int = 5) -> bool:
+    """Whether results are taken anywhere in this value."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
-    return isinstance(value, Taken) or (depth > 0 and any(_has_taken(one, depth - 1) for one in inner))
+    return isinstance(value, Taken) or (depth > 0 and any(has_taken(one, depth - 1) for one in inner))
 
 
 def call_of(name: str, data: object, options: Options, sending: Sending) -> Call[Any]:
@@ -109,7 +119,7 @@ def call_of(name: str, data: object, options: Options, sending: Sending) -> Call
         raise TypeError(_APART.format(name))
     if len(takes) > MOST_ARGS:
         raise ValueError(f"{name}: at most {MOST_ARGS} arguments take results, not {len(takes)}")
-    if _has_taken(data):
+    if has_taken(data):
         raise TypeError(
             f"{name}: give result(...) and results(...) as arguments of their own, not within another value"
         )

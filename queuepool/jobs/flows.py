@@ -13,6 +13,7 @@ from queuepool.jobs.dispatch import bound
 from queuepool.jobs.door import Terms, terms_of
 from queuepool.jobs.job_class import Job
 from queuepool.jobs.job_options import Delay, seconds_until
+from queuepool.jobs.php import command_of
 from queuepool.jobs.sending import Sending
 from queuepool.payload.envelope import PUSHED_AT
 from queuepool.payload.members import (
@@ -236,8 +237,11 @@ def _new_id() -> str:
 
 def encoded(queue: Queue, call: Call[Any], extra: dict[str, object]) -> tuple[Terms, bytes]:
     """The terms of a call, and its payload with these further fields. Raises as ``Queue.push`` does."""
-    options, sending = call.options, call.sending
-    terms = terms_of(call.name, sending.queue, sending.delay, options.track, options, options.encrypted)
+    options, sending, job = call.options, call.sending, call.php
+    fields = job.options if job else options
+    terms = terms_of(call.name, sending.queue, sending.delay, options.track, fields, options.encrypted)
+    if job:
+        terms = terms._replace(command=command_of(queue, call, job, extra))
     return terms, queue.pusher.encoded(call.name, call.data, terms, extra)
 
 

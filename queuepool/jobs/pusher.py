@@ -20,7 +20,7 @@ from queuepool.jobs.in_threads import with_pauses
 from queuepool.jobs.job_options import Delay
 from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Envelope, encode
 from queuepool.payload.lease import Lock
-from queuepool.payload.members import NewFlow, NewMember
+from queuepool.payload.members import FLOW, PHP_MEMBER, NewFlow, NewMember
 from queuepool.payload.on_push import stamper
 from queuepool.payload.options import TRACK
 from queuepool.payload.php_values import build_command
@@ -74,7 +74,13 @@ class Pusher:
     def encoded(self, name: str, data: object, terms: Terms, extra: Mapping[str, object]) -> bytes:
         """The payload of a job that a flow pushes later, with these further fields. Raises as ``Queue.push`` does."""
         envelope = self._envelope([name], terms._replace(delay=0.0))
+        if terms.command is not None:
+            name, data = PHP_MEMBER if FLOW in extra else OBJECT_JOB, terms.command
         return encode(name, data, envelope._replace(extra={**envelope.extra, **extra}))[1]
+
+    def encrypted(self, command: Mapping[str, object]) -> Mapping[str, object]:
+        """The data of a job that a Laravel worker runs as an object, encrypted. Raises ``ConfigError``."""
+        return {**command, "command": self._encryption.command(str(command["command"]))}
 
     def write_flow(self, flow: NewFlow, members: Sequence[NewMember], jobs: Sequence[tuple[str, object]]) -> None:
         """Write a flow with these members, the jobs each a name and data. Raises as ``Queue.push`` does."""

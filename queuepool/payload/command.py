@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from queuepool.errors import BadArguments
 from queuepool.payload.encrypter import MARK, NO_KEY, CannotDecrypt, Encrypter, decrypted
-from queuepool.payload.envelope import OBJECT_JOB, Payload
+from queuepool.payload.envelope import OBJECT_JOBS, Payload
 from queuepool.payload.php_unserialize import PhpDataRefused, PhpObject, PhpValue, parse, parse_object
 from queuepool.payload.wrappers import CLAIMANTS, LISTENER, UNIQUE_BROADCAST, Claim, Offer
 
@@ -77,7 +77,7 @@ class Commands:
 
     def data_of(self, payload: Payload) -> Any:
         """A handler's arguments: an object job's properties, any other job's data. Raises ``BadArguments``."""
-        if payload.options.job == OBJECT_JOB:
+        if payload.options.job in OBJECT_JOBS:
             return self.of(payload).arguments
         data = payload.data
         return decrypted(payload.name, data, self._encrypter) if type(data) is dict and MARK in data else data

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from queuepool.errors import BadPayload, NotSendable
 from queuepool.payload import strict_json
-from queuepool.payload.members import ARGS, FLOW
+from queuepool.payload.members import ARGS, FLOW, PHP_MEMBER
 from queuepool.payload.options import (
     EXPIRES,
     KEYS,
@@ -37,6 +37,8 @@ from queuepool.payload.wrappers import WRAPPERS
 
 #: the class that runs all of Laravel's object jobs; a job's own class is in ``data.commandName``
 OBJECT_JOB = "Illuminate\\Queue\\CallQueuedHandler@call"
+#: the jobs that are an object of a PHP class
+OBJECT_JOBS = frozenset((OBJECT_JOB, PHP_MEMBER))
 #: where the payload holds Laravel's context. Source: Log/Context/ContextServiceProvider.php (11.x)
 CONTEXT = "illuminate:log:context"
 #: where a schedule's job has its due time, in ISO format with an offset
@@ -101,7 +103,7 @@ class Payload(NamedTuple):
     def name(self) -> str:
         """The name that a handler is registered under."""
         options = self.options
-        if options.job == OBJECT_JOB and isinstance(self.data, dict):
+        if options.job in OBJECT_JOBS and isinstance(self.data, dict):
             name = str(self.data.get("commandName") or options.display_name)
             return options.display_name if name in WRAPPERS else name
         return options.job

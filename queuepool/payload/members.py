@@ -3,6 +3,9 @@
     "qpFlow": "ID:NUMBER" and letters: "f" or "a" for its rule, "r" if another member takes its result
     "qpArgs": {"photos": "[0-9]", "page": "10"}: by argument, the members whose results it takes, as a list or one
 
+A member in PHP has "data": {…, "qpReport": {"flow": the same, "queue": where its end is to be reported}}. The report is
+a job named ``REPORT`` with "data": {"flow": the same, "end": "done" or "failed", "result": if another member takes it}.
+
 A member is followed by others. Its rule says after what it starts: ``s``, when all that it follows are done; ``f``,
 when all are over and one has failed or was cancelled; ``a``, when all are over.
 """
@@ -19,6 +22,8 @@ from typing import Any, Literal, NamedTuple
 
 #: the keys of a member's flow, and of the arguments that are results of other members
 FLOW, ARGS = "qpFlow", "qpArgs"
+#: the class and method that run a member in PHP, the key in its data that says where to report its end, and the report
+PHP_MEMBER, REPORT_TO, REPORT = "App\\Queue\\QueuepoolMember@call", "qpReport", "queuepool.flow.report"
 #: in place of an argument: the results of all that it follows, whatever has become of them
 ALL = ""
 #: how a member has ended: done, failed, cancelled, or left out, as its flow was stopped; the last is put back if that
@@ -107,7 +112,12 @@ class MemberEnd(NamedTuple):
 
 def member_in(fields: Mapping[str, Any]) -> MemberOf | None:
     """The member that a payload with these fields is; ``None`` if it is none, or damaged."""
-    found = _FLOW.fullmatch(text) if isinstance(text := fields.get(FLOW), str) else None
+    return member_of(fields.get(FLOW))
+
+
+def member_of(text: object) -> MemberOf | None:
+    """The member of ``MemberOf.text``; ``None`` for anything else."""
+    found = _FLOW.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         return None
     rule: Rule = "f" if "f" in found[3] else "a" if "a" in found[3] else "s"

@@ -11,7 +11,7 @@ from queuepool.stores.flows import FlowEnd
 
 
 def done_member(payload: Payload, run: Run) -> MemberEnd | None:
-    """Of a job that is done, or was skipped; ``None`` if it is in no flow."""
+    """Of a job that is done, or was skipped, or of that whose end it reports; ``None`` if it is in no flow."""
     how: How = "o" if run.is_left_out else "c" if run.cancelled else "d"
     return _end_of(payload, how, run)
 
@@ -31,7 +31,7 @@ def failed_member(payload: Payload, run: Run) -> MemberEnd | None:
 def _end_of(payload: Payload, how: How, run: Run) -> MemberEnd | None:
     member = member_in(payload.fields) if FLOW in payload.fields else None
     if member is None:
-        return None
+        return run.reports
     is_done = how == "d"
     return MemberEnd(
         member.flow, member.number, how, (run.result or "null") if is_done and member.is_taken else "",

@@ -135,7 +135,8 @@ class Settler:
         facts = facts_of(payload, lease.queue)
         verb, outcome = self._act(facts, settlement)
         is_ours = self._carry_out(facts, lease, verb, verdict, settlement.cause)
-        ends_member = FLOW in payload.fields and not isinstance(verdict, Release)
+        is_of_flow = FLOW in payload.fields or settlement.run.reports is not None
+        ends_member = is_of_flow and not isinstance(verdict, Release)
         if ends_member:
             self.mark_flows()  # if it is not ours, its worker may have died before it had done all that follows
         if is_ours:

@@ -23,7 +23,7 @@ from queuepool.errors import (
     WorkerDied,
 )
 from queuepool.payload.lease import Tallies
-from queuepool.payload.members import NewMember
+from queuepool.payload.members import MemberEnd, NewMember
 
 #: for a job that the worker's code does not know: most seconds between two tries, and most tries if it has no limit
 _LONGEST_WAIT, _MOST_TRIES = 3600.0, 10
@@ -292,6 +292,8 @@ class Run(NamedTuple):
     is_left_out: bool = False
     #: what it has added to its flow
     children: tuple[NewMember, ...] = ()
+    #: which member of a flow has ended in PHP, if the job reports that
+    reports: MemberEnd | None = None
     #: when it ended, in Unix seconds; ``None`` if no process saw it
     ended: float | None = None
     #: ``None``: this process

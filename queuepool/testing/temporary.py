@@ -52,8 +52,8 @@ def temporary_stores(settings: ConnectionSettings) -> Stores:
         ConnectionSettings(
             name=settings.name, signing=settings.signing, signing_keys=settings.signing_keys, app_key=settings.app_key,
             previous_keys=settings.previous_keys, cipher=settings.cipher, outcomes=settings.outcomes,
-            outcome_class=settings.outcome_class, php_failed=settings.php_failed, foreign=settings.foreign,
-            retry_after=_LEASE,
+            outcome_class=settings.outcome_class, flow_reports=settings.flow_reports, php_failed=settings.php_failed,
+            foreign=settings.foreign, retry_after=_LEASE,
         ),
         os.getpid(),
     )  # fmt: skip

@@ -100,6 +100,11 @@ class JobAttempt:
         """The lease as it is to end: with what becomes of the job's steps, which are over by this."""
         return self.lease if self.job.steps is None else self.lease._replace(steps=self.job.steps.end())
 
+    @property
+    def is_told_by_end(self) -> bool:
+        """Whether the board says that it is done only once it is settled: a steward would not know all of its end."""
+        return self.plan.is_member or self.job.run.reports is not None
+
     def settlement(self, verdict: Verdict) -> Settlement:
         """The settlement to write to the store."""
         policy, run = self.plan.policy, self.run
@@ -261,7 +266,7 @@ class Runner:
 
     def _note_success(self, attempt: JobAttempt, task: Task | None, returned: object) -> None:
         """Of a job from whose end something may follow."""
-        if not attempt.plan.is_member:  # a steward would not know all of its end, and hooks may add to its flow
+        if not attempt.is_told_by_end:  # and hooks may still add to its flow
             self._batch.succeeded(attempt.number)
         if task and attempt.error is None and attempt.plan.track:
             attempt.job.run = followed(attempt.job.run, task, returned)
@@ -299,7 +304,8 @@ class Runner:
 
     def _follows(self, attempt: JobAttempt) -> bool:
         plan, job, endings = attempt.plan, attempt.job, self._settler.endings
-        has_more = plan.track or plan.policy.locks is not None or (plan.is_member and not self._flows.may_wait(job))
+        has_more = plan.track or plan.policy.locks is not None or job.run.reports is not None
+        has_more = has_more or (plan.is_member and not self._flows.may_wait(job))
         return bool(has_more or job.steps is not None or endings.after(attempt.payload) != NOTHING)
 
     def _finish(self, attempt: JobAttempt) -> None:
@@ -309,7 +315,7 @@ class Runner:
         if attempt.job.steps and (unused := attempt.job.steps.unused):
             self._listeners.emit(StepUnused(attempt.facts, unused))
         self._settler.settle(attempt.settlement(_DELETE))
-        if attempt.plan.is_member:
+        if attempt.is_told_by_end:
             self._batch.succeeded(attempt.number)
         self._batch.settled(attempt.number)
         self._settler.emit_noted()

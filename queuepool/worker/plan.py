@@ -16,11 +16,12 @@ from queuepool.jobs.job_options import Options, Retry
 from queuepool.jobs.registry import Handler, Registry
 from queuepool.payload.envelope import OBJECT_JOB, Payload
 from queuepool.payload.lease import Unlock
-from queuepool.payload.members import MemberOf
+from queuepool.payload.members import REPORT, MemberOf
 from queuepool.payload.options import PayloadOptions
 from queuepool.settlement.states import result_of
 from queuepool.settlement.verdict import Backoff, Locks, Policy, Retryable
 from queuepool.worker.invoker import Invoker
+from queuepool.worker.reports import REPORTS
 
 #: most plans that a worker keeps
 _MOST = 256
@@ -172,13 +173,15 @@ class Plans:
             is_object_job=is_object_job,
             is_unique=options.is_unique,
             track=track,
-            may_follow=is_object_job or options.is_unique or track > 0,
+            may_follow=is_object_job or options.is_unique or track > 0 or name == REPORT,
             guard=guard,
             has_end=has_end,
             asks=has_end,
         )
 
     def _find(self, name: str) -> Handler | None:
+        if name == REPORT:
+            return REPORTS
         try:
             return self._registry.find(name)
         except UnknownJob:

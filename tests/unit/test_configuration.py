@@ -570,6 +570,12 @@ def test_a_pool_that_would_take_laravels_outcomes_is_refused(write):
     assert message == "pool.ini:2: [pool] queue: done is the queue of `outcomes`, which a Laravel worker must serve"
 
 
+def test_reports_of_members_cannot_share_the_queue_of_outcomes(write):
+    message = refusal(write("[connection]\noutcomes = ends\nflow_reports = ends\n"))
+
+    assert message.startswith("pool.ini:3: [connection] flow_reports: ends is the queue of `outcomes`")
+
+
 def test_an_unknown_connection_is_refused_with_those_there_are(write):
     path = write("[pool:a]\nconnection = c\n[pool:b]\n[connection:x]\n[connection:y]\n")
 
