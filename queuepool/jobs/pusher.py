@@ -71,10 +71,13 @@ class Pusher:
         if diverted:
             diverted.run()
 
-    def encoded(self, name: str, data: object, terms: Terms, extra: Mapping[str, object]) -> bytes:
-        """The payload of a job that a flow pushes later, with these further fields. Raises as ``Queue.push`` does."""
+    def encoded(self, name: str, data: object, terms: Terms, extra: Mapping[str, object], job_id: str = "") -> bytes:
+        """The payload of a job that a flow pushes later, with these further fields and this id, or a random one.
+
+        Raises as ``Queue.push`` does.
+        """
         envelope = self._envelope([name], terms._replace(delay=0.0))
-        return encode(name, data, envelope._replace(extra={**envelope.extra, **extra}))[1]
+        return encode(name, data, envelope._replace(extra={**envelope.extra, **extra}), job_id)[1]
 
     def write_flow(self, flow: NewFlow, members: Sequence[NewMember], jobs: Sequence[tuple[str, object]]) -> None:
         """Write a flow with these members, the jobs each a name and data. Raises as ``Queue.push`` does."""
