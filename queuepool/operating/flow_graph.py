@@ -76,7 +76,7 @@ def adder_of(number: str) -> str:
 
 
 def _places(members: _Members) -> tuple[dict[str, int], dict[str, int]]:
-    """How far each is from the beginning, in steps, and a digest of what it follows.
+    """How far each is from the beginning, in steps, and a digest of what it follows, and by which rule.
 
     One pass: members have higher numbers than those that they follow, and what was added than who has added it.
     """
@@ -84,9 +84,9 @@ def _places(members: _Members) -> tuple[dict[str, int], dict[str, int]]:
     for one in members:
         if (adder := adder_of(one.number)) in layers:
             layers[one.number] = max(layers[one.number], layers[adder] + 1)
-        for follower in (edge[:-1] for edge in one.edges if edge[:-1] in layers):
+        for follower, rule in ((edge[:-1], edge[-1]) for edge in one.edges if edge[:-1] in layers):
             layers[follower] = max(layers[follower], layers[one.number] + 1)
-            before[follower] = hash((before[follower], one.number))
+            before[follower] = hash((before[follower], one.number, rule))
     return layers, before
 
 

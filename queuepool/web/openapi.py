@@ -73,9 +73,9 @@ FORMS: Mapping[str, str] = MappingProxyType({
     "FlowRow": "id:text name:text state:text? progress:text? created:time? ended:time?",
     "Flows": "Read connection:text connections:text[] state:text states:text[] flows:FlowRow[] next:text?",
     "FlowCounts": "waiting:int running:int done:int failed:int cancelled:int skipped:int total:int",
-    "Box": "x:int y:int state:text name:text label:text number:text? members:int words:text job:text?",
+    "Box": "x:int y:int state:text name:text label:text number:text? members:int words:text brief:text job:text?",
     "Stroke": "rule:text path:text",
-    "Graph": "width:int height:int boxes:Box[] lines:Stroke[] left_out:int",
+    "Graph": "width:int height:int box_width:int box_height:int boxes:Box[] lines:Stroke[] left_out:int",
     "MemberRow": "number:text state:text name:text job:text? then:text[] then_left_out:int",
     "Flow": "Read FlowRow connection:text deadline:time? counts:FlowCounts? graph:Graph? states:text[] shown:text "
     "members:MemberRow[] next:text?",

@@ -10,6 +10,7 @@ from queuepool import Flow
 from queuepool.jobs.following_flows import FlowId
 from queuepool.operating.flow_graph import MOST_BOXES, graph_of
 from queuepool.stores.flows import MemberRecord
+from queuepool.web.graphs import drawn
 from tests.support.dashboards import config_of, opened
 from tests.support.flowapp import fails, split, step
 from tests.support.graphs import ended, taken
@@ -162,6 +163,23 @@ def test_ten_thousand_members_in_one_place_are_one_box():
         (box.layer, box.name, dict(box.letters)) for box in graph.boxes
     ]
     assert ("f", [(0, 1, "s")], 0) == (graph.boxes[0].letter, graph.lines, graph.left_out)
+
+
+def test_what_follows_by_another_rule_is_a_box_of_its_own():
+    group = members(*["70s"] * 70, "71s 72f 73a", "", "", "")
+
+    assert [70, 1, 1, 1, 1] == [box.letters.total() for box in graph_of(group).boxes]
+
+
+def test_a_box_of_many_says_how_many_are_done_and_what_asks_for_somebody():
+    group = [one._replace(letter=letter) for one, letter in zip(members(*[""] * 70), "d" * 67 + "fkc", strict=True)]
+    [box] = drawn("F" * 22, graph_of(group))["boxes"]
+
+    assert ("67 of 70 done, 1 failed", "67 of 70 done, 1 failed, 1 cancelled, 1 skipped") == (
+        box["brief"],
+        box["words"],
+    )
+    assert ("70 × app.load", "failed", None) == (box["label"], box["state"], box["job"])
 
 
 def test_many_chains_side_by_side_are_a_box_for_each_step():
