@@ -127,6 +127,16 @@ def test_who_may_only_look_is_shown_no_action(at, failed):
         assert 403 == browser.post(f"{path}/retry").status
 
 
+def test_the_name_of_a_flow_is_hidden_with_the_data_of_jobs(at, failed):
+    with opened(config_of(at, data="keys")) as browser:
+        for path in ("/flows", f"/flows/default/{failed}"):
+            assert "album" not in browser.get(path).text.replace("album 7 or album*", "")
+            assert "album" not in browser.get(f"/api/v1{path}").text
+        assert 403 == browser.get("/flows?flow=album*").status
+    with opened(config_of(at)) as browser:
+        assert "album" in browser.get(f"/flows/default/{failed}").text
+
+
 def test_of_a_flow_that_is_gone_nothing_is_known(browser):
     got = browser.get("/flows/default/nobody")
 

@@ -18,6 +18,7 @@ from queuepool.web.desk import Desk, Gathered
 from queuepool.web.graphs import drawn
 from queuepool.web.guard import Refusal
 from queuepool.web.pages.failed import named_or_first
+from queuepool.web.shown import flow_without_data
 
 Facts = dict[str, Any]
 #: seconds in which flows are counted for a list
@@ -37,11 +38,14 @@ def flows(desk: Desk, asked: Asked) -> Facts:
 
 
 def _flows(desk: Desk, asked: Asked, opened: Queue, state: str) -> Facts:
-    wanted, of = FlowFilter(state, asked.text("flow")), ("flows", opened.settings.name)
+    name, of = asked.text("flow"), ("flows", opened.settings.name)
+    if name and not asked.may_find("flow"):
+        raise Refusal(403, "flow: this would find what is not shown to you")
     place = desk.places.found(asked.cursor(), *of).partition(" ")
     after = FlowPlace(float(place[0]), place[2]) if place[0] else None
-    rows, last = listed(opened.stores, wanted, asked.rows(), after, _WITHIN)
-    return {"flows": rows, "next": desk.places.keep(f"{last.created!r} {last.id}", *of) if last else None}
+    rows, last = listed(opened.stores, FlowFilter(state, name), asked.rows(), after, _WITHIN)
+    shown = [flow_without_data(row, asked) for row in rows]
+    return {"flows": shown, "next": desk.places.keep(f"{last.created!r} {last.id}", *of) if last else None}
 
 
 def flow(desk: Desk, asked: Asked) -> Facts:
@@ -87,7 +91,7 @@ def _flow(desk: Desk, asked: Asked, opened: Queue, wanted: tuple[str, str]) -> F
     rows = list(islice(fit, asked.rows() + 1))
     last = rows[asked.rows() - 1].number if len(rows) > asked.rows() else None
     return {
-        **flow_head(record),
+        **flow_without_data(flow_head(record), asked),
         "graph": drawn(flow_id, graph_of(members)),
         "members": [_row(flow_id, one) for one in rows[: asked.rows()]],
         "next": desk.places.keep(last, *of) if last else None,
