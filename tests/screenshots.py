@@ -64,6 +64,7 @@ def facts(address: str, page: str) -> Any:
 def pages(address: str) -> dict[str, str]:
     """The paths of the pages, by the names of their pictures."""
     [failed, *_] = facts(address, "failed?error=KeyError&limit=1")["jobs"]
+    [flow, *_] = facts(address, "flows?state=failed&limit=1")["flows"]
     return {
         "overview": "/",
         "alerts": "/alerts",
@@ -71,6 +72,7 @@ def pages(address: str) -> dict[str, str]:
         "running": "/running",
         "failed": "/failed?column=country&column=order",
         "job": f"/jobs/{quote(failed['id'], safe='')}",
+        "flow": f"/flows/default/{flow['id']}",
     }
 
 
@@ -94,7 +96,7 @@ def top(folder: Path) -> str:
 
 
 def main() -> None:
-    about = "Draw six pages of the dashboard, and a frame of queuepool top."
+    about = "Draw seven pages of the dashboard, and a frame of queuepool top."
     parser = argparse.ArgumentParser(prog="scripts/screenshots", description=about)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="for which the pools work before that")
     parser.add_argument("--into", type=Path, default=ROOT / "docs")

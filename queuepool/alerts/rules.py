@@ -18,15 +18,17 @@ from queuepool.unix.escape import escaped
 #: the kinds whose facts the steward measures in the store
 MEASURED = frozenset(("wait", "overdue", "failed", "quarantine"))
 #: the kinds that are counted over a window of time
-COUNTED = frozenset(("failures", "crashes"))
+COUNTED = frozenset(("failures", "crashes", "failed_flows"))
 #: the kinds that are not about one of many queues or jobs
-OF_ALL = frozenset(("failed", "crashes", "lost", "store", "store_full", "boot"))
+OF_ALL = frozenset(("failed", "crashes", "failed_flows", "lost", "store", "store_full", "boot"))
 #: fewest attempts that make a rate of failures
 _FEWEST = 20
 #: seconds within which attempts and deaths are counted
 WINDOW = 300.0
 #: the exits of workers that count as deaths
 _DEATHS = ("crash", "killed")
+#: the ends of flows that count as failures: one that was cancelled was so on purpose
+_FAILED_FLOWS = ("failed", "expired")
 #: the part of a limit below which an alert is cleared, so that a value that hovers around the limit changes nothing
 _CLEARED = 0.8
 _Key = tuple[str, str]
@@ -41,6 +43,8 @@ class Recent(NamedTuple):
     deaths: int = 0
     #: whether the looks cover the whole window
     is_whole: bool = True
+    #: flows that failed
+    flows: int = 0
 
 
 class AlertReading(NamedTuple):
@@ -70,6 +74,8 @@ class LookFacts(NamedTuple):
     ran: Mapping[str, str] = MappingProxyType({})
     #: for how long the next job of each queue that no pool serves has stayed in its place
     unserved: Mapping[str, float] = MappingProxyType({})
+    #: for how long none of the jobs of each flow has begun or ended
+    stalled: Mapping[str, float] = MappingProxyType({})
     #: whether queues are served: neither a pause of the pool nor maintenance
     is_served: bool = True
     #: for how long the store has been full, the newest code has not become ready, and each pause has lasted
@@ -86,6 +92,8 @@ def readings(facts: LookFacts, limits: AlertSettings) -> list[AlertReading]:
         *(AlertReading("running", job, seconds, limits.running) for job, seconds in facts.running.items()),
         AlertReading("failed", "failed jobs", facts.counts.failed_jobs, limits.failed),
         AlertReading("crashes", facts.pool, facts.recent.deaths, limits.crashes),
+        AlertReading("failed_flows", facts.pool, facts.recent.flows, limits.failed_flows),
+        *(AlertReading("stalled", flow, seconds, limits.stalled) for flow, seconds in facts.stalled.items()),
         *(
             AlertReading("lost", pool, silent, limits.lost, facts.ran.get(pool, ""))
             for pool, silent in facts.silent.items()
@@ -137,7 +145,8 @@ class AlertWindow:
             self._is_whole = True
         first = self._looks[0][1]
         came = {queue: _minus(totals, first.attempts.get(queue, (0, 0))) for queue, totals in present.attempts.items()}
-        return Recent(came, max(present.deaths - first.deaths, 0), self._is_whole)
+        deaths, flows = max(present.deaths - first.deaths, 0), max(present.flows - first.flows, 0)
+        return Recent(came, deaths, self._is_whole, flows)
 
 
 def _summed(counts: PoolCounts) -> Recent:
@@ -146,7 +155,8 @@ def _summed(counts: PoolCounts) -> Recent:
         ended[queue] += job.ended - job.given_back
         failed[queue] += job.failed
     attempts = {queue: (ended[queue], failed[queue]) for queue in ended}
-    return Recent(attempts, sum(counts.exits.get(reason, 0) for reason in _DEATHS))
+    deaths = sum(counts.exits.get(reason, 0) for reason in _DEATHS)
+    return Recent(attempts, deaths, flows=sum(counts.flows.ended.get(state, 0) for state in _FAILED_FLOWS))
 
 
 def _minus(totals: tuple[int, int], first: tuple[int, int]) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from queuepool.alerts.rules import COUNTED, MEASURED, AlertStates, AlertWindow, LookFacts, readings
 from queuepool.alerts.sending import Notices, Outbox, Refusals
+from queuepool.alerts.stalled import StalledFlows
 from queuepool.board import open_alerts, pauses
 from queuepool.board.blame import Blame, Thread
 from queuepool.board.board import Board, Role, State
@@ -114,6 +115,8 @@ class AlertWatch:
         self._refused = Refusals("lost pools go unnoticed")
         self._unserved = UnservedQueues(queues, stores)
         self._not_searched = Refusals("queues that no pool serves go unnoticed")
+        self._stalled = StalledFlows(stores.flows, board.header)
+        self._not_followed = Refusals("flows that do not move go unnoticed")
         self._look_at = 0.0
 
     def run(self, now: float) -> float:
@@ -126,7 +129,7 @@ class AlertWatch:
 
     def _look(self, now: float, clock: float) -> None:
         """Take one look; ``now`` is in Unix seconds, ``clock`` monotonic."""
-        facts, unknown = self._facts.look(self._lost(), self._unserved_queues(clock))
+        facts, unknown = self._facts.look(self._lost(), self._unserved_queues(clock), self._stalled_flows(clock))
         incomplete = () if facts.recent.is_whole else COUNTED
         changes = self._states.update(readings(facts, self._limits), unknown, now, incomplete)
         for alert in changes.raised:
@@ -173,6 +176,16 @@ class AlertWatch:
             self._not_searched.note(error)
             return None
 
+    def _stalled_flows(self, clock: float) -> Mapping[str, float] | None:
+        """For how long nothing of each flow has begun or ended; ``None`` as above."""
+        if not self._limits.stalled or self._board.header.store_lost:
+            return None
+        try:
+            return self._stalled.look(clock)
+        except StoreError as error:
+            self._not_followed.note(error)
+            return None
+
 
 def _facts_of(alert: OpenAlert) -> tuple[str, str, float, float, datetime, str]:
     since = datetime.fromtimestamp(alert.since, UTC)
@@ -198,14 +211,17 @@ class AlertFacts:
         self._window = AlertWindow()
         self._unbooted, self._paused = Lasting("boot", raised), Lasting("paused", raised)
 
-    def look(self, lost: Lost | None, unserved: Mapping[str, float] | None) -> tuple[LookFacts, frozenset[str]]:
+    def look(
+        self, lost: Lost | None, unserved: Mapping[str, float] | None, stalled: Mapping[str, float] | None
+    ) -> tuple[LookFacts, frozenset[str]]:
         """The facts, and the kinds of alerts of which nothing is known; ``None`` = not known."""
         counts, header, now = self._read(self._board), self._board.header, time.time()
         recent = self._window.add(time.monotonic(), counts)
         stores = {name: getattr(header, f"{field}_lost") for name, field in _STORES.items()}
         shown = overview(self._pool, self._board)
+        asked = {"lost": lost, "unserved": unserved, "stalled": stalled}
         unknown = MEASURED if header.store_lost or _is_stale(counts, now) else frozenset[str]()
-        unknown |= {kind for kind, found in (("lost", lost), ("unserved", unserved)) if found is None}
+        unknown |= {kind for kind, found in asked.items() if found is None}
         silent, ran = lost or Lost({}, {})
         facts = LookFacts(
             self._pool,
@@ -219,6 +235,7 @@ class AlertFacts:
             silent=silent,
             ran=ran,
             unserved=unserved or {},
+            stalled=stalled or {},
             is_served=header.state != State.PAUSED and not header.down,
         )
         return facts, unknown

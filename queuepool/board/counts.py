@@ -104,6 +104,19 @@ class QueueFacts(NamedTuple):
     is_at_least: bool = False
 
 
+class FlowFacts(NamedTuple):
+    """The flows of the pool's store that are under way; times in Unix seconds, 0.0 = never, or none."""
+
+    under_way: int = 0
+    #: members of them that have not begun
+    waiting: int = 0
+    #: when the oldest of them was created
+    since: float = 0.0
+    measured_at: float = 0.0
+    #: the flows that processes of this pool have ended, by what these have become
+    ended: Mapping[str, int] = {}
+
+
 class PoolCounts(NamedTuple):
     """What the meters of a pool hold."""
 
@@ -118,6 +131,7 @@ class PoolCounts(NamedTuple):
     failed_jobs: int = 0
     #: how often the store has been lost since the pool started
     outages: int = 0
+    flows: FlowFacts = FlowFacts()
 
 
 def file_of(board: Path) -> Path:
@@ -224,19 +238,28 @@ class _Sums:
         self._shape = shape
         self._jobs, self._errors = _Table(), _Table()
         self._exits = [0] * len(EXITS)
+        self._flow_ends = [0] * len(layout.FLOW_ENDS)
 
     def add(self, head: bytes, jobs: bytes, errors: bytes) -> None:
         """Add one slot: its head, and the rows of jobs and of errors that it uses."""
         exits = layout.EXITS_STRUCT.unpack_from(head, layout.FIRST_EXIT * layout.WORD)
         self._exits = list(map(add, self._exits, map(as_count, exits)))
+        self._add_flow_ends(head)
         _add_rows(self._jobs, jobs, layout.JOBS)
         _add_rows(self._errors, errors, layout.ERRORS)
+
+    def _add_flow_ends(self, words: bytes) -> None:
+        ends = layout.FLOW_ENDS_STRUCT.unpack_from(words, layout.FIRST_FLOW_END * layout.WORD)
+        self._flow_ends = list(map(add, self._flow_ends, map(as_count, ends)))
 
     def counts(self, pool: bytes, paused: str) -> PoolCounts:
         """The sums, with what the steward has written of the ``pool``; ``paused`` is as on the board."""
         numbers, shape = memoryview(pool).cast("q"), self._shape
         queues = dict(map(_queue, _rows(pool, min(as_count(numbers[layout.QUEUES]), shape.queues))))
         names = frozenset(paused_in(paused, lambda: [*queues]))
+        self._add_flow_ends(pool)
+        under_way, waiting, since, measured_at = as_counts(numbers[layout.FLOWS : layout.FLOWS_MEASURED + 1])
+        ended = dict(zip(layout.FLOW_ENDS, self._flow_ends, strict=True))
         jobs = self._jobs.bounded(shape.own_rows - 1, shape.shared_rows)
         return PoolCounts(
             jobs={names: _job_counts(row) for names, row in jobs.items()},
@@ -245,6 +268,7 @@ class _Sums:
             queues={name: facts._replace(paused=name in names) for name, facts in queues.items()},
             failed_jobs=as_count(numbers[layout.FAILED_JOBS]),
             outages=as_count(numbers[layout.OUTAGES]),
+            flows=FlowFacts(under_way, waiting, since, measured_at, ended),
         )
 
 

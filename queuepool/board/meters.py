@@ -36,6 +36,8 @@ OTHER = "_other"
 EXITS = ("max_jobs", "max_time", "memory", "restart", "stop", "crash", "timeout", "lease", "killed")
 OUTCOMES = ("done", "released", "failed", "given_back")
 LOSSES = ("timeout", "crash", "memory", "lease", "cancelled")
+#: as what flows end
+FLOW_ENDS = ("done", "failed", "cancelled", "expired")
 
 WORD = 8
 #: rows of errors, with the one for the others; and of jobs, without those for the queues
@@ -49,6 +51,8 @@ BEGUN, ENTERED, ENDING, ROW, CLOCKS, DIED, JOB_ROWS, ERROR_ROWS = range(8)
 FIRST_EXIT = 8
 #: of a worker that runs jobs side by side: which attempt was counted last, or is about to be (``key_of``)
 COUNTED = 32
+#: the first of the flows that it has ended, by ``FLOW_ENDS``; also among the pool's words, for its steward
+FIRST_FLOW_END = 40
 HEAD = 256
 
 #: of a job's row: when it was first used (monotonic), the totals of run times and waits, all in seconds
@@ -104,6 +108,9 @@ ERRORS = Rows(ERROR_ROWS, FIRST_ERROR, ERROR_ROW, ERROR_STRUCT, 1, (JOB_TEXT, ER
 MAGIC = 0x71756575_4D000003
 #: ``QUEUES``: those whose names are written; ``ROOM``: those that there is room for
 POOL_MAGIC, CAPACITY, PUBLISHED, OUTAGES, FAILED_JOBS, QUEUES, ROOM = range(7)
+#: flows of the store that are under way, their members that have not begun, when the oldest of them was created, and
+#: when that was measured, in Unix seconds; 0 = never
+FLOWS, FLOW_MEMBERS, FLOWS_SINCE, FLOWS_MEASURED = range(7, 11)
 FIRST_QUEUE = 64
 #: more queues than any pool has: a file that claims more has been overwritten
 MAX_QUEUES = 100_000
@@ -116,6 +123,7 @@ QUEUE_NUMBERS = 11
 QUEUE_ROW = QUEUE_NUMBERS + QUEUE_TEXT // WORD
 
 EXITS_STRUCT = Struct(f"={len(EXITS)}q")
+FLOW_ENDS_STRUCT = Struct(f"={len(FLOW_ENDS)}q")
 _LENGTH = Struct("=H")
 
 
@@ -267,6 +275,10 @@ class SlotMeters:
         """Count an exception of this class, raised by this job."""
         row = self._row(ERRORS, ROWS, job, error)
         self.words[FIRST_ERROR + row * ERROR_ROW + 1] += 1
+
+    def count_flow(self, state: str) -> None:
+        """The worker has ended a flow, which has become this."""
+        self.words[FIRST_FLOW_END + FLOW_ENDS.index(state)] += 1
 
     def count_outgrown(self, row: int) -> None:
         """The worker leaves at its memory limit, and has grown most in runs of this row's jobs."""

@@ -26,15 +26,17 @@ _WORDS = {
     "failed": "{subject}: {value} kept",
     "quarantine": "queue {subject}: {value} in quarantine",
     "crashes": "pool {subject}: {value} died within five minutes",
+    "failed_flows": "pool {subject}: {value} failed within five minutes",
+    "stalled": "flow {subject}: none of its jobs has begun or ended for {value}",
     "lost": "pool {subject} has published nothing for {value}",
     "store": "the {subject} has been away for {value}",
     "store_full": "the {subject} has been full for {value}",
     "boot": "pool {subject}: the newest code has not become ready for {value}",
     "paused": "{subject} has lasted for {value}",
 }
-_COUNTS = ("failed", "quarantine", "crashes")
+_COUNTS = ("failed", "quarantine", "crashes", "failed_flows")
 #: what is counted, where the words name it by its number
-_NOUNS = {"quarantine": "payload", "crashes": "worker"}
+_NOUNS = {"quarantine": "payload", "crashes": "worker", "failed_flows": "flow"}
 
 
 class OpenAlert(NamedTuple):

@@ -16,11 +16,9 @@ from queuepool.cli.reading import Reading
 from queuepool.config import values
 from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
-from queuepool.operating.flows import failed_of, flow_facts, flow_row, lines_of
+from queuepool.operating.flows import flow_facts, lines_of, listed, put_back
 from queuepool.operating.scopes import scope_of
-from queuepool.search.bulk import OfFailedJobs
-from queuepool.stores.flows import FlowRecord
-from queuepool.stores.pace import StorePace
+from queuepool.stores.flows import STATES, FlowFilter, FlowRecord
 from queuepool.unix.exit_codes import FAILED, OK
 
 _ID = click.argument("flow_id", metavar="ID", type=TEXT)
@@ -34,15 +32,17 @@ def flow() -> None:
 @flow.command("list")
 @located(*CONNECTION)
 @option("--count", metavar="COUNT", type=parsed(values.count), default=100, help="How many  [default: 100]")
+@option("--state", metavar="STATE", type=click.Choice(STATES), help="Only those in this state")
+@option("--name", metavar="NAME", type=TEXT, default="", help="Only those of this name; it may end in *")
 @JSON
-def list_them(where: Where, count: int, as_json: bool) -> int:
+def list_them(where: Where, count: int, state: str | None, name: str, as_json: bool) -> int:
     """List flows, the latest first: how many of their jobs are done, and how they have ended"""
-    reading = Reading(where.connections())
+    reading, wanted = Reading(where.connections()), FlowFilter(state or "", name)
 
     def rows(connection: ConnectionSettings) -> Iterator[dict[str, Any]]:
         with closing(Queue(connection, by_hand=True)) as queue:
-            for record in queue.stores.flows.page(count=count):
-                yield reading.place(connection) | flow_row(record)
+            for row in listed(queue.stores, wanted, count)[0]:
+                yield reading.place(connection) | row
 
     output.listing(reading.each(rows), as_json, spare=("created", "ended", "connection"))
     return reading.code
@@ -98,9 +98,7 @@ def retry(where: Where, flow_id: str) -> int:
 
     def resume(queue: Queue, record: FlowRecord) -> int:
         with scope_of(where, queue.settings) as scope:
-            found = failed_of(scope.store, flow_id)
-            put_back = OfFailedJobs(scope.queue.stores, scope.locks, StorePace()).put_back
-            done = sum(map(bool, put_back(found, None))) if found else 0
+            done = put_back(scope, flow_id)
         if done:
             note(queue.stores, "flow retry", f"flow {flow_id} on connection {queue.settings.name}", done)
             output.say(f"flow {flow_id}: {output.counted(done, 'job')} put back")

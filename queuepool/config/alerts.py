@@ -125,6 +125,10 @@ class AlertSettings:
     quarantine: int = setting(1, values.count)
     #: How many workers that crash within five minutes raise an alert.
     crashes: int = setting(5, values.count)
+    #: How many flows that fail within five minutes, or end at their deadline, raise an alert.
+    failed_flows: int = setting(1, values.count)
+    #: How long none of the jobs of a flow that is under way may begin or end. Checked once a minute.
+    stalled: float = setting(21600.0, values.seconds, written="6h")
     #: How long another pool on the store may be silent unless it was stopped; at most 30m.
     lost: float = setting(30.0, silence)
     #: How long the store may be away.

@@ -208,7 +208,8 @@ class _Numbered:
         for one in self.ordered:
             number, call, rule = self._numbers[one], one.call, _RULES[one.on]
             is_taken = self._keeps_results or one in self._taken
-            extra: dict[str, object] = {FLOW: MemberOf(self._flow_id, number, rule, is_taken).text}
+            member = MemberOf(self._flow_id, number, rule, is_taken)
+            extra: dict[str, object] = {FLOW: member.text}
             takes = {key: self._numbers_of(taken) for key, taken in call.takes.items()}
             if self._keeps_results and one.after:
                 takes[ALL] = self._numbers_of(Taken(one.after, is_list=True))
@@ -216,7 +217,7 @@ class _Numbered:
                 extra[ARGS] = takes
             if one.after:
                 extra |= _NO_TIMES
-            terms, payload = encoded(queue, call, extra)
+            terms, payload = encoded(queue, call, extra, member.job_id)
             before = [self._numbers[other] for other in one.after]
             yield NewMember(
                 number, rule, terms.queue, terms.delay, payload, len(before), tuple(self._edges[one]),
@@ -235,14 +236,17 @@ def _new_id() -> str:
     return made
 
 
-def encoded(queue: Queue, call: Call[Any], extra: dict[str, object]) -> tuple[Terms, bytes]:
-    """The terms of a call, and its payload with these further fields. Raises as ``Queue.push`` does."""
+def encoded(queue: Queue, call: Call[Any], extra: dict[str, object], job_id: str = "") -> tuple[Terms, bytes]:
+    """The terms of a call, and its payload with these further fields and this id, or a random one.
+
+    Raises as ``Queue.push`` does.
+    """
     options, sending, job = call.options, call.sending, call.php
     fields = job.options if job else options
     terms = terms_of(call.name, sending.queue, sending.delay, options.track, fields, options.encrypted)
     if job:
         terms = terms._replace(command=command_of(queue, call, job, extra))
-    return terms, queue.pusher.encoded(call.name, call.data, terms, extra)
+    return terms, queue.pusher.encoded(call.name, call.data, terms, extra, job_id)
 
 
 def as_call(given: object) -> Call[Any]:

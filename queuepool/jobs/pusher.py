@@ -71,12 +71,15 @@ class Pusher:
         if diverted:
             diverted.run()
 
-    def encoded(self, name: str, data: object, terms: Terms, extra: Mapping[str, object]) -> bytes:
-        """The payload of a job that a flow pushes later, with these further fields. Raises as ``Queue.push`` does."""
+    def encoded(self, name: str, data: object, terms: Terms, extra: Mapping[str, object], job_id: str = "") -> bytes:
+        """The payload of a job that a flow pushes later, with these further fields and this id, or a random one.
+
+        Raises as ``Queue.push`` does.
+        """
         envelope = self._envelope([name], terms._replace(delay=0.0))
         if terms.command is not None:
             name, data = PHP_MEMBER if FLOW in extra else OBJECT_JOB, terms.command
-        return encode(name, data, envelope._replace(extra={**envelope.extra, **extra}))[1]
+        return encode(name, data, envelope._replace(extra={**envelope.extra, **extra}), job_id)[1]
 
     def encrypted(self, command: Mapping[str, object]) -> Mapping[str, object]:
         """The data of a job that a Laravel worker runs as an object, encrypted. Raises ``ConfigError``."""

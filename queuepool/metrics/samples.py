@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from queuepool import __version__
 from queuepool.board.board import Board, Role, Slot, State
-from queuepool.board.counts import NO_WAITS, Histogram, PoolCounts, QueueFacts
+from queuepool.board.counts import NO_WAITS, FlowFacts, Histogram, PoolCounts, QueueFacts
 from queuepool.board.health import DEAD_AFTER, LATE_AFTER, health_of
-from queuepool.board.meters import EXITS, LOSSES, OUTCOMES, RUN_BOUNDS, WAIT_BOUNDS
+from queuepool.board.meters import EXITS, FLOW_ENDS, LOSSES, OUTCOMES, RUN_BOUNDS, WAIT_BOUNDS
 from queuepool.board.overview import ScalingRow
 from queuepool.board.scaling import HELD
 from queuepool.board.status import overview
@@ -122,6 +122,13 @@ _ALL = [
     Metric(
         "queuepool_queue_measured_timestamp_seconds", GAUGE, _QUEUE, "When the queue was last measured"
     ),
+    Metric("queuepool_flows", GAUGE, _STORE, "Flows of the store that are under way; only where there are flows"),
+    Metric("queuepool_flow_members_waiting", GAUGE, _STORE, "Members of these flows that have not begun"),
+    Metric("queuepool_flow_oldest_seconds", GAUGE, _STORE, "How long ago the oldest of them was written; 0 = none"),
+    Metric(
+        "queuepool_flows_ended_total", COUNTER, (*_POOL, "state"),
+        f"Flows that processes of this pool have ended, by what they have become: {_one_of(FLOW_ENDS)}",
+    ),
     Metric("queuepool_alert", GAUGE, ("pool", "kind", "subject"), "1 for each alert of `[alerts]` that is raised"),
     Metric("queuepool_build_info", INFO, ("version", "python"), "Versions of queuepool and of Python"),
 ]  # fmt: skip
@@ -162,12 +169,23 @@ def of_pool(facts: PoolFacts, counts: PoolCounts) -> Iterator[Sample]:
     yield Sample("queuepool_store_full", store, float(bool(facts.store_full_at)))
     yield Sample("queuepool_store_outages_total", store, counts.outages)
     yield Sample("queuepool_failed_jobs", store, counts.failed_jobs)
+    if counts.flows.measured_at:
+        yield from _of_flows(facts, counts.flows)
     for alert in facts.alerts:
         yield Sample("queuepool_alert", (facts.name, *alert), 1.0)
     yield from _of_workers(facts, counts)
     yield from _of_jobs(facts.name, counts)
     for queue, measured in counts.queues.items():
         yield from _of_queue((facts.name, queue), measured)
+
+
+def _of_flows(facts: PoolFacts, flows: FlowFacts) -> Iterator[Sample]:
+    store = facts.name, facts.connection
+    yield Sample("queuepool_flows", store, flows.under_way)
+    yield Sample("queuepool_flow_members_waiting", store, flows.waiting)
+    yield Sample("queuepool_flow_oldest_seconds", store, max(facts.read_at - flows.since, 0.0) if flows.since else 0.0)
+    for state, number in flows.ended.items():
+        yield Sample("queuepool_flows_ended_total", (facts.name, state), number)
 
 
 def _of_workers(facts: PoolFacts, counts: PoolCounts) -> Iterator[Sample]:

@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from math import inf
 from typing import Any
 
 from queuepool.board.status import iso
 from queuepool.jobs.following_flows import FlowState, state_of
-from queuepool.payload.members import FLOW, member_in_text
+from queuepool.operating.scopes import Scope
+from queuepool.payload.members import MemberOf
+from queuepool.search.bulk import OfFailedJobs
 from queuepool.stores.factory import Stores
-from queuepool.stores.flows import FlowRecord, MemberRecord
-from queuepool.stores.records import FailedJob, FailedStore
+from queuepool.stores.flows import FlowFilter, FlowPlace, FlowRecord, MemberRecord
+from queuepool.stores.pace import StorePace
+from queuepool.stores.records import FailedJob
 
 #: the letters of members, in words
 WORDS = {"w": "waits", "r": "runs", "d": "done", "f": "failed", "c": "cancelled", "k": "skipped"}
+#: of those whose jobs were pushed, so that there may be something to see of them
+PUSHED = "rdf"
 _RULES = {"s": "", "f": " if it fails", "a": " in any case"}
 #: members that a view shows
 MOST_SHOWN = 200
+
+
+def listed(
+    stores: Stores, wanted: FlowFilter, most: int, after: FlowPlace | None = None, seconds: float = inf
+) -> tuple[list[dict[str, Any]], FlowPlace | None]:
+    """Rows of the latest flows behind ``after``, as many as there is time for, at least one.
+
+    Also the place behind which the list goes on; ``None`` at its end.
+    """
+    rows, last, until = list[dict[str, Any]](), after, time.monotonic() + seconds
+    for record in stores.flows.page(after, most + 1, wanted):
+        if rows and (len(rows) == most or time.monotonic() >= until):
+            return rows, last
+        rows.append(flow_row(record))
+        last = record.place
+    return rows, None
 
 
 def flow_row(record: FlowRecord) -> dict[str, Any]:
@@ -30,9 +53,14 @@ def flow_row(record: FlowRecord) -> dict[str, Any]:
 
 def flow_facts(stores: Stores, record: FlowRecord) -> dict[str, Any]:
     """All that is known of a flow, with its members."""
+    members = [member_row(record.id, one) for one in stores.flows.members(record.id)]
+    return {**flow_head(record), "members": members}
+
+
+def flow_head(record: FlowRecord) -> dict[str, Any]:
+    """The same without them."""
     counts = {**record.counts._asdict(), "total": sum(record.counts)}
-    members = [_facts_of(one) for one in stores.flows.members(record.id)]
-    return {**flow_row(record), "deadline": iso(record.deadline), "counts": counts, "members": members}
+    return {**flow_row(record), "deadline": iso(record.deadline), "counts": counts}
 
 
 def words_of(state: FlowState) -> str:
@@ -52,25 +80,23 @@ def lines_of(facts: dict[str, Any]) -> Iterator[str]:
         yield f"and {left} more: --json shows all"
 
 
-def _facts_of(member: MemberRecord) -> dict[str, Any]:
-    then = [f"{edge[:-1]}{_RULES[edge[-1]]}" for edge in member.edges]
-    return {
-        "number": member.number,
-        "state": WORDS.get(member.letter, member.letter),
-        "name": member.name,
-        "then": then,
-    }
+def member_row(flow_id: str, member: MemberRecord, most: int | None = None) -> dict[str, Any]:
+    """A member as a row of a table, with its job's id once that was pushed, and at most so many that follow it."""
+    job = MemberOf(flow_id, member.number).job_id if member.letter in PUSHED else None
+    then = [f"{edge[:-1]}{_RULES[edge[-1]]}" for edge in member.edges[:most]]
+    state = WORDS.get(member.letter, member.letter)
+    return {"number": member.number, "state": state, "name": member.name, "job": job, "then": then}
 
 
-def failed_of(store: FailedStore, flow_id: str) -> list[FailedJob]:
+def put_back(scope: Scope, flow_id: str) -> int:
+    """Put its failed jobs back on their queues, from where it goes on; returns how many could be."""
+    found = failed_of(scope, flow_id)
+    acts = OfFailedJobs(scope.queue.stores, scope.locks, StorePace())
+    return sum(map(bool, acts.put_back(found, None))) if found else 0
+
+
+def failed_of(scope: Scope, flow_id: str) -> list[FailedJob]:
     """The failed jobs that are members of this flow."""
-    found, page, mark = list[FailedJob](), store.page(), f'"{FLOW}":"{flow_id}:'
-    while page:
-        found += [one for one in page if mark in one.payload and _is_of(one, flow_id)]
-        page = store.page(page[-1].key)
-    return found
-
-
-def _is_of(record: FailedJob, flow_id: str) -> bool:
-    member = member_in_text(record.payload)
-    return member is not None and member.flow == flow_id
+    failed = (one for one in scope.queue.stores.flows.members(flow_id) if one.letter == "f")
+    records = (scope.store.get(MemberOf(flow_id, one.number).job_id) for one in failed)
+    return [one for one in records if one]

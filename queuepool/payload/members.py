@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Literal, NamedTuple
+from uuid import UUID
 
 #: the keys of a member's flow, and of the arguments that are results of other members
 FLOW, ARGS = "qpFlow", "qpArgs"
@@ -62,6 +63,12 @@ class MemberOf(NamedTuple):
         """As a payload has it."""
         return f"{self.flow}:{self.number}{'' if self.rule == 's' else self.rule}{'r' if self.is_taken else ''}"
 
+    @property
+    def job_id(self) -> str:
+        """The id of its job: made of the flow's, so that a member leads to its job though no store keeps that id."""
+        digest = hashlib.sha256(f"{self.flow}:{self.number}".encode()).digest()
+        return str(UUID(bytes=digest[:16], version=4))
+
 
 class NewMember(NamedTuple):
     """A member to add, not yet pushed. ``delay`` in seconds, from when it starts."""
@@ -77,6 +84,8 @@ class NewMember(NamedTuple):
     edges: tuple[str, ...] = ()
     #: if it follows many: how many of them are in each stripe (``stripes_of``)
     stripes: tuple[int, ...] = ()
+    #: of its job, for people, if its flow does not have it among its names: it was added by a running job
+    name: str = ""
 
 
 class NewFlow(NamedTuple):

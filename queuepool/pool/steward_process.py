@@ -14,7 +14,7 @@ from queuepool.board.pauses import Pauses
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreError
-from queuepool.events import StewardStopping, StoreLost
+from queuepool.events import FlowEvent, StewardStopping, StoreLost
 from queuepool.events.listeners import LISTENERS
 from queuepool.history.rollup import KeepHistory
 from queuepool.settlement.attempts import attempt_records
@@ -22,7 +22,7 @@ from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
 from queuepool.settlement.verdict import RanBy
 from queuepool.steward.attempts import RecordLost, TrimAttempts
-from queuepool.steward.flows import LookAtFlows
+from queuepool.steward.flows import LookAtFlows, MeasureFlows
 from queuepool.steward.leases import GiveBack, LostReplies, Renew, StageDue
 from queuepool.steward.loop import Chore, Steward
 from queuepool.steward.measure import Measure, PoolMeters, PublishMeters
@@ -178,16 +178,18 @@ class StewardProcess:
                 meters.note_outage()
 
         LISTENERS.add(StoreLost, note_outage)
+        LISTENERS.add(FlowEvent, lambda event: meters.count_flow(event.state))
+        flows = MeasureFlows(stores.flows, header, meters)
         is_elsewhere = self._settings.connection.failed_url  # whose silence must not stop this process
         count = stores.failed.count if not is_elsewhere else lambda: 0
         if not self._settings.scales:
-            return [Measure(meters, stores.queue, count)]
+            return [Measure(meters, stores.queue, count), flows]
         from queuepool.steward import neighbours, scale  # imported here: few pools scale by themselves
 
         measure = Measure(meters, stores.queue, count, period=scale.PERIOD)
         instance, queues = self._board.name.instance, self._settings.queues
         known = neighbours.KnowNeighbours(instance, queues, stores.control.pools, stores.queue.now)
-        return [measure, known, scale.WishForWorkers(self._settings, self._board, LISTENERS, known)]
+        return [measure, flows, known, scale.WishForWorkers(self._settings, self._board, LISTENERS, known)]
 
     def _report_running(self) -> Chore:
         return ReportRunning(self._orphaned_boards, self._stores.queue, self._stores.values, self._settler.states)

@@ -16,6 +16,7 @@ from queuepool.board.flow_mark import marker
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreDown, StoreError
+from queuepool.events import FlowEvent
 from queuepool.events.listeners import LISTENERS
 from queuepool.jobs.attempt_steps import set_step_keeper
 from queuepool.jobs.current_job import set_batches, set_progress, set_stopping
@@ -118,6 +119,7 @@ def work(
         run_chores=_lone_chores(settings, stores, recorder) if alone else None,
         alone=alone,
     )
+    LISTENERS.add(FlowEvent, lambda event: slot_writer.meter.ends_flow(event.state))
     set_batches(context.settler.endings.batch_of, context.batches)
     set_stopping(partial(_is_stopping, context))
     set_progress(slot_writer.progress)

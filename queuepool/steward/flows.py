@@ -1,19 +1,24 @@
-"""Looks after flows: what is due by time, and what a process has left over."""
+"""Looks after flows: what is due by time, what a process has left over, and metrics."""
 
 from __future__ import annotations
 
 import math
+import time
+from contextlib import suppress
 
 from queuepool.board.fields import Header
 from queuepool.errors import StoreDenied, TableMissing
 from queuepool.settlement.flows import event_of
 from queuepool.settlement.settler import Settler
+from queuepool.steward.measure import PoolMeters
 from queuepool.stores.flows import Flows
 
 #: seconds for which members that began or ended are called recent; between looks while some are, and afterwards
 _LATELY, _PERIOD, _RARELY = 60.0, 1.0, 60.0
 #: seconds between looks of a pool that has run no member: one whose host was lost may have left something over
 _SELDOM = 600.0
+#: seconds between two measurements; and the rest after one, in multiples of its time
+_MEASURED, _SHARE = 15.0, 50.0
 
 
 class LookAtFlows:
@@ -49,3 +54,22 @@ class LookAtFlows:
             if self._header.flows_at:
                 raise
         return True
+
+
+class MeasureFlows:
+    """Measures how many flows are under way, and since when. A pool without flows never asks its store."""
+
+    def __init__(self, flows: Flows, header: Header, meters: PoolMeters) -> None:
+        self._flows = flows
+        self._header = header
+        self._meters = meters
+        self._due = 0.0
+
+    def run(self, now: float) -> float:
+        """As of every chore."""
+        if self._header.flows_at and now >= self._due:
+            began = time.monotonic()
+            with suppress(StoreDenied):  # a database from before there were flows, or a user without this command
+                self._meters.note_flows(self._flows.under_way(), time.time())
+            self._due = now + max(_MEASURED, _SHARE * (time.monotonic() - began))
+        return _PERIOD

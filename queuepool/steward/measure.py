@@ -19,6 +19,7 @@ from queuepool.board.record import SharedFile
 from queuepool.errors import StoreDown, StoreError
 from queuepool.payload.envelope import ready_for
 from queuepool.stores.contract import Measured, QueueStore
+from queuepool.stores.flows import FlowPace
 
 #: seconds between two rounds; after a turn, the steward rests this many times as long as the turn took
 _PERIOD, _SHARE = 5.0, 20.0
@@ -126,6 +127,17 @@ class PoolMeters:
     def note_failed_jobs(self, count: int) -> None:
         """Write how many records of failed jobs are kept."""
         self._words[layout.FAILED_JOBS] = count
+
+    def note_flows(self, flows: Sequence[FlowPace], now: float) -> None:
+        """Write what was measured of the flows that are under way; ``now`` in Unix seconds."""
+        self._words[layout.FLOWS] = len(flows)
+        self._words[layout.FLOW_MEMBERS] = sum(one.waiting for one in flows)
+        self._words[layout.FLOWS_SINCE] = int(min((one.created for one in flows), default=0.0))
+        self._words[layout.FLOWS_MEASURED] = int(now)
+
+    def count_flow(self, state: str) -> None:
+        """The steward has ended a flow, which has become this."""
+        self._words[layout.FIRST_FLOW_END + layout.FLOW_ENDS.index(state)] += 1
 
     def note_outage(self) -> None:
         """Count one more loss of the store."""

@@ -10,7 +10,7 @@ as its rule did not hold.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from queuepool.payload.members import NewFlow, NewMember
@@ -21,6 +21,8 @@ UNSTARTED_LASTS, FAILED_LASTS = 3600.0, 30 * 86400.0
 LOST_AFTER = 86400.0
 #: states of flows that are over
 ENDED = frozenset(("done", "failed", "cancelled", "expired"))
+#: all states, as they come after each other
+STATES = ("building", "running", "failing", "done", "failed", "cancelled", "expired")
 
 
 class FlowEnd(NamedTuple):
@@ -48,6 +50,28 @@ class FlowCounts(NamedTuple):
         return cls(*(found.get(letter, 0) for letter in "wrdfck"))
 
 
+class FlowPlace(NamedTuple):
+    """Where a flow is in the list of all, which has the latest first."""
+
+    created: float
+    id: str
+
+
+class FlowFilter(NamedTuple):
+    """The flows that are meant; what is empty is true of all. A name that ends in ``*`` may go on."""
+
+    state: str = ""
+    name: str = ""
+
+    def fits(self, state: str, name: str) -> bool:
+        """Whether a flow of this state and name is meant."""
+        is_named = name.startswith(self.name[:-1]) if self.name.endswith("*") else self.name in ("", name)
+        return is_named and self.state in ("", state)
+
+
+ANY_FLOW = FlowFilter()
+
+
 class FlowRecord(NamedTuple):
     """A flow as it was when read; times in Unix seconds by the store's clock.
 
@@ -67,6 +91,28 @@ class FlowRecord(NamedTuple):
     def is_over(self) -> bool:
         """Whether none of its members runs, or will without a retry."""
         return self.ended is not None
+
+    @property
+    def place(self) -> FlowPlace:
+        """Where it is in the list of all flows."""
+        return FlowPlace(self.created, self.id)
+
+
+class FlowPace(NamedTuple):
+    """How far a flow is that has begun and not ended, as far as a store knows it without reading its members."""
+
+    id: str
+    name: str
+    created: float
+    #: members that have not begun, those that are in queues or run, and all
+    waiting: int
+    running: int
+    total: int
+
+    @property
+    def progress(self) -> tuple[int, int, int]:
+        """What changes with each member that begins or ends."""
+        return self.waiting, self.running, self.total
 
 
 class FlowStanding(NamedTuple):
@@ -103,8 +149,16 @@ class Flows(Protocol):
     def standing(self, flow_id: str) -> FlowStanding | None:
         """How it stands, which costs the same however many members it has; ``None`` as for ``find``."""
 
-    def page(self, after: float | None = None, count: int = 100) -> list[FlowRecord]:
-        """The latest flows first, of those created before this Unix second."""
+    def page(
+        self, after: FlowPlace | None = None, count: int = 100, wanted: FlowFilter = ANY_FLOW
+    ) -> Iterator[FlowRecord]:
+        """At most ``count`` of those that are ``wanted``, the latest first, behind this place.
+
+        The members of each are counted when it is asked for: there may be many.
+        """
+
+    def under_way(self, count: int = 10_000) -> list[FlowPace]:
+        """Those that have begun and not ended, at most so many. For stewards, which ask again and again."""
 
     def members(self, flow_id: str) -> list[MemberRecord]:
         """Its members, in the order of their numbers."""
@@ -127,4 +181,9 @@ class Flows(Protocol):
 
 def in_order(numbers: Sequence[str]) -> list[str]:
     """Members' numbers as people count, children behind their parent."""
-    return sorted(numbers, key=lambda number: tuple(map(int, number.split("."))))
+    return sorted(numbers, key=numbered)
+
+
+def numbered(number: str) -> tuple[int, ...]:
+    """By what they are in this order."""
+    return tuple(map(int, number.split(".")))

@@ -118,7 +118,11 @@ class Asked:
 
     def may_find(self, name: str) -> bool:
         """Whether this visitor may look for jobs by this: what is not shown must not be found out letter by letter."""
-        return self.sees_raw if name == "search" else self.data == "yes" or name not in (*_TEXTS, "where", "column")
+        return (
+            self.sees_raw
+            if name == "search"
+            else self.data == "yes" or name not in (*_TEXTS, "where", "column", "flow")
+        )
 
     def sees(self, path: str) -> bool:
         """Whether this visitor may know the value of an argument, by its name or the path to it."""

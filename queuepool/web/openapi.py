@@ -70,6 +70,15 @@ FORMS: Mapping[str, str] = MappingProxyType({
     "Facet": "by:text values:FoundCount[] left_out:int",
     "Failed": "Read connection:text connections:text[] jobs:FailedRow[] columns:text[]- facets:Facet[] total:int? "
     "found:int- is_whole:bool- looked_at:int unreadable:int- next:text?",
+    "FlowRow": "id:text name:text state:text? progress:text? created:time? ended:time?",
+    "Flows": "Read connection:text connections:text[] state:text states:text[] flows:FlowRow[] next:text?",
+    "FlowCounts": "waiting:int running:int done:int failed:int cancelled:int skipped:int total:int",
+    "Box": "x:int y:int state:text name:text label:text number:text? members:int words:text brief:text job:text?",
+    "Stroke": "rule:text path:text",
+    "Graph": "width:int height:int box_width:int box_height:int boxes:Box[] lines:Stroke[] left_out:int",
+    "MemberRow": "number:text state:text name:text job:text? then:text[] then_left_out:int",
+    "Flow": "Read FlowRow connection:text deadline:time? counts:FlowCounts? graph:Graph? states:text[] shown:text "
+    "members:MemberRow[] next:text?",
     "KeptStep": "name:text kind:text value:any",
     "Attempt": "attempt:int? gap:text- outcome:text?- then:text?- began:time?- ended:time?- seconds:number?- "
     "host:text?- pool:text?- worker:int?- pid:int?- generation:int?- pool_since:time?- error:text?- lease_lost:bool-",
@@ -77,7 +86,7 @@ FORMS: Mapping[str, str] = MappingProxyType({
     "pushed:time?- since:time?- began:time?- due:time?- host:text- pool:text- worker:int?- pid:int?- running:number?- "
     "time_left:number?- progress:number?- note:text- result:any- result_problem:text- error:text- is_failed:bool- "
     "is_over:bool- ended:Attempt[]- steps:KeptStep[]- ended_is_cut:bool- arguments:any- is_closed:bool- raw:text?- "
-    "trace:text?- tags:text[]- options:any- size:int?-",
+    "flow:text?- trace:text?- tags:text[]- options:any- size:int?-",
     "JobTimes": "queue:text job:text done:int released:int failed:int lost:int cancelled:int given_back:int "
     "per_minute:number run_p50:number? run_p95:number? run_p99:number? wait_p50:number? wait_p95:number?",
     "KeptQueue": "queue:text ready:int ready_most:int delayed:int reserved:int quarantined:int oldest:number "
@@ -126,6 +135,8 @@ QUERIES: Mapping[str, str] = MappingProxyType({
     "/failed": f"connection:text queue:text column:text[] {_LISTED}",
     "/failed/confirm": f"act:text connection:text queue:text id:text {_FILTER}",
     "/failed/export": f"connection:text queue:text id:text {_FILTER}",
+    "/flows": "connection:text state:text flow:text limit:int after:text",
+    "/flows/{connection}/{id}": "state:text name:text part:text limit:int after:text",
     "/jobs": "id:text connection:text part:text",
     "/jobs/{id}": "connection:text part:text",
     "/history": "connection:text range:text order:text queue:text job:text",
@@ -147,6 +158,7 @@ FIELDS: Mapping[str, str] = MappingProxyType({
     "/failed/chosen": "act:text connection:text queue:text id:text[]",
     "/failed/retry": f"connection:text {_COUNTED} to:text unserved:text",
     "/failed/forget": f"connection:text {_COUNTED}",
+    "/flows/{connection}/{id}/retry": "typed:int",
     "/jobs/{id}/cancel": "connection:text requeue:text grace:text",
     **{f"/pools/{{connection}}/{{id}}/{verb}": _POOL for verb in ("pause", "continue", "reload", "stop")},
     "/pools/{connection}/{id}/scale": f"order:text for:text {_POOL}",

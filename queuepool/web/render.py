@@ -17,6 +17,10 @@ from queuepool import __version__
 from queuepool.top.layout import brief, duration
 from queuepool.web.static_files import static_files
 
+#: beside the word for the state of a flow's member
+SIGNS: Mapping[str, str] = MappingProxyType({
+    "waits": "…", "runs": "▸", "done": "✓", "failed": "✗", "cancelled": "⊘", "skipped": "–",
+})  # fmt: skip
 _THIN_SPACE = "\u202f"
 #: how the commands write times
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d))")
@@ -27,7 +31,7 @@ FIELDS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "id": ("Id", ""), "since": ("Since", "2h"), "until": ("Until", "30m"), "column": ("Column", "order.customer"),
     "search": ("Text", "anywhere in the payload"), "text": ("Text", "who, what or to what"),
     "order": ("Workers", "4, +2, auto"), "for": ("For", "1h"), "typed": ("Their number", ""), "to": ("To queue", ""),
-    "unserved": ("", ""),
+    "unserved": ("", ""), "flow": ("Name", "album 7 or album*"),
 })  # fmt: skip
 
 
@@ -44,7 +48,7 @@ def environment() -> Environment:
     made.filters.update(number=number, seconds=seconds, part=part, moment=moment, timed=timed)
     made.filters.update(share=share, pretty=pretty, brief=short_time)
     addresses = {name: one.address for name, one in static_files().items()}
-    made.globals.update(version=__version__, query=query, static=addresses, fields=FIELDS)
+    made.globals.update(version=__version__, query=query, static=addresses, fields=FIELDS, signs=SIGNS)
     return made
 
 

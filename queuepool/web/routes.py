@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from queuepool.web.acts import errands, jobs, queues, waiting
 from queuepool.web.acts import failed as of_failed
+from queuepool.web.acts import flows as of_flows
 from queuepool.web.acts import pools as of_pools
 from queuepool.web.acts import quarantine as of_quarantine
 from queuepool.web.acts import schedules as of_schedules
@@ -21,6 +22,7 @@ from queuepool.web.pages import exports
 from queuepool.web.pages.alerts import alerts
 from queuepool.web.pages.confirm import chosen, confirm, confirm_waiting
 from queuepool.web.pages.failed import failed
+from queuepool.web.pages.flows import flow, flows
 from queuepool.web.pages.history import history
 from queuepool.web.pages.job import job
 from queuepool.web.pages.journal import journal
@@ -80,6 +82,8 @@ PAGES = (
     PageRoute("/failed", "failed", failed),
     PageRoute("/failed/confirm", "confirm", confirm, WebRole.OPERATOR),
     PageRoute("/failed/chosen", "confirm", chosen, WebRole.OPERATOR, "POST"),
+    PageRoute("/flows", "flows", flows),
+    PageRoute("/flows/{connection}/{id}", "flow", flow),
     PageRoute("/jobs", "job", job),
     PageRoute("/jobs/{id}", "job", job),
     PageRoute("/history", "history", history),
@@ -102,6 +106,8 @@ ACTS = (
     ActRoute("/queues/{connection}/{queue}/drop", waiting.drop, WebRole.ADMIN),
     ActRoute("/failed/retry", of_failed.retry, WebRole.OPERATOR),
     ActRoute("/failed/forget", of_failed.forget, WebRole.ADMIN),
+    ActRoute("/flows/{connection}/{id}/cancel", of_flows.cancel, WebRole.OPERATOR),
+    ActRoute("/flows/{connection}/{id}/retry", of_flows.retry, WebRole.OPERATOR),
     ActRoute("/jobs/{id}/cancel", jobs.cancel, WebRole.OPERATOR),
     ActRoute("/jobs/{id}/stack", jobs.stack, WebRole.OPERATOR),
     ActRoute("/pools/{connection}/{id}/pause", of_pools.pause, WebRole.OPERATOR),
@@ -119,6 +125,6 @@ ACTS = (
 #: the pages of the navigation, by what they are called there
 NAVIGATION = (
     ("/", "Overview"), ("/alerts", "Alerts"), ("/queues", "Queues"), ("/running", "Running"), ("/failed", "Failed"),
-    ("/pools", "Pools"), ("/schedules", "Schedules"), ("/quarantine", "Quarantine"), ("/history", "History"),
-    ("/journal", "Journal"),
+    ("/flows", "Flows"), ("/pools", "Pools"), ("/schedules", "Schedules"), ("/quarantine", "Quarantine"),
+    ("/history", "History"), ("/journal", "Journal"),
 )  # fmt: skip

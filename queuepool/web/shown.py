@@ -53,6 +53,11 @@ def without_data(row: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
     return {**row, **{key: value for key, value in hidden.items() if key in row}, **kinds}
 
 
+def flow_without_data(row: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
+    """The facts of a flow. If no values are shown, neither is its name, which may be made of some."""
+    return dict(row) if asked.data == "yes" else {**row, "name": ""}
+
+
 def kind_of(error: str) -> str:
     """An error without its message: the name of its exception."""
     kind = error.partition(":")[0]

@@ -115,5 +115,5 @@ def _encoded(call: Call[Any], member: MemberOf) -> NewMember:
     known = as_call(call)
     if known.takes:
         raise ValueError(f"{known.name}: a call that is added by a running job takes no results of others")
-    terms, payload = encoded(default_queue(), known, {FLOW: member.text})
-    return NewMember(member.number, member.rule, terms.queue, terms.delay, payload)
+    terms, payload = encoded(default_queue(), known, {FLOW: member.text}, member.job_id)
+    return NewMember(member.number, member.rule, terms.queue, terms.delay, payload, name=known.name)

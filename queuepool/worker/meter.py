@@ -123,6 +123,10 @@ class Meter:
             self._slot.intend(layout.GIVEN_BACK + layout.AS_LOST, "lease")
             self._slot.end(self._slot.run_time(since, time.monotonic()))
 
+    def ends_flow(self, state: str) -> None:
+        """The worker has ended a flow, which has become this."""
+        self._slot.count_flow(state)
+
     def leaves(self, why: str, grew_most: str = "") -> None:
         """The worker leaves, for one of the reasons for which workers exit (``board/meters.py``).
 

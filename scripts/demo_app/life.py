@@ -7,10 +7,10 @@ from itertools import count
 
 import shop
 
-from queuepool import connect
+from queuepool import Flow, connect
 
-#: seconds between two waves, and waves after which a mailing begins
-_PAUSE, _MAILING = 0.5, 240
+#: seconds between two waves, and waves after which a mailing begins, and the pictures of a season come
+_PAUSE, _MAILING, _SEASON = 0.5, 240, 50
 _COUNTRIES = ("DE", "FR", "US", "DE", "FR", "DE", "NO")
 
 
@@ -33,8 +33,20 @@ def wave(number: int) -> None:
     shop.invoice.dispatch(9000 + number, 1000 + number)
     if number % 6 == 0:
         shop.resize.dispatch(f"shoe-{number}.jpg", [320, 640, 1280, 1920])
+    if number % _SEASON == 0:
+        season(number // _SEASON)
     if number % _MAILING == 0:
         mailing(500)
+
+
+def season(number: int) -> None:
+    """Pictures side by side, then the page that shows them, then a mailing; or one letter if there is no page."""
+    flow = Flow(f"season {number}")
+    pictures = [flow.add(shop.resize.call(f"look-{number}-{one}.jpg", [320, 640])) for one in range(4)]
+    page = flow.add(shop.publish.call(number), after=pictures)
+    flow.add(shop.mail.call(5000, "The new season"), after=page)
+    flow.add(shop.mail.call(1, "There is no new season"), after=page, on="failure")
+    flow.dispatch()
 
 
 def mailing(customers: int) -> None:

@@ -43,6 +43,20 @@ def test_a_flow_is_listed_with_its_progress(site, failed):
     assert (failed, "2 of 4 done, 1 failed, 1 cancelled") == (facts["id"], facts["progress"])
 
 
+def test_flows_are_listed_by_state_and_name(site, failed):
+    flow = Flow("import")
+    flow.add(step.call("a"))
+    running = flow.push_to(site.queue)
+
+    def listed(*flags: str) -> list[str]:
+        return [row["id"] for row in json.loads(said(site, "list", "--json", *flags))]
+
+    assert [running, failed] == listed()
+    assert [failed] == listed("--state", "failed") == listed("--name", "alb*")
+    assert [] == listed("--state", "running", "--name", "album")
+    assert "'asleep' is not one of" in said(site, "list", "--state", "asleep", code=2)
+
+
 def test_a_flow_is_shown_as_a_graph(site, failed):
     lines = said(site, "show", failed).splitlines()
 

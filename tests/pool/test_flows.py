@@ -21,7 +21,7 @@ from queuepool.jobs.following_flows import FlowId
 from queuepool.payload.members import FLOW, NewFlow, NewMember
 from tests.support.drivers import DATABASES, site_on
 from tests.support.eventually import eventually
-from tests.support.flowapp import astep, dies, fails, idle, large, late, merge, split, step, takes
+from tests.support.flowapp import astep, fails, idle, large, late, merge, split, step, takes
 from tests.support.pools import RunningPool, Site
 
 APP = ("--modules", "tests.support.flowapp")
@@ -96,6 +96,24 @@ def test_a_failure_starts_what_follows_failures_and_nothing_else(place):
 
     assert ["alarm", "finally", "told"] == sorted(names(place, "ends"))
     assert "2 of 4 done, 1 failed, 1 cancelled" == found.flow().progress
+
+
+def test_a_pool_tells_how_its_flows_have_ended_and_which_are_under_way(place):
+    bad, good, waits = Flow(), Flow(), Flow("waits")
+    bad.add(fails.call())
+    good.add(step.call("a"))
+    waits.add(step.call("b"), after=waits.add(step.using(delay=3600).call("later")))
+    found = [one.push_to(place.queue) for one in (waits, bad, good)]
+    with place.pool("--workers", "1", *APP) as pool:
+        assert ["failed", "done"] == [one.wait(60).state for one in found[1:]]
+        where = ("--runtime-dir", pool.runtime, *place.where)
+        wanted = (
+            'queuepool_flows{pool="default",connection="default"} 1\n',
+            'queuepool_flow_members_waiting{pool="default",connection="default"} 1\n',
+            'queuepool_flows_ended_total{pool="default",state="done"} 1\n',
+            'queuepool_flows_ended_total{pool="default",state="failed"} 1\n',
+        )
+        eventually(lambda: all(line in place.run("metrics", *where).stdout for line in wanted), 60)
 
 
 def test_a_retry_resumes_a_flow(place, tmp_path):

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import redis
 
+from queuepool import Flow
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDenied, StoreError
 from queuepool.jobs.client import Queue
@@ -26,6 +27,8 @@ from queuepool.stores.contract import MovedJob, NewJob, Wake
 from queuepool.stores.records import RecordKey
 from queuepool.stores.values import AlertClaim
 from tests.support.eventually import eventually
+from tests.support.flowapp import step
+from tests.support.graphs import ended, taken
 from tests.support.pools import Site
 from tests.support.redis_server import PREFIX, start_redis
 
@@ -75,6 +78,24 @@ def login(guarded: str, root: redis.Redis, tmp_path: Path) -> Iterator[As]:
 def denials(root: redis.Redis) -> list[str]:
     """What was refused to anybody: user, what kind, command or key."""
     return [f"{row['username']} {row['reason']} {row['object']}" for row in root.acl_log()]
+
+
+def test_a_flow_is_written_run_looked_at_and_cancelled_each_by_its_role(login, root):
+    flow = Flow("album")
+    flow.add(step.call("b"), after=flow.add(step.call("a")))
+    found = flow.push_to(login("producer").queue)
+    worker, viewer, operator = (login(role).queue.stores for role in ("worker", "viewer", "operator"))
+    [lease] = taken(worker.queue).values()
+    assert ended(worker.queue, lease)
+
+    assert [found] == [one.id for one in worker.flows.under_way()]
+    assert ["album"] == [one.name for one in viewer.flows.page()]
+    assert ["d", "r"] == [one.letter for one in viewer.flows.members(found)]
+    with pytest.raises(StoreDenied):
+        viewer.flows.cancel(found)
+    root.execute_command("ACL", "LOG", "RESET")
+    assert operator.flows.cancel(found)
+    assert [] == denials(root)
 
 
 def test_a_pool_does_all_its_work_as_the_worker(login, root):

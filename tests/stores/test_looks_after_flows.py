@@ -6,7 +6,11 @@ import time
 
 import pytest
 
+from queuepool.alerts.stalled import StalledFlows
 from queuepool.board.board import Board
+from queuepool.board.counts import counts_of
+from queuepool.board.flow_mark import marker
+from queuepool.board.meters import MeterMemory, SlotMeters
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDenied
 from queuepool.events import Event
@@ -16,12 +20,13 @@ from queuepool.payload.members import FLOW
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settlement, Settler
 from queuepool.settlement.verdict import Delete, Release
-from queuepool.steward.flows import LookAtFlows
+from queuepool.steward.flows import LookAtFlows, MeasureFlows
+from queuepool.steward.measure import PoolMeters
 from queuepool.stores.flows import FlowEnd
 from queuepool.stores.redis.flows import RedisFlows
 from queuepool.unix.signals import WorkerSignals
 from tests.support.eventually import eventually
-from tests.support.graphs import Drawn, taken
+from tests.support.graphs import Drawn, ended, taken
 from tests.support.samples import new_jobs, payload
 
 
@@ -107,3 +112,48 @@ def test_the_end_of_another_job_marks_nothing(stores, settler):
     settler.settle(Settlement(lease, decode(lease.receipt), Delete()))
 
     assert [] == found
+
+
+def test_flows_are_measured_once_members_of_some_have_run(stores):
+    drawn = Drawn({"a": [], "b": ["a"], "c": ["a"]})
+    stores.flows.write(drawn.flow, drawn.members)
+    header, memory = Board.private().header, MeterMemory.new(1, 0)
+    measure, board = MeasureFlows(stores.flows, header, PoolMeters(memory, [])), Board.private()
+    board.meters = memory
+    measure.run(time.monotonic())
+    assert 0.0 == counts_of(board).flows.measured_at
+
+    marker(header)()
+    measure.run(time.monotonic())
+    found = counts_of(board).flows
+    assert (1, 2) == (found.under_way, found.waiting)
+    assert 0.0 < found.since <= found.measured_at
+
+
+def test_the_end_of_a_flow_counts_in_the_meters_of_who_has_ended_it():
+    memory, board = MeterMemory.new(1, 0), Board.private()
+    board.meters = memory
+    meters = SlotMeters(memory, board.slots[0])
+    meters.enter()
+    for state in ("done", "done", "failed"):
+        meters.count_flow(state)
+    PoolMeters(memory, []).count_flow("expired")
+
+    assert {"done": 2, "failed": 1, "cancelled": 0, "expired": 1} == counts_of(board).flows.ended
+
+
+def test_a_flow_is_stalled_for_as_long_as_nothing_of_it_begins_or_ends(stores):
+    header = Board.private().header
+    stalled, drawn = StalledFlows(stores.flows, header), Drawn({"a": [], "b": ["a"]})
+    stores.flows.write(drawn.flow, drawn.members)
+    assert {} == stalled.look(1000.0)
+
+    marker(header)()
+    name = f"drawn {drawn.id}"
+    assert [{name: 0.0}, {name: 0.0}, {name: 500.0}] == [stalled.look(at) for at in (1000.0, 1010.0, 1500.0)]
+    [lease] = taken(stores.queue).values()
+    ended(stores.queue, lease)
+    assert {name: 0.0} == stalled.look(2000.0)
+    [lease] = taken(stores.queue).values()
+    ended(stores.queue, lease)
+    assert {} == stalled.look(3000.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queuepool.board.counts import NO_RUNS, NO_WAITS, Histogram, JobCounts, PoolCounts, QueueFacts
+from queuepool.board.counts import NO_RUNS, NO_WAITS, FlowFacts, Histogram, JobCounts, PoolCounts, QueueFacts
 from queuepool.board.overview import ScalingRow
 from queuepool.metrics.samples import WORKER_STATES, PoolFacts
 
@@ -41,4 +41,5 @@ COUNTS = PoolCounts(
     },
     failed_jobs=7,
     outages=2,
+    flows=FlowFacts(3, 40, 1_790_000_040.0, 1_790_000_099.0, {"done": 5, "failed": 1, "cancelled": 0, "expired": 0}),
 )

@@ -12,6 +12,7 @@ from queuepool.config.alerts import AlertSettings
 from queuepool.config.loader import Config
 from queuepool.config.settings import ScheduleSettings
 from queuepool.history.rollup import GRAINS, rollup_of
+from queuepool.payload.members import NewFlow, NewMember, names_as_text
 from queuepool.stores.contract import NewJob
 from queuepool.stores.factory import Stores
 from queuepool.stores.records import PendingFailure
@@ -45,6 +46,8 @@ def fill(site: Site) -> str:
         stores.queue.push(text[:200], [NewJob(raw)])
         stores.records.record(PendingFailure(f"failure-{number}", _failed(text, f"failed-{number}{text[:40]}", raw)))
         stores.journal.write(f"{text}@{text}", text, text, 3)
+    for number, text in enumerate(TEXTS):
+        _write_flow(stores, number, text)
     stores.control.pause("default", stores.queue.now(), f"{next(texts)}@{next(texts)}")
     stores.control.pause_schedule("nightly", stores.queue.now(), next(texts))
     _keep_history(stores)
@@ -64,6 +67,21 @@ def config(site: Site, **web: Any) -> Config:
     nightly = ScheduleSettings(name="nightly", cron="0 2 * * *", job="do", connection=site.connection)
     pools = (replace(pool, schedules=(nightly,), alerts=AlertSettings()) for pool in found.pools)
     return replace(found, pools=tuple(pools))
+
+
+def _write_flow(stores: Stores, number: int, text: str) -> None:
+    """Two jobs, one after the other."""
+    flow_id = flow_of(number)
+    known: dict[str, Any] = {"stops": True, "deadline": 1000.0, "keep": 100.0}
+    flow = NewFlow(flow_id, text[:100], 2, 1, **known, names=names_as_text({text[:200]: ["0", "1"]}))
+    raws = [payload(f"of-{flow_id}-{one}", displayName=text, job=text) for one in "01"]
+    first = NewMember("0", "s", "flows", 0.0, raws[0], edges=("1s",))
+    stores.flows.write(flow, [first, NewMember("1", "s", "flows", 0.0, raws[1], follows=1)])
+
+
+def flow_of(number: int) -> str:
+    """The id of this flow."""
+    return f"{number:022}"
 
 
 def _failed(text: str, job_id: str, raw: bytes) -> dict[str, Any]:

@@ -46,6 +46,8 @@ def of_queue(**more: object) -> LookFacts:
         (facts(running={"app.slow": 4000.0}), AlertReading("running", "app.slow", 4000.0, 3600.0)),
         (facts(counts=PoolCounts(failed_jobs=7)), AlertReading("failed", "failed jobs", 7, 1000)),
         (facts(recent=Recent({}, 6)), AlertReading("crashes", "p", 6, 5)),
+        (facts(recent=Recent(flows=2)), AlertReading("failed_flows", "p", 2, 1)),
+        (facts(stalled={"album Hv": 30000.0}), AlertReading("stalled", "album Hv", 30000.0, 21600.0)),
         (facts(silent={"web2:p": 31.0}), AlertReading("lost", "web2:p", 31.0, 30.0)),
         (facts(away={"store": 61.0}), AlertReading("store", "store", 61.0, 60.0)),
         (
@@ -65,7 +67,7 @@ def test_every_queue_of_a_pool_is_watched(tmp_path):
     board.meters = MeterMemory.new(2, len(names))
     steward, worker = PoolMeters(board.meters, names), Meter(SlotMeters(board.meters, board.slots[0]))
     look = AlertFacts("p", board, counts_of)
-    look.look(Lost({}, {}), {})
+    look.look(Lost({}, {}), {}, {})
     for number in range(300):
         steward.note(number, QueueFacts(oldest=75.0 if number == 299 else 0.0, measured_at=time.time()))
     for number in range(1000):
@@ -75,7 +77,7 @@ def test_every_queue_of_a_pool_is_watched(tmp_path):
         worker.turn("tenant-299", f"job{number}")
         worker.settles(Fail(ValueError()), is_ours=True)
         worker.settled(0.0)
-    found, unknown = look.look(Lost({}, {}), {})
+    found, unknown = look.look(Lost({}, {}), {}, {})
     raised = {(one.kind, one.subject) for one in readings(found, LIMITS) if one.value >= one.limit}
 
     assert (frozenset(), {("wait", "tenant-299"), ("failures", "tenant-299")}) == (unknown, raised)
@@ -87,10 +89,24 @@ def test_few_attempts_have_no_rate_of_failures():
 
 def test_a_limit_of_0_is_none():
     nothing = AlertSettings(
-        wait=(("mail", 0.0),), overdue=0, failures=0, running=0, failed=0, quarantine=0, crashes=0, lost=0, store=0
+        wait=(("mail", 0.0),),
+        overdue=0,
+        failures=0,
+        running=0,
+        failed=0,
+        quarantine=0,
+        crashes=0,
+        lost=0,
+        store=0,
+        failed_flows=0,
+        stalled=0,
     )
     given = of_queue(oldest=1e9, overdue=1e9, quarantined=9)._replace(
-        recent=Recent({"mail": (20, 20)}, 99), running={"a": 1e9}, away={"store": 1e9}, silent={"b": 1e9}
+        recent=Recent({"mail": (20, 20)}, 99, flows=9),
+        running={"a": 1e9},
+        away={"store": 1e9},
+        silent={"b": 1e9},
+        stalled={"album": 1e9},
     )
 
     assert [] == readings(given, nothing)

@@ -13,6 +13,8 @@ from tests.support.each import each
         ("quarantine", "mail", 2.0, "queue mail: 2 payloads in quarantine (limit 1)"),
         ("crashes", "web", 1.0, "pool web: 1 worker died within five minutes (limit 1)"),
         ("crashes", "web", 7.0, "pool web: 7 workers died within five minutes (limit 1)"),
+        ("failed_flows", "web", 1.0, "pool web: 1 flow failed within five minutes (limit 1)"),
+        ("stalled", "album", 9.0, "flow album: none of its jobs has begun or ended for 9 s (limit 1 s)"),
         ("failed", "failed jobs", 1.0, "failed jobs: 1 kept (limit 1)"),
     ],
 )

@@ -796,6 +796,8 @@ def test_every_key_of_alerts_reaches_the_setting_of_all_pools(write):
         failed = 5
         quarantine = 2
         crashes = 3
+        failed_flows = 4
+        stalled = 2d
         lost = 30m
         store = 5m
         repeat = 24h
@@ -806,7 +808,7 @@ def test_every_key_of_alerts_reaches_the_setting_of_all_pools(write):
     a, b = load(path, {}, {}).pools
     expected = AlertSettings(
         wait=(("", 120.0), ("mail", 0.0)), overdue=10.0, unserved=600.0, failures=0.125, running=0.0, failed=5,
-        quarantine=2, crashes=3, lost=1800.0, store=300.0, repeat=86400.0,
+        quarantine=2, crashes=3, failed_flows=4, stalled=172800.0, lost=1800.0, store=300.0, repeat=86400.0,
         program=("/usr/local/bin/page", "--team", "web ops"),
         webhook=Webhook("https://hooks.slack.com/services/T/B/x", "slack"),
     )  # fmt: skip
@@ -815,10 +817,13 @@ def test_every_key_of_alerts_reaches_the_setting_of_all_pools(write):
 
 
 def test_every_alert_is_switched_off_by_0(write):
-    kinds = ("wait", "overdue", "unserved", "failures", "running", "failed", "quarantine", "crashes", "lost", "store")
+    kinds = (
+        "wait", "overdue", "unserved", "failures", "running", "failed", "quarantine", "crashes", "failed_flows",
+        "stalled", "lost", "store",
+    )  # fmt: skip
     [pool] = load(write("[alerts]\n" + "".join(f"{kind} = 0\n" for kind in kinds)), {}, {}).pools
 
-    assert (0.0, *[0] * 9) == (pool.alerts.wait_of("any"), *(getattr(pool.alerts, kind) for kind in kinds[1:]))
+    assert (0.0, *[0] * 11) == (pool.alerts.wait_of("any"), *(getattr(pool.alerts, kind) for kind in kinds[1:]))
 
 
 def test_a_variable_switches_alerts_on_and_sets_them(write):

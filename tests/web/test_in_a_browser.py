@@ -9,18 +9,23 @@ from pathlib import Path
 
 import pytest
 
+from queuepool import Flow
 from queuepool.web.routes import ACTS
 from tests.support import hostile_shop
 from tests.support.chromium import ENTER, TAB, Window, window
 from tests.support.drivers import site_at
 from tests.support.eventually import eventually
+from tests.support.flowapp import fails
+from tests.support.graphs import ended
 from tests.support.many_failed import failed_in_thousands
 from tests.support.pools import Site
 from tests.support.serving import serving
+from tests.support.store_contract import OURS
 
 PAGES = (
     "/", "/alerts", "/queues", "/queues/default/default", "/queues/default/default?state=delayed",
     "/queues/default/default/confirm?act=move", "/running", "/failed?column=big", "/failed/confirm?act=retry",
+    "/flows", f"/flows/default/{hostile_shop.flow_of(9)}", f"/flows/default/{hostile_shop.flow_of(11)}",
     "/pools", "/schedules", "/quarantine", "/history", "/journal", "/jobs/failure-0", "/jobs/failed-3", "/jobs/job-1",
     "/jobs/runs-0", "/jobs/nope", "/no-such-page",
 )  # fmt: skip
@@ -252,6 +257,14 @@ ACTIONS: tuple[tuple[str, str, tuple[str | tuple[str, str], ...], str], ...] = (
         ("summary", "details form[action$='/drop'] button"), "was dropped",
     ),
     ("/quarantine/{connection}/{queue}/{id}/retry", "/quarantine", ("form[action$='/retry'] button",), "was put back"),
+    (
+        "/flows/{connection}/{id}/retry", "/flows",
+        ("a[href^='/flows/default/']", "form[action$='/retry'] button"), "1 job put back",
+    ),
+    (
+        "/flows/{connection}/{id}/cancel", "/flows",
+        ("a[href^='/flows/default/']", "summary", "form[action$='/cancel'] button"), "cancelled",
+    ),
     ("/pools/{connection}/{id}/pause", "/pools", ("form[action$='/pause'] button",), "paus"),
     ("/pools/{connection}/{id}/continue", "/pools", ("form[action$='/continue'] button",), "continue"),
     ("/pools/{connection}/{id}/reload", "/pools", ("form[action$='/reload'] button",), "default"),
@@ -278,6 +291,7 @@ def test_each_action_is_done_by_the_keyboard_alone(tmp_path, has_script):
             site.queue.push_raw(b'{"uuid":"odd","job":7}', queue="mine")
         site.push(delay=3600)
         site.push(delay=3600)
+        failed_flow(site)  # first: the latest failed job will be dropped
         failed_in_thousands(site.queue, 4)
         site.push("until", gate=str(site.path / "no-such-gate"), queue="mine")
         eventually(lambda: len([*site.queue.stores.records.quarantined("mine")]) == 3)
@@ -286,6 +300,14 @@ def test_each_action_is_done_by_the_keyboard_alone(tmp_path, has_script):
             assert outcome in done, (path, done)
         browser.go(f"{address}/journal")
         assert browser.run(IS_AS_SENT) != has_script
+
+
+def failed_flow(site: Site) -> None:
+    flow, store = Flow("album"), site.queue.stores.queue
+    flow.add(fails.using(queue="flows").call())
+    flow.push_to(site.queue)
+    [lease] = store.reserve(["flows"], OURS, 1).leases
+    ended(store, lease, "f")
 
 
 def pressed(browser: Window, url: str, keys: tuple[str | tuple[str, str], ...]) -> str:

@@ -34,6 +34,7 @@ GIVEN = {
 }  # fmt: skip
 #: where other values are needed to that end
 ELSEWHERE = {
+    "/flows": {"state": "failed"}, "/flows/{connection}/{id}": {"state": "failed"},
     "/failed/confirm": {"act": "retry"}, "/failed/chosen": {"act": "retry"}, "/history": {"order": "busiest"},
 }  # fmt: skip
 
@@ -159,6 +160,8 @@ def answers(browser: Browser, job: str, ended: str) -> Iterator[tuple[str, Any]]
         "Failed": ("/failed?limit=2&column=mode",),
         "History": ("/history", "/history?range=35d"),
         "Job": tuple(f"/jobs/{one}" for one in (job, ended, tracked, "failed-1", "job-3", "runs-1", "nope", "*")),
+        "Flows": ("/flows", "/flows?state=failed&limit=1"),
+        "Flow": (f"/flows/default/{hostile_shop.flow_of(0)}", "/flows/default/nobody"),
         "ConfirmWaiting": ("/queues/default/default/confirm?act=drop",),
         "Confirm": ("/failed/confirm?act=retry", "/failed/confirm?act=retry&id=failed-1"),
         "Refused": ("/errands/nope", "/history?range=x", "/queues/nope/nope", "/failed?after=x", "/no-such-page"),

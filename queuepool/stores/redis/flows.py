@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from operator import attrgetter
 from typing import Any
@@ -11,11 +11,15 @@ from queuepool.errors import NoSuchFlow
 from queuepool.payload.lease import Lease
 from queuepool.payload.members import MemberEnd, NewFlow, NewMember, names_in
 from queuepool.stores.flows import (
+    ANY_FLOW,
     ENDED,
     LOST_AFTER,
     UNSTARTED_LASTS,
     FlowCounts,
     FlowEnd,
+    FlowFilter,
+    FlowPace,
+    FlowPlace,
     FlowRecord,
     FlowStanding,
     MemberRecord,
@@ -30,6 +34,8 @@ _LOOKS = 100
 #: keys that each flow has for itself
 _OWN = 6
 _MEMBER = attrgetter("member")
+#: behind all that there is
+_END = FlowPlace(float("inf"), "")
 
 
 class RedisFlows:
@@ -71,29 +77,55 @@ class RedisFlows:
         facts = self._facts(flow_id)
         return FlowStanding(facts["state"], "ended" in facts) if facts else None
 
-    def page(self, after: float | None = None, count: int = 100) -> list[FlowRecord]:
-        latest, found = self._created_before(float("inf") if after is None else after, count), list[FlowRecord]()
-        for flow_id in latest:
-            if facts := self._facts(flow_id):
-                found.append(_record(flow_id, facts, self._counts(flow_id)))
-        return found
+    def page(
+        self, after: FlowPlace | None = None, count: int = 100, wanted: FlowFilter = ANY_FLOW
+    ) -> Iterator[FlowRecord]:
+        for _, flow_id in self._latest(after or _END, count, wanted):
+            if record := self.find(flow_id):
+                yield record
 
-    def _created_before(self, moment: float, count: int) -> list[str]:
-        """The ids of the latest; read in steps of few commands, as there is no list by this time."""
-        ids = [key.decode() for key in self._client.command("ZRANGE", self._keys.flows, 0, -1)]
-        found: list[tuple[float, str]] = []
+    def _latest(self, after: FlowPlace, count: int, wanted: FlowFilter) -> list[FlowPlace]:
+        """The latest places; read in steps of few commands, as there is no list by this time."""
+        ids, found = self._ids(), list[FlowPlace]()
         for first in range(0, len(ids), BATCH):
             part = ids[first : first + BATCH]
-            times = self._client.script("created", [self._keys.flow(one) for one in part], [])
-            rows = zip(times, part, strict=True)
-            found += [(at, one) for text, one in rows if text and (at := float(text)) < moment]
-            found = nlargest(count, found)
-        return [one for _, one in found]
+            heads = self._client.script("flow_heads", [self._keys.flow(one) for one in part], [])
+            places = [
+                FlowPlace(float(created), flow_id)
+                for flow_id, (created, state, name) in zip(part, heads, strict=True)
+                if created and wanted.fits(state.decode(), name.decode())
+            ]
+            found = nlargest(count, [*found, *(one for one in places if one < after)])
+        return found
+
+    def under_way(self, count: int = 10_000) -> list[FlowPace]:
+        ids, found = self._ids(), list[FlowPace]()
+        for first in range(0, len(ids), BATCH):
+            part = ids[first : first + BATCH]
+            keys = [key for one in part for key in (self._keys.flow(one), f"{self._keys.flow(one)}:waiting")]
+            paces = zip(part, self._client.script("flows_under_way", keys, []), strict=True)
+            found += [_pace(flow_id, facts) for flow_id, facts in paces if facts]
+            if len(found) >= count:
+                break
+        return found[:count]
+
+    def _ids(self) -> list[str]:
+        """Of all that are kept."""
+        return [key.decode() for key in self._client.command("ZRANGE", self._keys.flows, 0, -1)]
 
     def members(self, flow_id: str) -> list[MemberRecord]:
         letters = self._hash(f"{self._keys.flow(flow_id)}:letters")
         names = names_in((self._client.command("HMGET", self._keys.flow(flow_id), "names")[0] or b"").decode())
+        names |= self._names_of_added(flow_id, [number for number in letters if "." in number])
         return [_member(number, letters[number], names.get(number, "")) for number in in_order(list(letters))]
+
+    def _names_of_added(self, flow_id: str, numbers: Sequence[str]) -> dict[str, str]:
+        found = dict[str, str]()
+        for first in range(0, len(numbers), BATCH):
+            part = numbers[first : first + BATCH]
+            kept = self._client.command("HMGET", self._keys.flow(flow_id), *(f"n{number}" for number in part))
+            found |= {number: name.decode() for number, name in zip(part, kept, strict=True) if name}
+        return found
 
     def results(self, flow_id: str, numbers: Sequence[str]) -> list[bytes | None]:
         if not numbers:
@@ -162,7 +194,7 @@ class RedisFlows:
         names, args = self._keys.of_flow(end.flow)
         own: list[Any] = [end.number, end.how, end.result, lease.queue, payload]
         for one in end.children:
-            own += [one.number, one.rule, one.queue, one.delay, one.payload]
+            own += [one.number, one.name, one.queue, one.delay, one.payload]
         return names, [len(own), *args, self._clock(), *own]
 
     def settled(self, end: MemberEnd, answer: Any) -> int:
@@ -238,6 +270,11 @@ def _record(flow_id: str, facts: Mapping[str, str], counts: FlowCounts) -> FlowR
     ended = float(facts["ended"]) if "ended" in facts else None
     created, deadline = float(facts["created"]), float(facts["deadline"])
     return FlowRecord(flow_id, facts["name"], facts["state"], counts, created, deadline, ended)
+
+
+def _pace(flow_id: str, facts: Sequence[Any]) -> FlowPace:
+    name, created, *counts = facts
+    return FlowPace(flow_id, name.decode(), float(created), *map(int, counts))
 
 
 def _member(number: str, letter: bytes, name: str) -> MemberRecord:

@@ -5,19 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, select
+from sqlalchemy import Connection, Select, delete, func, insert, select
 
 from queuepool.errors import NoSuchFlow
 from queuepool.payload.lease import Lease
 from queuepool.payload.members import MOST_RESULTS, MemberEnd, NewFlow, NewMember, names_in
 from queuepool.stores.flows import (
+    ANY_FLOW,
     FAILED_LASTS,
     LOST_AFTER,
     UNSTARTED_LASTS,
     FlowCounts,
     FlowEnd,
+    FlowFilter,
+    FlowPace,
+    FlowPlace,
     FlowRecord,
     FlowStanding,
     MemberRecord,
@@ -29,8 +34,8 @@ from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.members import SqlMembers, parts_of
 from queuepool.stores.steps import in_steps
 
-#: how many flows one look of a steward takes
-_LOOKS = 100
+#: how many flows one look of a steward takes, and one statement of a list
+_LOOKS, _LISTED = 100, 1000
 #: members that one transaction writes, and edges unless one member has more
 _AT_ONCE, _MOST_EDGES = 1000, 10_000
 #: seconds between looks for flows whose end was missed
@@ -122,45 +127,71 @@ class SqlFlows:
         self._rows.push(connection, flow_id, list(connection.execute(roots).scalars()))
 
     def find(self, flow_id: str) -> FlowRecord | None:
-        return next(iter(self._client.ask(lambda c: self._records(c, self._flows.c.id == flow_id, 1))), None)
+        return self._client.ask(partial(self._find, flow_id=flow_id))
+
+    def _find(self, connection: Connection, flow_id: str) -> FlowRecord | None:
+        row = connection.execute(self._selected().where(self._flows.c.id == flow_id)).first()
+        return None if row is None else self._record(connection, row)
 
     def standing(self, flow_id: str) -> FlowStanding | None:
         wanted = select(self._flows.c.state, self._flows.c.ended).where(self._flows.c.id == flow_id)
         row = self._client.ask(lambda connection: connection.execute(wanted).one_or_none())
         return row and FlowStanding(row.state, row.ended is not None)
 
-    def page(self, after: float | None = None, count: int = 100) -> list[FlowRecord]:
-        before = self._flows.c.created < (1e12 if after is None else after)
-        return self._client.ask(lambda connection: self._records(connection, before, count))
+    def page(
+        self, after: FlowPlace | None = None, count: int = 100, wanted: FlowFilter = ANY_FLOW
+    ) -> Iterator[FlowRecord]:
+        for row in islice((row for row in self._rows_behind(after) if wanted.fits(row.state, row.name)), count):
+            yield self._client.ask(partial(self._record, row=row))
 
-    def _records(self, connection: Connection, which: ColumnElement[bool], count: int) -> list[FlowRecord]:
+    def _rows_behind(self, after: FlowPlace | None) -> Iterator[Any]:
+        while rows := self._client.ask(partial(self._read_behind, after=after)):
+            yield from rows
+            after = FlowPlace(rows[-1].created, rows[-1].id)
+
+    def _read_behind(self, connection: Connection, after: FlowPlace | None) -> Sequence[Any]:
+        flows, found = self._flows.c, self._selected()
+        if after:
+            is_behind = (flows.created == after.created) & (flows.id < after.id)
+            found = found.where((flows.created < after.created) | is_behind)
+        return connection.execute(found.order_by(flows.created.desc(), flows.id.desc()).limit(_LISTED)).all()
+
+    def _selected(self) -> Select[Any]:
         flows = self._flows.c
-        wanted = (flows.id, flows.name, flows.state, flows.created, flows.deadline, flows.ended)
-        rows = connection.execute(select(*wanted).where(which).order_by(flows.created.desc()).limit(count)).all()
-        return [
-            FlowRecord(
-                row.id, row.name, row.state, self._counts(connection, row.id), row.created, row.deadline, row.ended
-            )
-            for row in rows
-        ]
+        return select(flows.id, flows.name, flows.state, flows.created, flows.deadline, flows.ended)
+
+    def _record(self, connection: Connection, row: Any) -> FlowRecord:
+        counts = self._counts(connection, row.id)
+        return FlowRecord(row.id, row.name, row.state, counts, row.created, row.deadline, row.ended)
 
     def _counts(self, connection: Connection, flow_id: str) -> FlowCounts:
-        state = self._members.c.state
-        return FlowCounts.of(
-            [
-                (letter, int(count))
-                for letter, count in connection.execute(
-                    select(state, func.count()).where(self._rows.of(flow_id)).group_by(state)
-                )
-            ]
-        )
+        return FlowCounts.of(self._counts_of_all(connection, [flow_id]).get(flow_id, []))
+
+    def _counts_of_all(self, connection: Connection, ids: Sequence[str]) -> dict[str, list[tuple[str, int]]]:
+        """By flow: the number of members for each letter."""
+        columns, found = self._members.c, dict[str, list[tuple[str, int]]]()
+        for part in parts_of(ids):
+            counted = select(columns.flow, columns.state, func.count()).where(columns.flow.in_(part))
+            for flow_id, letter, count in connection.execute(counted.group_by(columns.flow, columns.state)):
+                found.setdefault(flow_id, []).append((letter, int(count)))
+        return found
+
+    def under_way(self, count: int = 10_000) -> list[FlowPace]:
+        return self._client.ask(partial(self._read_under_way, count=count))
+
+    def _read_under_way(self, connection: Connection, count: int) -> list[FlowPace]:
+        flows = self._flows.c
+        wanted = select(flows.id, flows.name, flows.created).where(flows.ended.is_(None), flows.state != "building")
+        rows = connection.execute(wanted.limit(count)).all()
+        counts = self._counts_of_all(connection, [row.id for row in rows])
+        return [_pace(row, FlowCounts.of(counts.get(row.id, []))) for row in rows]
 
     def members(self, flow_id: str) -> list[MemberRecord]:
         return self._client.ask(partial(self._read_members, flow_id=flow_id))
 
     def _read_members(self, connection: Connection, flow_id: str) -> list[MemberRecord]:
         member, edge = self._members.c, self._edges.c
-        wanted = select(member.n, member.state, member.rule).where(member.flow == flow_id)
+        wanted = select(member.n, member.state, member.rule, member.name).where(member.flow == flow_id)
         rows = {row.n: row for row in connection.execute(wanted)}
         edges: dict[str, list[str]] = {}
         for pred, succ in connection.execute(select(edge.pred, edge.succ).where(edge.flow == flow_id)):
@@ -170,7 +201,7 @@ class SqlFlows:
 
         def record(n: str) -> MemberRecord:
             follow = tuple(f"{succ}{rows[succ].rule}" for succ in in_order(edges.get(n, [])))
-            return MemberRecord(n, rows[n].state, follow, names.get(n, ""))
+            return MemberRecord(n, rows[n].state, follow, rows[n].name or names.get(n, ""))
 
         return [record(n) for n in in_order(list(rows))]
 
@@ -314,3 +345,7 @@ class SqlFlows:
             return "failed" if state == "failing" else state
         bad = select(self._members.c.n).where(self._rows.of(flow_id), self._members.c.state.in_(("f", "c")))
         return "failed" if connection.execute(bad.limit(1)).first() else "done"
+
+
+def _pace(row: Any, counts: FlowCounts) -> FlowPace:
+    return FlowPace(row.id, row.name, row.created, counts.waiting + counts.cancelled, counts.running, sum(counts))

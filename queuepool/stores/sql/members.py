@@ -332,6 +332,7 @@ class SqlMembers:
                 **common, "n": one.number, "rule": one.rule, "queue": one.queue, "delay": one.delay,
                 "open": sum(map(bool, one.stripes)) or one.follows, "striped": int(bool(one.stripes)),
                 "payload": self.text(connection, one.payload) if state == "w" else None,
+                "name": self.charsets.text(connection, "name", one.name) if one.name else None,
             }
             for one in members
         ]  # fmt: skip

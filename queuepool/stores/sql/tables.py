@@ -143,10 +143,10 @@ def _member_columns() -> list[Column[Any]]:
     """``open``: how many of those that it follows are not over, ``bad`` how many have failed or were cancelled.
 
     ``spent``: those that follow it by the rules f and a have been told of its end; ``held``: it was ready while its
-    flow was stopped. ``payload`` is null once it was pushed.
+    flow was stopped. ``payload`` is null once it was pushed, ``name`` unless a running job has added it.
     """
     keys = [Column(name, Text, primary_key=True) for name in ("flow", "n")]
-    texts = [Column(name, Text) for name in ("state", "rule", "queue", "payload", "result")]
+    texts = [Column(name, Text) for name in ("state", "rule", "queue", "payload", "result", "name")]
     return [*keys, *texts, Column("delay", Double), *(Column(one, Integer) for one in _COUNTS)]
 
 

@@ -41,6 +41,8 @@ ADVICE: Mapping[str, Advice] = MappingProxyType({
     "failed": Advice("failed jobs that are kept", "Retry what was mended, forget the rest", "/failed"),
     "quarantine": Advice("payloads in quarantine", "See the reasons; nothing there is lost", "/quarantine"),
     "crashes": Advice("workers that crash within 5 minutes", "See which jobs crash them", "/failed"),
+    "failed_flows": Advice("flows that fail within 5 minutes", "See what has failed, then retry the flow", "/flows"),
+    "stalled": Advice("no job of a flow has begun or ended", "See what it waits for; retry or cancel it", "/flows"),
     "lost": Advice("another pool is silent", "Its jobs begin again when their leases end; bring it back", "/pools"),
     "store": Advice("the store is away", "Bring the server back: the pools go on by themselves", "/pools"),
     "store_full": Advice("the store is full", "Make room: the pools go on with what is stored", "/queues"),
@@ -93,4 +95,4 @@ def _limit_words(settings: list[AlertSettings], kind: str) -> str:
         return ""
     if kind == "failures":
         return f"{limit:.0%}"
-    return str(limit) if kind in ("failed", "quarantine", "crashes") else duration(limit)
+    return str(limit) if kind in ("failed", "quarantine", "crashes", "failed_flows") else duration(limit)

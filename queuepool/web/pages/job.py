@@ -15,6 +15,7 @@ from queuepool.jobs.following import JobState
 from queuepool.operating.attempts import GAP, facts_of, numbered
 from queuepool.operating.job_search import NOWHERE, JobSearch
 from queuepool.operating.kept_steps import KeptStep
+from queuepool.payload.members import member_in
 from queuepool.search.ended import EndedAttempt
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob, plain
@@ -131,12 +132,14 @@ def _payload(found: FoundJob | None, asked: Asked) -> Facts:
     if found is None:
         return {"arguments": None, "raw": None, "trace": None, "tags": [], "pushed": None, "size": None}
     payload = found.payload
+    member = member_in(payload.fields) if payload else None
     trace = found.where.exception if isinstance(found.where, FailedJob) else None
     return {
         "arguments": arguments(plain(found.arguments), asked, whole=True),
         "is_closed": found.is_closed,
         "raw": _cut(found.raw.decode("utf-8", "backslashreplace")) if asked.sees_raw else None,
         "trace": _cut(trace) if trace and asked.sees_raw else None,
+        "flow": member and member.flow,
         "tags": list(found.tags),
         "pushed": iso(found.pushed) if found.pushed else None,
         "options": json.loads(json.dumps(asdict(payload.options), default=str)) if payload else None,

@@ -9,7 +9,7 @@ import pytest
 from queuepool.errors import NoSuchFlow
 from queuepool.payload.lease import Ending, Lease, LeaseRow, StateRecord, Unlock
 from queuepool.payload.members import MemberEnd, NewMember
-from queuepool.stores.flows import FlowEnd, FlowStanding
+from queuepool.stores.flows import FlowEnd, FlowFilter, FlowStanding
 from queuepool.stores.records import Retrying
 from tests.support.graphs import Drawn, ended, taken
 from tests.support.samples import new_jobs, payload, record
@@ -352,7 +352,9 @@ def test_what_a_member_adds_is_waited_for(built):
     drawn = begun(built, {"split": [], "merge": ["split"]})
     [lease] = taken(built.queue).values()
     children = tuple(
-        NewMember(f"0.{number}", "s", "default", 0.0, payload(f"part{number}", qpFlow=f"{drawn.id}:0.{number}"))
+        NewMember(
+            f"0.{number}", "s", "default", 0.0, payload(f"part{number}", qpFlow=f"{drawn.id}:0.{number}"), name="p"
+        )
         for number in range(3)
     )
     ended(built.queue, lease, children=children)
@@ -364,6 +366,7 @@ def test_what_a_member_adds_is_waited_for(built):
     assert ["merge"] == run_all(built)
     assert "done" == state(built, drawn)
     assert 5 == sum(built.flows.find(drawn.id).counts)
+    assert ["", "p", "p", "p", ""] == [one.name for one in built.flows.members(drawn.id)]
 
 
 def test_a_waiting_job_of_a_flow_may_be_cancelled(built):
@@ -419,8 +422,31 @@ def test_flows_are_listed_latest_first(built, at):
         at.advance(1)
 
     assert ids[::-1] == [one.id for one in built.flows.page()]
-    latest = built.flows.page(count=1)[0]
-    assert ids[1::-1] == [one.id for one in built.flows.page(latest.created)]
+    [latest] = built.flows.page(count=1)
+    assert ids[1::-1] == [one.id for one in built.flows.page(latest.place)]
+
+
+def test_of_flows_of_one_moment_a_list_leaves_out_none(built):
+    ids = {begun(built, CHAIN).id for _ in range(5)}
+    found, place = [], None
+    while page := list(built.flows.page(place, count=2)):
+        found += [one.id for one in page]
+        place = page[-1].place
+
+    assert (5, ids) == (len(found), {*found})
+
+
+def test_flows_are_listed_by_state_and_name(built, at):
+    album, failed = begun(built, CHAIN), begun(built, {"x": []})
+    for name, lease in taken(built.queue).items():
+        ended(built.queue, lease, "f" if name == "x" else "d")
+
+    def listed(**wanted):
+        return {one.id for one in built.flows.page(wanted=FlowFilter(**wanted))}
+
+    assert {album.id, failed.id} == listed(name="dr*") == listed(name="drawn") == listed()
+    assert set() == listed(name="dr") == listed(name="Drawn") == listed(state="done")
+    assert ({failed.id}, {album.id}) == (listed(state="failed"), listed(state="running"))
 
 
 def test_edges_are_shown(built):
@@ -428,3 +454,16 @@ def test_edges_are_shown(built):
     shown = {one.number: one.edges for one in built.flows.members(drawn.id)}
 
     assert {"0": ("1s", "2a"), "1": ("2a",), "2": ()} == shown
+
+
+def test_those_under_way_are_known_by_how_far_they_are(built):
+    drawn = begun(built, {"a": [], "b": ["a"], "alarm?f": ["a"], "c": ["b"]})
+    begun(built, {"x": []})
+    built.flows.add(Drawn(CHAIN).flow, [])
+    [one] = [one for one in built.flows.under_way() if one.id == drawn.id]
+    assert ("drawn", 3, 1, 4) == (one.name, *one.progress)
+    assert 1 == len(built.flows.under_way(1))
+    assert abs(one.created - built.flows.find(drawn.id).created) < 0.001
+
+    run_all(built)
+    assert [] == built.flows.under_way()

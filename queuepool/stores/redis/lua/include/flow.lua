@@ -4,8 +4,8 @@
 -- a list of what is left over, edges or numbers of members to start; a list of members that were ready while the flow
 -- was stopped.
 -- Facts: `state`, `active` members, `failed` ones; of a member N that waits: `l<N>` how many of those that it follows
--- are not over, `b<N>` how many of them have failed or were cancelled; `skips`: whether a job was skipped; `cut`:
--- whether a letter may be c, or `active` is not how many letters are r.
+-- are not over, `b<N>` how many of them have failed or were cancelled; `n<N>` the name of one that was added; `skips`:
+-- whether a job was skipped; `cut`: whether a letter may be c, or `active` is not how many letters are r.
 local MOST_EDGES = 500
 local MOST_RESULTS = 16 * 1024 * 1024
 local FAILED_LASTS = 30 * 86400

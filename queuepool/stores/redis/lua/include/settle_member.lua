@@ -1,5 +1,5 @@
 -- Settle a member in the script that ends its job. ARGV[arg]: its number, how it has ended, its result ('' = none), its
--- queue, its payload as it was pushed; then, for each member that it adds: number, rule, queue, delay, payload.
+-- queue, its payload as it was pushed; then, for each member that it adds: number, name, queue, delay, payload.
 -- Returns what became of the flow, as end_if_over does; '' also for a job that was counted before, or whose flow is
 -- gone.
 local function keep_result(flow, n, result)
@@ -19,6 +19,7 @@ local function add_children(flow, work, edges, first, last)
   redis.call('hincrby', flow.facts, 'total', count)
   for i = first, last, 5 do
     redis.call('hset', flow.waiting, ARGV[i], ARGV[i + 2] .. '\n' .. ARGV[i + 3] .. '\n' .. ARGV[i + 4])
+    redis.call('hset', flow.facts, 'n' .. ARGV[i], ARGV[i + 1])
     set_letter(flow, ARGV[i], 'w', 0, edges)
     if flow.state == 'running' then start(flow, work, ARGV[i]) else hold(flow, work, ARGV[i]) end
   end
