@@ -104,6 +104,7 @@ WITHOUT = {
 
 
 @pytest.mark.parametrize("without", WITHOUT)
+@pytest.mark.by_turns("without")
 def test_without_one_of_its_rules_a_board_of_lanes_breaks_a_law(without):
     rules, law = WITHOUT[without]
 
@@ -244,6 +245,7 @@ UNJUST = {
 
 
 @pytest.mark.parametrize("planted", UNJUST)
+@pytest.mark.by_turns("planted")
 def test_blame_is_unjust_where_one_of_its_rules_is_left_out(planted):
     rules, law = UNJUST[planted]
 
