@@ -36,6 +36,9 @@ class StepKeeper(Protocol):
     def of_job(self, job: Current, *, may_leave: bool) -> dict[str, bytes]:
         """What is kept of the job's steps, by name."""
 
+    def has_any(self, job: Current) -> bool:
+        """Whether anything is kept of the job's steps. Raises ``StoreDown``."""
+
     def keep(self, job: Current, values: Mapping[str, bytes], *, may_leave: bool) -> None:
         """Keep these values. Raises ``LeaseEnded``."""
 
@@ -70,6 +73,11 @@ def steps_here() -> JobSteps | None:
         found = job.steps = job.steps or JobSteps(job, _keeper)
         assert isinstance(found, JobSteps)
         return found
+
+
+def has_kept_steps(job: Current) -> bool:
+    """Whether steps of the job are kept. Raises ``StoreDown``."""
+    return _keeper is not None and job.payload.identified and _keeper.has_any(job)
 
 
 class JobSteps:

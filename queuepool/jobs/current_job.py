@@ -53,6 +53,8 @@ class Current:
     lease: Lease | None = field(default=None, repr=False, compare=False)
     #: its steps in this attempt, once it has asked for one
     steps: AttemptSteps | None = field(default=None, init=False, repr=False, compare=False)
+    #: whether it has begun before and left at a step, though it is too late for a first attempt
+    went_on: bool = field(default=False, init=False, repr=False, compare=False)
     #: what those who follow the job are shown
     run: Run = field(default=NOT_RUN, init=False, repr=False)
     # Unset in nearly all jobs, which so pay nothing for them.

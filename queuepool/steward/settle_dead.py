@@ -146,7 +146,8 @@ class SettleDead:
         if order := order_for(slot, one.number):
             return self._cancel(death, attempt, order)
         # If the worker went on meanwhile, the cancellation has hit another attempt than the one that was meant.
-        if slot.killed in ASKED or (culprits and one.number in culprits.innocent):
+        # A worker that has left in order was not killed by the job: its store was away when that ended, or left.
+        if slot.killed in ASKED or slot.has_left or (culprits and one.number in culprits.innocent):
             self._give_back(attempt)
             return GIVEN_BACK
         if culprits and culprits.charged.get(one.number) == Charge.LOST:

@@ -201,17 +201,15 @@ class WorkerSignals:
         """End the wait as soon as the finalizer has ended: Python prints what one raises, and drops it."""
 
         def trace(frame: FrameType, event: str, argument: object) -> None:
-            if self._waiting and not _is_in_finalizer(frame):
+            if self._waiting and not (_is_in_finalizer(frame) or is_in_library(frame)):
                 self._waiting = False
                 sys.settrace(None)
                 raise Interrupted
 
         frame = finalizer
-        while frame and frame.f_code is not _WAIT:
-            frame.f_trace = trace  # the next line of whatever the finalizer has come into
-            frame = frame.f_back
-        if frame:
+        while frame:  # the next line of whatever the finalizer has come into
             frame.f_trace = trace
+            frame = frame.f_back if frame.f_code is not _WAIT else None
         sys.settrace(trace)
 
 

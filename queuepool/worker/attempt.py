@@ -45,7 +45,7 @@ from queuepool.worker.flows import FlowsOfWorker
 from queuepool.worker.invoker import Invoker, JobHooks
 from queuepool.worker.plan import Plan
 from queuepool.worker.preparation import LonePreparer, Preparer, Starter, followed
-from queuepool.worker.step_keeper import has_left, is_of
+from queuepool.worker.step_keeper import has_left, is_of, went_on
 
 _DELETE = Delete()
 
@@ -221,7 +221,8 @@ class Runner:
         if plan.unlocks:
             self._settler.unlock(attempt.facts, attempt.payload, plan.unlocks)
         if plan.has_end:
-            attempt.now = self._outage.insist(self._store.now)[0]
+            attempt.now = now = self._outage.insist(self._store.now)[0]
+            attempt.job.went_on = self._outage.insist(lambda: went_on(attempt.job, now))[0]
         if plan.is_member:
             attempt.job.joins(self._flows.begin(attempt.payload))
 

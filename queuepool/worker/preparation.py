@@ -234,8 +234,11 @@ class Starter:
 
     def _late(self, job: Current, handler: Handler, now: float) -> Skipped | None:
         """Skip the job if its handler sets ``expires`` and it comes too late for its first attempt."""
-        late = late_by(job.payload.fields, now) if handler.options.expires and job.attempts <= 1 else 0.0
+        late = late_by(job.payload.fields, now) if handler.options.expires and self._is_first(job) else 0.0
         return self._skipped(job, f"it expired {late:.1f} s before it could begin") if late else None
+
+    def _is_first(self, job: Current) -> bool:
+        return job.attempts <= 1 and not job.went_on
 
     def _skipped(self, job: Current, why: str) -> Skipped:
         self._listeners.emit(JobSkipped(facts_of(job.payload, job.queue), why))

@@ -8,8 +8,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from queuepool.errors import LeaseEnded, Leaving, StoreDenied, StoreDown
+from queuepool.errors import LeaseEnded, Leaving, StoreDenied, StoreDown, StoreError
+from queuepool.jobs.attempt_steps import has_kept_steps
 from queuepool.jobs.current_job import Current
+from queuepool.payload.options import late_by
 from queuepool.stores.kept_steps import KeptSteps
 from queuepool.unix import proc
 from queuepool.unix.originals import sleep
@@ -37,6 +39,14 @@ class WorkerSteps:
     def of_job(self, job: Current, *, may_leave: bool) -> dict[str, bytes]:
         found = self._insist(lambda: self._steps().of_job(job.id), may_leave)
         return {name: self._sealer.opened(job.payload, raw) for name, raw in found.items()}
+
+    def has_any(self, job: Current) -> bool:
+        try:
+            return bool(self._steps().of_job(job.id))
+        except StoreError as error:
+            if isinstance(error, StoreDown) and not isinstance(error, StoreDenied):
+                raise
+        return False  # as long as none can be read, none can be kept
 
     def keep(self, job: Current, values: Mapping[str, bytes], *, may_leave: bool) -> None:
         lease, sealed = job.lease, {name: self._sealer.sealed(job.payload, raw) for name, raw in values.items()}
@@ -83,6 +93,14 @@ def is_of(kind: type[BaseException], error: BaseException | None) -> bool:
     if isinstance(error, BaseExceptionGroup):
         return error.split((kind, asyncio.CancelledError))[1] is None and error.subgroup(kind) is not None
     return isinstance(error, kind)
+
+
+def went_on(job: Current, now: float) -> bool:
+    """Whether a job that is too late for its first attempt has begun all the same, and has left at one of its steps.
+
+    That is as if it had not begun, but for what is kept of it. Only for such a job the store is asked.
+    """
+    return job.attempts <= 1 and late_by(job.payload.fields, now) > 0 and has_kept_steps(job)
 
 
 def has_left(job: Current, error: BaseException | None) -> bool:

@@ -11,9 +11,11 @@ from contextlib import suppress
 
 import pytest
 
+from queuepool import Flow
 from tests.support.drivers import site_on
 from tests.support.eventually import eventually
 from tests.support.pools import Site, is_gone
+from tests.support.stepapp import expires
 
 APP = ("--modules", "tests.support.stepapp", "--max-crashes", "0")
 ROWS, STEPS = 200, 5
@@ -233,3 +235,17 @@ def test_side_by_side_each_job_goes_on_behind_its_own_last_row(site, name):
     assert expected(60, 1) == {*found}
     assert min(found.values()) >= 3
     assert sum(found.values()) - 3 * len(found) <= kills
+
+
+def test_what_has_left_at_a_step_goes_on_though_it_is_too_late_to_begin(place):
+    flow = Flow("late")
+    flow.add(expires.call(90))
+    with place.pool(*APP, "--workers", "1") as pool:
+        found = flow.push_to(place.queue)
+        eventually(lambda: rows_done(place) >= 62)  # in more than its three seconds
+        place.run("restart", *place.where)
+        assert "done" == found.wait(60).state
+        assert "job skipped" not in pool.log()
+
+    assert {1} == {*effects(place).values()} == {*attempts(place)}
+    assert (90, 2) == (rows_done(place), len(attempts(place)))

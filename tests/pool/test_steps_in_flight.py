@@ -141,8 +141,8 @@ def test_two_cursors_side_by_side_lose_no_row(place, more):
 
 
 @pytest.mark.parametrize("name", ["imports", "aimports"])
-def test_a_stop_while_the_store_is_away_does_not_wait_for_it_at_a_row(tmp_path, name):
-    """Its place is on the board."""
+def test_a_stop_while_the_store_is_away_does_not_wait_for_it_at_a_row_and_uses_up_no_try(tmp_path, name):
+    """Its place is on the board, and its worker has not died."""
     folder = tmp_path / "server"
     folder.mkdir()
     servers = [start_redis(str(folder), *DURABLE)]
@@ -164,6 +164,8 @@ def test_a_stop_while_the_store_is_away_does_not_wait_for_it_at_a_row(tmp_path, 
         with site.pool(*APP, "--workers", "1"):
             eventually(lambda: len(counted(site)) > done)
         assert {1} == {*counted(site).values()}
+        assert [1, 1] == [line["attempt"] for line in site.trail(event="start")]
+        assert ("job given back" in pool.log(), "job lost its worker" in pool.log()) == (True, False)
     finally:
         for server in servers:
             server.kill()

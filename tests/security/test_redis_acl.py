@@ -35,6 +35,8 @@ from tests.support.redis_server import PREFIX, start_redis
 RECIPE = Path(__file__).parents[2] / "conf" / "redis-acl.conf"
 ROLES = ("producer", "worker", "viewer", "operator")
 ROOT = "user root on >root ~* &* +@all\n"
+#: all of a worker's keys but those of steps
+WITHOUT_STEPS = ("~queues:*", *(f"~queuepool:{first}*" for first in "abcdefghijklmnopqrtuvwxyz"), "~illuminate:*")
 As = Callable[[str], Site]
 
 
@@ -185,6 +187,30 @@ def test_a_chain_of_laravel_goes_on_as_the_worker(login, root):
 
     assert 1 == root.llen("queues:outcomes")
     assert [] == denials(root)
+
+
+@pytest.mark.parametrize("more", [(), ("--keep-done", "1h")], ids=["alone", "with records"])
+def test_a_job_ends_though_the_right_to_its_steps_is_withdrawn_meanwhile(login, root, more):
+    site = login("worker")
+    gate = site.path / "gate"
+    (site.path / "stepped.py").write_text(
+        "import os, time\nfrom queuepool import job, step\n"
+        '@job("stepped")\ndef stepped(gate):\n    step("first", int)\n'
+        "    while not os.path.exists(gate): time.sleep(0.01)\n"
+    )
+    job = site.queue.push("stepped", {"gate": str(gate)})
+    with site.pool("--workers", "1", "--modules", "stepped", *more):
+        eventually(lambda: root.exists(f"queuepool:steps:{job}"))
+        patterns = re.findall(r"~(\S+)", rules_of("queuepool-worker"))
+        root.execute_command("ACL", "SETUSER", "queuepool-worker", "resetkeys", *WITHOUT_STEPS)
+        try:
+            gate.touch()
+            eventually(lambda: not site.queue.size())
+        finally:
+            root.execute_command("ACL", "SETUSER", "queuepool-worker", *(f"~{pattern}" for pattern in patterns))
+
+    assert 1 == root.exists(f"queuepool:steps:{job}")  # until it expires
+    assert 0 == root.hlen("queuepool:failed")
 
 
 def test_the_recipe_holds_with_laravels_prefixes(login, root, guarded):

@@ -38,6 +38,14 @@ def imports(rows: int = 200, pause: float = 0.0, steps: int = 5) -> None:
     note(event="end")
 
 
+@job("expires", tries=1, expires=3)
+def expires(rows: int) -> None:
+    note(event="start", id=current().id, attempt=current().attempts)
+    for row in cursor("rows", lambda after: rows_after(rows, after), key=lambda row: row):
+        note(event="effect", name=f"row{row}")
+        time.sleep(0.05)
+
+
 async def aeffect(name: str, pause: float = 0.0) -> str:
     note(event="effect", name=name, attempt=current().attempts)
     await asyncio.sleep(pause)

@@ -30,6 +30,9 @@ class InMemory:
     def of_job(self, job: Current, *, may_leave: bool) -> dict[str, bytes]:
         return dict(self.store)
 
+    def has_any(self, job: Current) -> bool:
+        return bool(self.store)
+
     def keep(self, job: Current, values: Mapping[str, bytes], *, may_leave: bool) -> None:
         self.store |= values
 
