@@ -21,7 +21,7 @@ from queuepool.jobs.following_flows import FlowId
 from queuepool.payload.members import FLOW, NewFlow, NewMember
 from tests.support.drivers import DATABASES, site_on
 from tests.support.eventually import eventually
-from tests.support.flowapp import astep, dies, fails, idle, large, late, merge, split, step, takes
+from tests.support.flowapp import astep, fails, idle, large, late, merge, split, step, takes
 from tests.support.pools import RunningPool, Site
 
 APP = ("--modules", "tests.support.flowapp")
