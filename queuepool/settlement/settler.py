@@ -1,6 +1,6 @@
 """Settle jobs: the only place that carries out verdicts, for a living worker, and for the steward after a death.
 
-A done job from whose end nothing follows is not settled here: the worker's next reserve deletes it (``Prefetch``).
+A done job from whose end nothing follows but what follows it in its flow is left to the next reserve (``Prefetch``).
 """
 
 from __future__ import annotations

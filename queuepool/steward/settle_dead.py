@@ -243,7 +243,7 @@ class SettleDead:
             self._settler.blame(one.lease)
 
     def _finish(self, death: Death, jobs: Sequence[HeldJob]) -> None:
-        """Delete done jobs. At most one of them has something that follows: a worker settles such a job at once."""
+        """Delete done jobs. Something follows from members of flows among them, and from one that was to be settled."""
         followed = [one for one in jobs if self._is_followed(death, one)]
         self._settler.delete([self._recorded(death, one) for one in jobs if one not in followed])
         for one in followed:

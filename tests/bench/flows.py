@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import signal
+import statistics
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from typing import NamedTuple
 
 from queuepool import Flow
 from tests.bench import app
-from tests.bench.rig import Rig, redis_rig
+from tests.bench.rig import Rig, redis_rig, until
 from tests.bench.tables import STORES, sql_rig
 from tests.bench.words import QUICK, rates, ratios, say
 
@@ -43,41 +47,53 @@ def fan_out(rig: Rig, jobs: int) -> None:
     flow.push_to(rig.queue)
 
 
-def drained(rig: Rig, fill: Fill, jobs: int, workers: int, *flags: str) -> float:
-    """Jobs a second, by the moments that they note, without those of both ends."""
+class Drained(NamedTuple):
+    """How a pool has drained a full queue."""
+
+    #: jobs a second, by the moments that they note, without those of both ends
+    rate: float
+    #: seconds of processor time a job: of the pool, and of Redis; that depends less on what else the machine does
+    costs: float
+
+
+def drained(rig: Rig, fill: Fill, jobs: int) -> Drained:
+    """By the pool that is there; it is paused while the queue is filled."""
+    master = rig.family()[0]
+    master.send_signal(signal.SIGUSR2)
+    until(lambda: all("paused" in one.cmdline()[0] for one in rig.family()[2:]))
     rig.forget()
     fill(rig, jobs)
-    with rig.pool(workers, *flags):
-        pass  # it has drained what was there before it is warm
-    began = sorted(start for _, start, _ in rig.trail())
-    assert len(began) == jobs, f"{len(began)} of {jobs} have run"
+    began = _processor(rig)
+    master.send_signal(signal.SIGCONT)
+    while rig.queue.size():
+        time.sleep(0.05)
+    costs, starts = (_processor(rig) - began) / jobs, sorted(start for _, start, _ in rig.trail())
     first, last = round(jobs * _EDGE), round(jobs * (1 - _EDGE))
-    return (last - first) / (began[last] - began[first])
+    return Drained((last - first) / (starts[last] - starts[first]), costs)
+
+
+def _processor(rig: Rig) -> float:
+    """Seconds of processor time of the pool and of Redis; a database does not tell its own."""
+    if not rig.connection.url.startswith("unix"):
+        return rig.seconds_of_processor()
+    server = rig.stores.client.command("INFO", "cpu")
+    return rig.seconds_of_processor() + float(server["used_cpu_user"]) + float(server["used_cpu_sys"])
 
 
 def compare(rig: Rig, jobs: int, workers: int, *flags: str) -> None:
     """Each fill in turn, round by round."""
-    found: dict[Fill, list[float]] = {plain: [], chains: [], fan_out: []}
-    for _ in range(_ROUNDS):
-        for fill, figures in found.items():
-            figures.append(drained(rig, fill, jobs, workers, *flags))
-    how = "one reserved at a time" if flags else "as it reserves by itself"
-    rates(f"pool of {workers}, {how}: plain jobs", found[plain])
-    rates(f"  chains of {_LINKS}", found[chains])
-    ratios("plain beside chains, round by round", found[plain], found[chains])
-    rates(f"  {jobs - 1:,} jobs that one follows", found[fan_out])
-    ratios("fan-out beside plain, round by round", found[fan_out], found[plain])
-
-
-def commands(rig: Rig, fill: Fill, jobs: int) -> str:
-    """What Redis carries out for each job, by command; also those within scripts."""
-    fill(rig, jobs)
-    before = rig.calls()
-    with rig.pool(1, *_SINGLY):
-        pass
-    after = rig.calls()
-    made = {name: (count - before.get(name, 0)) / jobs for name, count in after.items()}
-    return ", ".join(f"{name} {rate:.2f}" for name, rate in sorted(made.items()) if rate >= 0.1)
+    found: dict[Fill, list[Drained]] = {plain: [], chains: [], fan_out: []}
+    with rig.pool(workers, *flags):
+        for _ in range(_ROUNDS):
+            for fill, figures in found.items():
+                figures.append(drained(rig, fill, jobs))
+    say(f"pool of {workers}, {'one reserved at a time' if flags else 'as it reserves by itself'}")
+    for fill, what in ((plain, "plain jobs"), (chains, f"chains of {_LINKS}"), (fan_out, "jobs that one follows")):
+        rates(f"  {what}", [one.rate for one in found[fill]])
+        say(f"    processor time: {1e6 * statistics.median(one.costs for one in found[fill]):.0f} us a job")
+    usual = [one.rate for one in found[plain]]
+    ratios("plain beside chains, round by round", usual, [one.rate for one in found[chains]])
+    ratios("fan-out beside plain, round by round", [one.rate for one in found[fan_out]], usual)
 
 
 def measure(store: str) -> None:
@@ -87,9 +103,6 @@ def measure(store: str) -> None:
         say(f"\n{store}")
         for flags in ((), _SINGLY):
             compare(rig, _MANY if store == "redis" else _FEWER, 1 if store == "sqlite" else 2, *flags)
-        if store == "redis":
-            for fill in (plain, chains, fan_out):
-                say(f"commands a job, {fill.__name__}: {commands(rig, fill, 1000)}")
 
 
 def main() -> None:

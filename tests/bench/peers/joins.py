@@ -22,6 +22,8 @@ from tests.bench.words import QUICK, say
 
 _SIZE, _ROUNDS = (100, 2) if QUICK else (1000, 5)
 _WORKERS = 2
+#: it takes long
+_OF_DBOS = 2
 
 
 def of_group(rig: Rig) -> float:
@@ -65,7 +67,7 @@ def celery(rig: Rig) -> Iterator[Callable[[], None]]:
 
 def dbos(rig: Rig) -> list[float]:
     """Of all rounds, in one process of its own."""
-    command = [sys.executable, "-m", "tests.bench.peers.with_dbos", str(_SIZE), str(_ROUNDS + 1)]
+    command = [sys.executable, "-m", "tests.bench.peers.with_dbos", str(_SIZE), str(_OF_DBOS + 1)]
     url = rig.connection.url.replace("postgresql+psycopg", "postgresql")
     done = subprocess.run(
         command, env={**os.environ, "POSTGRES": url}, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True

@@ -10,9 +10,9 @@ import os
 import sys
 import time
 
-from dbos import DBOS, DBOSConfig, Queue, WorkflowHandle
+from dbos import DBOS, DBOSConfig, WorkflowHandle
 
-numbers = Queue("numbers", polling_interval_sec=0.01)
+_QUEUE = "numbers"
 
 
 @DBOS.workflow()
@@ -22,7 +22,7 @@ def number(n: int) -> int:
 
 @DBOS.workflow()
 def total(size: int) -> int:
-    handles: list[WorkflowHandle[int]] = [numbers.enqueue(number, n) for n in range(size)]
+    handles: list[WorkflowHandle[int]] = [DBOS.enqueue_workflow(_QUEUE, number, n) for n in range(size)]
     return sum(handle.get_result() for handle in handles)
 
 
@@ -30,6 +30,7 @@ def main(size: int, rounds: int) -> None:
     config: DBOSConfig = {"name": "joins", "system_database_url": os.environ["POSTGRES"], "log_level": "ERROR"}
     DBOS(config=config)
     DBOS.launch()
+    DBOS.register_queue(_QUEUE, polling_interval_sec=0.01)
     for _ in range(rounds):
         began = time.monotonic()
         assert DBOS.start_workflow(total, size).get_result() == sum(range(size))
