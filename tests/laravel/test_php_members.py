@@ -204,6 +204,7 @@ def test_reports_are_signed_by_the_hook_of_the_page_about_signing(place: Site, l
     boot, name, secret = place.path / "boot.php", "k1", "0123456789abcdef"
     boot.write_text(f"{hook.code}\nsign_payloads('{name}', '{secret}');\nrequire '{MEMBERS}';\n")
     (place.path / "pool.ini").write_text(f"[connection]\nsigning = require\nsigning_keys = {name}:{secret}\n")
+    (place.path / "pool.ini").chmod(0o600)
     signing = replace(place.queue.settings, signing="require", signing_keys=((name, secret),))
     with closing(Queue(signing)) as queue:
         flow = flow_of(chain(ship("a"), step.call)).push_to(queue)
@@ -234,7 +235,8 @@ def test_the_flow_of_the_page(place: Site, laravel: Peer) -> None:
     settings = f"[connection]\nurl = {place.connection.url}\nflow_reports = python\n"
     settings += f"prefix = {place.connection.prefix}\n" if place.connection.prefix else ""
     (place.path / "pool.ini").write_text(settings)
-    subprocess.run([sys.executable, "program.py"], cwd=place.path, env=place.env(), check=True)
+    environment = {**place.env(), "QUEUEPOOL_CONFIG": str(place.path / "pool.ini")}
+    subprocess.run([sys.executable, "program.py"], cwd=place.path, env=environment, check=True)
 
     here = ("-c", str(place.path / "pool.ini"), "--queue", "python", "--modules", "app.orders")
     place.work(*here)

@@ -13,8 +13,11 @@ from queuepool.jobs.client import Queue
 from queuepool.jobs.following_flows import FlowId
 from queuepool.payload.members import REPORT
 from tests.support.drivers import DATABASES, site_on
+from tests.support.eventually import eventually
 from tests.support.flowapp import step, takes
 from tests.support.pools import Site
+
+APP = ("--modules", "tests.support.flowapp")
 
 pytestmark = pytest.mark.every_store("place")
 
@@ -45,7 +48,7 @@ def report(place: Site, flow: str, end: object = "done", **more: object) -> None
 
 
 def work(place: Site, *flags: str) -> str:
-    return place.work("--modules", "tests.support.flowapp", *flags).stderr
+    return place.work(*APP, *flags).stderr
 
 
 def names(place: Site) -> list[str]:
@@ -57,7 +60,8 @@ def test_a_member_that_is_reported_twice_counts_once(place: Site, more: tuple[st
     found = two(place)
     for _ in range(3):
         report(place, f"{found}:0")
-    work(place, *more)
+    with place.pool("--workers", "2", *more, *APP):
+        eventually(lambda: place.queue.size() == 0)
 
     assert (["after"], "done") == (names(place), found.flow().state)
     assert (0, 0) == (place.queue.size(), place.queue.stores.failed.count())

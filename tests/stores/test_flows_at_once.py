@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 
@@ -24,7 +25,8 @@ _MORE = pytest.mark.thorough("the stores' own locks; the contract is proved on e
 
 @pytest.fixture(params=["postgres", *(pytest.param(one, marks=_MORE) for one in ("redis", "sqlite", "mariadb"))])
 def connection(request: pytest.FixtureRequest) -> ConnectionSettings:
-    return connection_of(request.param, request)
+    # Who waits for the rows of another is not to take the server for down: eight threads share two processors here.
+    return replace(connection_of(request.param, request), timeout=60.0)
 
 
 def at_once(connection: ConnectionSettings, leases: list[Lease], how_of: Callable[[int], str]) -> list[bool]:
