@@ -1,6 +1,6 @@
 """Settle jobs: the only place that carries out verdicts, for a living worker, and for the steward after a death.
 
-A done job from whose end nothing follows but what follows it in its flow is left to the next reserve (``Prefetch``).
+What is done, and no more, is left to the worker's next reserve (``Prefetch``).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from queuepool.stores.elsewhere import plainer
 from queuepool.stores.locks import LocksOf
 
 T = TypeVar("T")
-#: how many readers a payload must have killed to be quarantined, and the reason that the quarantine then records
+#: how many readers a payload must have killed to be quarantined, and the reason that is recorded then
 _MAX_DEATHS, DEADLY = 2, "deadly"
 #: the keys of jobs that are tracked, or members of flows
 _FOLLOWED = TRACK.encode(), FLOW.encode()
@@ -101,8 +101,7 @@ class Settler:
         self.states = States(track)
         self.attempts = attempts
         self.endings = Endings(connection, commands_of(connection))
-        self.sealer = Sealer(connection)
-        self._missed_locks = MissedLocks(connection, store.locks_of)
+        self.sealer, self._missed_locks = Sealer(connection), MissedLocks(connection, store.locks_of)
         # Leases whose last call was not answered, so that it may have been carried out; with the verdict, if any.
         self._unanswered: dict[Lease, Verdict | None] = {}
         self._noted: list[Event] = []
@@ -186,8 +185,7 @@ class Settler:
         if self.attempts is not None and payload:
             ended = self.attempts.given_back(ended, payload, run, is_cancelled=cause is not None)
         is_ours = self._carry_out(facts, lease, lambda: self._store.give_back([ended])[0], cause=cause)
-        if is_ours:
-            self.note(JobGivenBack(facts))
+        self._noted += [JobGivenBack(facts)] if is_ours else []
         return is_ours
 
     def give_back_begun(self, payload: Payload, lease: Lease, cause: Event | None = None, run: Run = NOT_RUN) -> bool:
@@ -240,8 +238,8 @@ class Settler:
 
         For a lone worker, whose death no steward counts. ``acquit`` follows once the payload has been read.
         """
-        answer = self._ask(lease.queue, lambda: self._store.count_crash(_mark_of(lease)))
         # After an unanswered call it may have been counted twice: then the next reader decides.
+        answer = self._ask(lease.queue, lambda: self._store.count_crash(_mark_of(lease)))
         return answer is not None and answer[0] >= _MAX_DEATHS and answer[1]
 
     def acquit(self, lease: Lease) -> None:
@@ -254,15 +252,17 @@ class Settler:
         if missed := self._missed_locks.at_start(facts, payload):
             self._listeners.emit(missed)
 
-    def delete(self, leases: Sequence[Lease]) -> None:
-        """Remove jobs that are done, from which nothing follows but what follows members of flows."""
+    def delete(self, leases: Sequence[Lease]) -> bool:
+        """Remove done jobs, and settle the members of flows among them; ``False`` if the store refuses one of these."""
         members = [lease for lease in leases if lease.member]
         self._ask_of_all([lease for lease in leases if not lease.member] if members else leases, self._store.delete)
-        for lease in members:  # each alone, as what is broken may be its flow
-            self.mark_flows()
-            answer = self._ask(lease.queue, partial(self._store.finish, lease, Ending(member=lease.member)))
-            if answer and answer[0] and (end := self._store.flows.last_end):
-                self.note(event_of(end))
+        return False not in [self._end_member(lease, Ending(member=lease.member)) for lease in members]
+
+    def _end_member(self, lease: Lease, ending: Ending) -> bool:
+        self.mark_flows()
+        answer = self._ask(lease.queue, lambda: self._store.finish(lease, ending))
+        self._noted += [event_of(end)] if answer and answer[0] and (end := self._store.flows.last_end) else []
+        return answer is not None
 
     def _carry_out(
         self,

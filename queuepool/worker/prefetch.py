@@ -215,8 +215,10 @@ class Prefetch:
         except StoreDown:
             raise
         except StoreError:
+            if not self._ends_members:
+                raise
             self._end_each_member()
-            raise
+            return self._reserve(queues)
         self._batch.done = []
         self._hold(reservation, at, since=time.monotonic())
         self._take_in(reservation, turn, unsure=unsure)
@@ -225,11 +227,11 @@ class Prefetch:
         return bool(reservation.leases)
 
     def _end_each_member(self) -> None:
-        """A reserve was refused, perhaps for a broken flow of a done member: no other job is to wait for that."""
-        if self._ends_members:
-            self._settler.delete(self._batch.done)
-            self._batch.deleted()
-            self._settler.emit_noted()
+        """A reserve was refused, perhaps for the broken flow of a done member: nothing else is to wait for that."""
+        if not self._settler.delete(self._batch.done):
+            self._batch.replied()  # it was that: nothing was reserved, and that member waits for its lease to end
+        self._batch.deleted()
+        self._settler.emit_noted()
 
     def _read(self, reply: WaitingReserve, turn: int) -> Reservation | None:
         """The reply to a reserve that waits; ``None`` if it was given up."""

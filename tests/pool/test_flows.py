@@ -249,3 +249,20 @@ def test_a_done_member_whose_worker_dies_in_its_next_job_is_settled_and_not_run_
         eventually(lambda: 2 == len(place.trail(what="dies")))
 
     assert ["quick", "after"] == names(place, "begins")
+
+
+def test_a_broken_flow_holds_up_no_other_jobs(request):
+    with site_on("redis", request) as site:
+        flow = Flow("broken")
+        flow.add(step.call("after"), after=flow.add(step.call("member")))
+        found = flow.push_to(site.queue)
+        letters = f"{site.queue.stores.queue.keys.flow(str(found))}:letters"
+        site.queue.stores.client.command("DEL", letters)
+        site.queue.stores.client.command("SET", letters, "of another program")
+        for number in range(3):
+            site.queue.push("flow.step", {"name": f"other {number}"})
+        with site.pool("--workers", "1", *APP) as pool:
+            eventually(lambda: 4 == len(names(site, "ends")))
+            eventually(lambda: "WRONGTYPE" in pool.log())
+            site.queue.push("flow.step", {"name": "later"})
+            eventually(lambda: "later" in names(site, "ends"))
