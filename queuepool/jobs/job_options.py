@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from itertools import count, takewhile
-from typing import Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from queuepool.config import values
 from queuepool.config.words import OPTIONS
@@ -19,6 +19,11 @@ from queuepool.errors import AttemptLost, ConfigError, JobError, QueuepoolError
 from queuepool.jobs.definition import check_job_name
 from queuepool.payload.options import checked_tags
 from queuepool.settlement.verdict import Backoff
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from queuepool.jobs.current_job import Current
 
 #: upper limit of seconds and of counts
 _MAX = 2**31
@@ -65,6 +70,9 @@ class Options:
     unique_for: float = 86400.0
     #: seconds for which the job's state is kept after its end; 0 = the pool decides
     track: float = 0.0
+    #: what runs around its handler, the first outermost; and whether it is left out, from its arguments
+    around: tuple[Callable[..., Any], ...] = ()
+    skip_if: Callable[..., object] | None = None
     #: whether the job is skipped, as if done, once its batch in Laravel was cancelled
     skip_if_cancelled: bool = False
     #: the identity under which Laravel has locked the job, from its arguments by name
@@ -101,6 +109,8 @@ class JobOptions(TypedDict, total=False):
     unique: str | None
     unique_for: Seconds
     track: Seconds
+    around: Sequence[Callable[[Current], Iterator[None] | AsyncIterator[None]]]
+    skip_if: Callable[..., object] | None
     skip_if_cancelled: bool
     unique_id: Callable[..., object] | None
     unique_until: Literal["start", "end"]
@@ -126,6 +136,7 @@ def options_of(options: JobOptions) -> Options:
     given["expires"] = _expires(options)
     given["tags"], given["aliases"] = _tags(options.get("tags", ())), aliases_of(options.get("aliases", ()))
     given |= _exceptions(options) | {"soft_timeout": _soft_timeout(options.get("soft_timeout"), timeout)}
+    given |= _middleware(options)
     given |= {"backoff": backoff and backoff.delays, "jitter": bool(backoff and backoff.jitter)}
     return Options(**given)
 
@@ -162,6 +173,15 @@ def _delays(retry_on: object) -> tuple[tuple[type[BaseException], Backoff | None
     if not isinstance(retry_on, Mapping):
         return ()
     return tuple((one, _backoff(f"retry_on: the delay of {one.__qualname__}", to)) for one, to in retry_on.items())
+
+
+def _middleware(options: JobOptions) -> dict[str, object]:
+    """``around`` and ``skip_if``; nothing for jobs without."""
+    if "around" not in options and "skip_if" not in options:
+        return {}
+    from queuepool.jobs.middleware import around_of, predicate_of  # imported here: few jobs have middleware
+
+    return {"around": around_of(options.get("around", ())), "skip_if": predicate_of(options.get("skip_if"))}
 
 
 def _backoff(key: str, value: object) -> Backoff | None:

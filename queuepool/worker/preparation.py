@@ -275,7 +275,7 @@ class Skipped(NamedTuple):
 
 def followed(run: Run, task: Task, returned: object) -> Run:
     """The run with what followers of the job learn from the value that its task has returned."""
-    if isinstance(task, Skipped):
-        return run._replace(cancelled=task.why)
+    if run.cancelled:
+        return run
     result, problem = result_of(returned)
     return run._replace(result=result, result_problem=problem)
