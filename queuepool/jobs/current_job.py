@@ -8,12 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from queuepool.errors import Cancelled, JobFailedByHand, QueuepoolError
-from queuepool.events import JobSkipped
-from queuepool.events.listeners import LISTENERS
 from queuepool.jobs.job_options import Delay, seconds_until
 from queuepool.payload.context import Context
 from queuepool.payload.envelope import SCHEDULED_FOR, Payload
-from queuepool.settlement.facts import facts_of
 from queuepool.settlement.verdict import NOT_RUN, Delete, Fail, Release, Run, Verdict
 
 if TYPE_CHECKING:
@@ -210,6 +207,10 @@ class Current:
 
         Middleware calls it and does not yield.
         """
+        from queuepool.events import JobSkipped  # imported here: few jobs are skipped
+        from queuepool.events.listeners import LISTENERS
+        from queuepool.settlement.facts import facts_of
+
         self.run = self.run._replace(cancelled=reason)
         self.verdict = Delete()
         LISTENERS.emit(JobSkipped(facts_of(self.payload, self.queue), reason))

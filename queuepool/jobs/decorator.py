@@ -14,7 +14,7 @@ from queuepool.jobs.bulk import as_in_json, calls_of, captured
 from queuepool.jobs.definition import check_is_known, check_runs, name_of
 from queuepool.jobs.dispatch import Calls, adispatched, dispatched
 from queuepool.jobs.job_options import JobOptions, Options, check_schedule, options_of, target_of
-from queuepool.jobs.registry import REGISTRY, Handler, arguments_of, by_name, fitted, keywords, with_middleware
+from queuepool.jobs.registry import REGISTRY, Handler, arguments_of, by_name, fitted, keywords
 from queuepool.jobs.sending import Sending
 
 if TYPE_CHECKING:
@@ -68,7 +68,12 @@ def _registered(name: str | None, options: Options, function: Callable[P, R]) ->
     made = JobFunction(name_of(function) if name is None else name, function, options)
     if options.schedule is not None:
         check_schedule(made.name, options.schedule, function)
-    REGISTRY.add(with_middleware(Handler(made.name, made.bind, options, function)))
+    handler = Handler(made.name, made.bind, options, function)
+    if options.has_middleware:
+        from queuepool.jobs.middleware import wrapped  # imported here: few jobs have any
+
+        handler = wrapped(handler)
+    REGISTRY.add(handler)
     return made
 
 

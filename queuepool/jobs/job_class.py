@@ -13,7 +13,7 @@ from queuepool.jobs.bulk import captured, objects_of
 from queuepool.jobs.definition import check_handle, check_is_known, name_of, written_name
 from queuepool.jobs.dispatch import adispatched, dispatched
 from queuepool.jobs.job_options import JobOptions, Options, check_schedule, options_of, target_of
-from queuepool.jobs.registry import REGISTRY, Handler, with_middleware
+from queuepool.jobs.registry import REGISTRY, Handler
 from queuepool.jobs.sending import Sending
 
 if TYPE_CHECKING:
@@ -50,7 +50,12 @@ class Job(words.Answering):
         check_handle(cls.job_name, cls.handle)
         if cls.job_options.schedule is not None:
             check_schedule(cls.job_name, cls.job_options.schedule, cls)
-        REGISTRY.add(with_middleware(Handler(cls.job_name, _binder(cls), cls.job_options, cls)))
+        handler = Handler(cls.job_name, _binder(cls), cls.job_options, cls)
+        if cls.job_options.has_middleware:
+            from queuepool.jobs.middleware import wrapped  # imported here: few jobs have any
+
+            handler = wrapped(handler)
+        REGISTRY.add(handler)
 
     def handle(self) -> object:
         """Do the work; may be ``async``."""

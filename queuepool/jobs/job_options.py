@@ -6,24 +6,19 @@ Among them are its schedule, and delays in all the forms that a caller may give.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from itertools import count, takewhile
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from queuepool.config import values
 from queuepool.config.words import OPTIONS
 from queuepool.errors import AttemptLost, ConfigError, JobError, QueuepoolError
-from queuepool.jobs.definition import check_job_name
+from queuepool.jobs.definition import around_of, check_job_name, predicate_of
 from queuepool.payload.options import checked_tags
 from queuepool.settlement.verdict import Backoff
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
-    from queuepool.jobs.current_job import Current
 
 #: upper limit of seconds and of counts
 _MAX = 2**31
@@ -87,6 +82,11 @@ class Options:
     aliases: tuple[str, ...] = ()
 
     @property
+    def has_middleware(self) -> bool:
+        """Whether anything runs around its handler, or may skip it."""
+        return bool(self.around) or self.skip_if is not None
+
+    @property
     def is_unique(self) -> bool:
         """Whether they say more about Laravel's lock than a payload does."""
         return self.unique_id is not None or self.unique_until == "start"
@@ -109,7 +109,7 @@ class JobOptions(TypedDict, total=False):
     unique: str | None
     unique_for: Seconds
     track: Seconds
-    around: Sequence[Callable[[Current], Iterator[None] | AsyncIterator[None]]]
+    around: Sequence[Callable[[Any], Iterator[None] | AsyncIterator[None]]]
     skip_if: Callable[..., object] | None
     skip_if_cancelled: bool
     unique_id: Callable[..., object] | None
@@ -176,11 +176,7 @@ def _delays(retry_on: object) -> tuple[tuple[type[BaseException], Backoff | None
 
 
 def _middleware(options: JobOptions) -> dict[str, object]:
-    """``around`` and ``skip_if``; nothing for jobs without."""
-    if "around" not in options and "skip_if" not in options:
-        return {}
-    from queuepool.jobs.middleware import around_of, predicate_of  # imported here: few jobs have middleware
-
+    """``around`` and ``skip_if``."""
     return {"around": around_of(options.get("around", ())), "skip_if": predicate_of(options.get("skip_if"))}
 
 

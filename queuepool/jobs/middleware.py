@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from queuepool.errors import ConfigError
 from queuepool.jobs.current_job import Current, current
+from queuepool.jobs.definition import called, ways_of
 from queuepool.jobs.job_options import Options
 from queuepool.jobs.registry import Handler, Task
 
@@ -24,7 +25,7 @@ Middleware: TypeAlias = Callable[[Current], Iterator[None] | AsyncIterator[None]
 
 
 def wrapped(handler: Handler) -> Handler:
-    """The handler with its middleware. Raises ``ConfigError`` for middleware that cannot run around it."""
+    """The handler inside its middleware. Raises ``ConfigError`` for middleware that cannot run around it."""
     options = handler.options
     signature = inspect.signature(handler.target)
     _check(handler, [one for one in (*options.around, options.skip_if) if one], signature)
@@ -43,45 +44,14 @@ def _check(handler: Handler, several: list[Callable[..., object]], signature: in
     for one in several:
         if _is_async(one) and not handler.is_async:
             why = "it is async, but the job is a plain function"
-            raise ConfigError("@job", f"{handler.name}: {name_of(one)} cannot run around it: {why}")
+            raise ConfigError("@job", f"{handler.name}: {called(one)} cannot run around it: {why}")
     skip_if = handler.options.skip_if
     for name in _required(skip_if) - signature.parameters.keys() if skip_if else ():
         raise ConfigError("@job", f"{handler.name}: its skip_if takes {name!r}, which is not an argument of the job")
 
 
-def around_of(value: object) -> tuple[Middleware, ...]:
-    """What ``around=`` of ``@job`` gives. Raises ``ConfigError``."""
-    if not isinstance(value, (list, tuple)):
-        raise ConfigError("@job", f"around cannot be {value!r}: give a list, like [timed]")
-    for one in value:
-        if not any(is_kind(way) for way in _ways(one) for is_kind in _GENERATORS):
-            why = "it must be a generator function with one yield, which takes the job"
-            raise ConfigError("@job", f"around: {name_of(one)}: {why}")
-    return tuple(value)
-
-
-def predicate_of(value: object) -> Callable[..., object] | None:
-    """What ``skip_if=`` of ``@job`` gives. Raises ``ConfigError``."""
-    if value is not None and not callable(value):
-        raise ConfigError("@job", f"skip_if cannot be {value!r}: give a function of the job's arguments")
-    return value
-
-
-_GENERATORS = inspect.isgeneratorfunction, inspect.isasyncgenfunction
-
-
-def name_of(one: object) -> str:
-    """How messages name a middleware or a predicate."""
-    return str(getattr(one, "__qualname__", None) or type(one).__qualname__)
-
-
-def _ways(one: object) -> tuple[object, object]:
-    """The function, or how an object is called."""
-    return one, getattr(type(one), "__call__", None)  # noqa: B004 - to know which kind of function it is
-
-
 def _is_async(one: Callable[..., object]) -> bool:
-    return any(inspect.isasyncgenfunction(way) or inspect.iscoroutinefunction(way) for way in _ways(one))
+    return any(inspect.isasyncgenfunction(way) or inspect.iscoroutinefunction(way) for way in ways_of(one))
 
 
 def _required(function: Callable[..., object]) -> set[str]:
@@ -167,7 +137,7 @@ class _Layer:
     """One middleware around an attempt. Entering it says whether the job goes on."""
 
     def __init__(self, middleware: Middleware, job: Current) -> None:
-        self._name, self._job = name_of(middleware), job
+        self._name, self._job = called(middleware), job
         self._steps: Any = middleware(job)
         self._is_left = False
 

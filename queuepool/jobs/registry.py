@@ -58,15 +58,6 @@ class Handler:
         return inspect.iscoroutinefunction(getattr(self.target, "handle", self.target))
 
 
-def with_middleware(handler: Handler) -> Handler:
-    """The handler, inside the middleware of its options. Raises ``ConfigError`` for what cannot run around it."""
-    if not handler.options.around and handler.options.skip_if is None:
-        return handler
-    from queuepool.jobs.middleware import wrapped  # imported here: few jobs have middleware
-
-    return wrapped(handler)
-
-
 class Registry:
     """Handlers by exact name."""
 

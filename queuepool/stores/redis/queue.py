@@ -178,8 +178,7 @@ class RedisQueue(RedisShelves):
         if state:
             names, args = [*names, keys.state(job_id)], [*args, state.text, whole(state.seconds)]
         run = self._recording.around([lease], 3) if lease.record else self.client.script
-        script = "postpone" if tally == NO_TRY else "release"
-        return bool(run(*with_steps(lease.steps, keys, script, names, args)) == 1)
+        return bool(run(*with_steps(lease.steps, keys, "postpone" if tally == NO_TRY else "release", names, args)) == 1)
 
     def give_back(self, leases: Sequence[Lease], mark: str = "") -> list[bool]:
         tallies = [self.keys.tallies(mark)] if mark else []

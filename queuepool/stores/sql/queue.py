@@ -12,7 +12,6 @@ from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, func,
 from queuepool.payload.lease import NOTHING, Ending, Lease, Lock, StateRecord, Tallies, Unlock
 from queuepool.payload.members import NewFlow, NewMember
 from queuepool.stores.contract import (
-    NO_TRY,
     Measured,
     MovedJob,
     NewJob,
@@ -212,10 +211,8 @@ class SqlQueue:
         follow = self._following(Ending(state=state), (), lease)
 
         def act(connection: Connection, ids: list[int]) -> None:
-            if tally == NO_TRY:
-                self._table.give_back(connection, ids)
-            self._table.release(connection, ids, lease.queue, delay)
-            self._values.count(connection, job_id, "" if tally == NO_TRY else tally)
+            self._table.release(connection, ids, lease.queue, delay, tally)
+            self._values.count(connection, job_id, tally)
             follow(connection)
 
         return self.leases.if_held([lease], act)[0]

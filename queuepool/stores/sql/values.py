@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Connection, Table, bindparam, case, delete
 
 from queuepool.errors import StoreDenied, StoreError
 from queuepool.payload.lease import StateRecord, Tallies
-from queuepool.stores.contract import NOTICE_KEPT
+from queuepool.stores.contract import NO_TRY, NOTICE_KEPT
 from queuepool.stores.control import notice_by
 from queuepool.stores.locks import NO_LOCKS, Finder
 from queuepool.stores.sql import postgresql
@@ -289,7 +289,7 @@ class SqlValues(SqlLocks):
 
     def count(self, connection: Connection, job_id: str, tally: str) -> int:
         """Raise this tally of the job by one, if one is named, in the caller's transaction; returns the new number."""
-        if not tally:
+        if tally in ("", NO_TRY):
             return 0
         if tally == "exceptions":
             name = self._exceptions(connection, job_id)
