@@ -7,7 +7,7 @@ pay nothing.
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from inspect import Parameter
@@ -17,7 +17,6 @@ from typing import Any, TypeAlias
 from queuepool.errors import ConfigError
 from queuepool.jobs.current_job import Current, current
 from queuepool.jobs.definition import called, ways_of
-from queuepool.jobs.job_options import Options
 from queuepool.jobs.registry import Handler, Task
 
 #: called with the job; what it does before its ``yield`` comes before the handler, the rest after it
@@ -34,10 +33,21 @@ def wrapped(handler: Handler) -> Handler:
         task = handler.bind(*args, **kwargs)
         given = signature.bind(*args, **kwargs)
         given.apply_defaults()
-        layers = _Layered if not handler.is_async else _AsyncLayered
-        return layers(task, options, dict(given.arguments))
+        return within(task, options.around, dict(given.arguments), options.skip_if, is_async=handler.is_async)
 
     return Handler(handler.name, bind, options, handler.target)
+
+
+def within(
+    task: Task,
+    around: Sequence[Middleware],
+    arguments: Mapping[str, Any],
+    skip_if: Callable[..., object] | None = None,
+    *,
+    is_async: bool,
+) -> Task:
+    """The task inside this middleware, the first outermost."""
+    return (_AsyncLayered if is_async else _Layered)(task, around, arguments, skip_if)
 
 
 def _check(handler: Handler, several: list[Callable[..., object]], signature: inspect.Signature) -> None:
@@ -45,6 +55,9 @@ def _check(handler: Handler, several: list[Callable[..., object]], signature: in
         if _is_async(one) and not handler.is_async:
             why = "it is async, but the job is a plain function"
             raise ConfigError("@job", f"{handler.name}: {called(one)} cannot run around it: {why}")
+        for name in sorted(getattr(one, "takes", frozenset()) - signature.parameters.keys()):
+            why = f"its {called(one)} takes {name!r}, which is not an argument of the job"
+            raise ConfigError("@job", f"{handler.name}: {why}")
     skip_if = handler.options.skip_if
     for name in _required(skip_if) - signature.parameters.keys() if skip_if else ():
         raise ConfigError("@job", f"{handler.name}: its skip_if takes {name!r}, which is not an argument of the job")
@@ -67,8 +80,9 @@ class _Layered:
     """The task of a plain function inside its middleware."""
 
     task: Task
-    options: Options
+    around: Sequence[Middleware]
     arguments: Mapping[str, Any]
+    skip_if: Callable[..., object] | None
     #: whether the handler was called
     has_begun: bool = False
 
@@ -78,7 +92,7 @@ class _Layered:
         if _skips(job, self._asked()):
             return None
         with ExitStack() as stack:
-            for middleware in self.options.around:
+            for middleware in self.around:
                 if not stack.enter_context(_Layer(middleware, job)):
                     return None
             self.has_begun = True
@@ -94,7 +108,7 @@ class _Layered:
 
     def _asked(self) -> object:
         """What ``skip_if`` says of these arguments: those of them that it takes."""
-        skip_if = self.options.skip_if
+        skip_if = self.skip_if
         if skip_if is None:
             return False
         parameters = inspect.signature(skip_if).parameters
@@ -117,7 +131,7 @@ class _AsyncLayered(_Layered):
         if _skips(job, await said if inspect.isawaitable(said) else said):
             return None
         async with AsyncExitStack() as stack:
-            for middleware in self.options.around:
+            for middleware in self.around:
                 if not await stack.enter_async_context(_AsyncLayer(middleware, job)):
                     return None
             self.has_begun = True
@@ -178,7 +192,13 @@ class _Layer:
 
 
 class _AsyncLayer(_Layer):
-    """As ``_Layer``, around a coroutine: the middleware may be a plain or an async generator."""
+    """As ``_Layer``, around a coroutine: the middleware may be a plain or an async generator.
+
+    One that asks a store has the latter as its ``in_async``.
+    """
+
+    def __init__(self, middleware: Middleware, job: Current) -> None:
+        super().__init__(getattr(middleware, "in_async", middleware), job)
 
     async def __aenter__(self) -> bool:
         if not inspect.isasyncgen(self._steps):
