@@ -36,7 +36,9 @@ def test_any_text_has_a_hash():
 
 
 #: Cache/RateLimiter.php, cleanRateLimiterKey (13.x)
-CLEANED = "echo json_encode(array_map(fn ($key) => preg_replace('/&([a-z])[a-z]+;/i', '$1', htmlentities($key)), json_decode($argv[1])));"
+CLEANED = """echo json_encode(array_map(
+    fn ($key) => preg_replace('/&([a-z])[a-z]+;/i', '$1', htmlentities($key)), json_decode($argv[1])
+));"""
 
 
 def test_the_key_of_a_rate_limiter_is_cleaned_as_by_laravel():
