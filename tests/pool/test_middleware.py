@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.drivers import site_on
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 
@@ -63,3 +64,17 @@ def test_a_skipped_job_is_shown_as_such(site):
 
     assert "reason=it is paid" in log.replace("'", "").replace('"', "")
     assert "skipped" in json.dumps(json.loads(shown))
+
+
+@pytest.mark.every_store("kind")
+@pytest.mark.parametrize("kind", ["redis", "sqlite"])
+def test_a_job_that_puts_itself_off_keeps_its_steps_and_the_records_of_its_attempts(request, kind):
+    with site_on(kind, request) as site:
+        job = site.queue.push("puts itself off", track=60)
+        with site.pool(*APP, "--workers", "1", "--keep-done", "1h"):
+            eventually(lambda: 0 == site.queue.size())
+        shown = json.loads(site.run("job", "--json", job, *site.where, check=False).stdout)
+
+    assert [(5, 1)] * 4 == [(line["got"], line["attempt"]) for line in site.trail(event="ran")]
+    assert 1 == len(site.trail(event="step"))
+    assert ["released", "released", "released", "done"] == [one["outcome"] for one in shown["ended"]]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextvars import ContextVar
 
-from queuepool import Job, current, job
+from queuepool import Job, current, job, step
 from queuepool.jobs.current_job import Current
 from tests.support import poolapp
 
@@ -106,3 +106,16 @@ class Pays(Job, name="class", around=[outer, gate, catches], skip_if=is_paid):
 
     def handle(self) -> None:
         run(self.order)
+
+
+@job("puts itself off")
+def puts_itself_off() -> None:
+    got = step("first", step_of_it)
+    poolapp.note(event="ran", got=got, attempt=current().attempts)
+    if not _comes_again(current()):
+        current().postpone(0.05)
+
+
+def step_of_it() -> int:
+    poolapp.note(event="step")
+    return 5
