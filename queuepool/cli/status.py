@@ -184,7 +184,7 @@ def _elsewhere(found: PublishedPool, name: str) -> _Shown:
     if pool is None or health is None:
         words = f"pool {found.name} on {found.host}: its notice is damaged"
         return _Shown(found.to_json(), health, [words])
-    origin = f"queues={','.join(found.queues)}" if found.queues else ""
+    origin = f"queues={queue_words(found.queues, found.weights)}" if found.queues else ""
     _, sign, instance = name.partition("#")
     place = f" on {found.host}{sign}{instance}"
     lines = _lines(pool, health, place, f"{found.rate_words}{found.age_words or _beat(pool)}", origin)

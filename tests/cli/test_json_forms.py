@@ -170,7 +170,7 @@ def test_each_form_is_as_the_page_says(site):
 
 
 #: what only the pool's own host knows
-LOCAL = {"directory", "store", "prefix", "weights", "configuration", "working_directory", "user", "left_by_others"}
+LOCAL = {"directory", "store", "prefix", "configuration", "working_directory", "user", "left_by_others"}
 
 
 def _both(one: Form, other: Form) -> Form:

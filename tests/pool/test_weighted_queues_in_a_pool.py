@@ -67,9 +67,11 @@ def test_status_and_the_log_show_the_weights(site):
     with site.pool(*WEIGHTED, "--workers", "1") as pool:
         place = ("--runtime-dir", pool.runtime)
         shown = site.run("status", *place).stdout
+        published = site.run("status", "--all", *site.where, check=False).stdout
         [facts] = json.loads(site.run("status", "--json", *place).stdout)
         log = pool.log()
 
     assert "queues=high*6,default*3,low*1" in shown
+    assert "queues=high*6,default*3,low*1" in published
     assert re.search(r"queues: +high\*6,default\*3,low\*1\n", log)
     assert ([*QUEUES], [6, 3, 1]) == (facts["queues"], facts["weights"])
