@@ -47,7 +47,7 @@ _VALUES: Mapping[object, str] = {
     values.boolean: "yes or no",
     values.megabytes: "MB: `128`, `128M`, `1G`",
     values.memory_limit: "MB: `128`, `128M`, `1G`; or with a `+`: `+128`",
-    values.queues: "names of queues, commas in between",
+    values.served_queues: "names of queues, commas in between; each with a weight, or none: `high*6,low*4`",
     values.modules: "names of Python modules, commas in between",
     values.log_level: "`debug`, `info`, `warning`, `error`, `critical`",
     values.path: "a path",

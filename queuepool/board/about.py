@@ -8,7 +8,7 @@ import pwd
 import shlex
 import socket
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ class About:
     configuration: str
     working_directory: str
     user: str
+    #: of the queues; missing in the file without them
+    weights: list[int] = field(default_factory=list)
 
     @classmethod
     def of(cls, settings: PoolSettings) -> About:
@@ -44,6 +46,7 @@ class About:
             configuration=absolute(settings.config),
             working_directory=absolute(Path()),
             user=user_name(),
+            weights=[*settings.weights],
         )
 
     @classmethod
@@ -59,9 +62,12 @@ class About:
 
     @property
     def is_sound(self) -> bool:
-        """Whether all values are texts, as a pool writes them: a job may have written over the file."""
+        """Whether all values are as a pool writes them: a job may have written over the file."""
         texts = (self.store, self.prefix, self.identity, self.configuration, self.working_directory, self.user)
-        return isinstance(self.queues, list) and all(isinstance(text, str) for text in (*texts, *self.queues))
+        if not isinstance(self.queues, list) or not isinstance(self.weights, list):
+            return False
+        is_of_texts = all(isinstance(text, str) for text in (*texts, *self.queues))
+        return is_of_texts and all(isinstance(weight, int) for weight in self.weights)
 
     def write(self, folder: Path) -> None:
         """Write it completely or not at all. Raises ``OSError``."""
@@ -69,7 +75,7 @@ class About:
         draft.unlink(missing_ok=True)
         fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with open(fd, "w") as file:
-            json.dump(asdict(self), file)
+            json.dump(self._facts(), file)
         draft.replace(folder / FILE)
 
     def is_meant_by(self, settings: PoolSettings) -> bool:
@@ -79,7 +85,10 @@ class About:
 
     def facts(self) -> dict[str, Any]:
         """The facts that ``status`` shows."""
-        return {key: value for key, value in asdict(self).items() if key != "identity"}
+        return {key: value for key, value in self._facts().items() if key != "identity"}
+
+    def _facts(self) -> dict[str, Any]:
+        return {key: value for key, value in asdict(self).items() if key != "weights" or value}
 
     @property
     def description(self) -> str:

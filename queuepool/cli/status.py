@@ -21,7 +21,7 @@ from queuepool.cli.local import code_for, runtime_of
 from queuepool.cli.options import JSON, PLACE, Where, located, option, parsed
 from queuepool.cli.waiting import within
 from queuepool.config.settings import ConnectionSettings, PoolSettings
-from queuepool.config.values import some_seconds
+from queuepool.config.values import queue_words, some_seconds
 from queuepool.errors import NotRunning, StoreDown, StoreError
 from queuepool.steward.orphaned_boards import left_by_others, words_for
 from queuepool.unix import exit_codes
@@ -184,7 +184,7 @@ def _elsewhere(found: PublishedPool, name: str) -> _Shown:
     if pool is None or health is None:
         words = f"pool {found.name} on {found.host}: its notice is damaged"
         return _Shown(found.to_json(), health, [words])
-    origin = f"queues={','.join(found.queues)}" if found.queues else ""
+    origin = f"queues={queue_words(found.queues, found.weights)}" if found.queues else ""
     _, sign, instance = name.partition("#")
     place = f" on {found.host}{sign}{instance}"
     lines = _lines(pool, health, place, f"{found.rate_words}{found.age_words or _beat(pool)}", origin)
@@ -208,7 +208,7 @@ def _origin(about: About) -> str:
     words = {
         "store": about.store,
         "prefix": about.prefix,
-        "queues": ",".join(about.queues),
+        "queues": queue_words(about.queues, about.weights),
         "configuration": about.configuration,
         "directory": about.working_directory,
         "user": about.user,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from queuepool.config import alerts, application, secrets, values, words
 from queuepool.config import urls as config_urls
@@ -134,7 +135,17 @@ def _pool(
 ) -> PoolSettings:
     linked = _linked(part, connections)
     own = tuple(one for one in schedules if one.connection == linked)
-    return PoolSettings(name=part.name, config=path, **{**part.fields(), "connection": linked, "schedules": own})
+    fields = _with_weights(part.fields())
+    return PoolSettings(name=part.name, config=path, **{**fields, "connection": linked, "schedules": own})
+
+
+def _with_weights(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields, with the weights of the queues by themselves."""
+    if "queues" not in fields:
+        return fields
+    parts = [queue.partition("*") for queue in fields["queues"]]
+    weights = tuple(int(weight) for _, _, weight in parts if weight)
+    return {**fields, "queues": tuple(name for name, _, _ in parts), "weights": weights}
 
 
 def _schedule(part: Part, connection: ConnectionSettings) -> ScheduleSettings:

@@ -184,10 +184,13 @@ class PoolSettings:
     has_neighbours: bool = field(default=False, compare=False)
     #: The [connection:NAME] to use; plain [connection] is `default`.
     connection: ConnectionSettings = linked(ConnectionSettings, values.section_name, "default")
-    #: Queues, separated by commas, in strict order of priority.
+    #: Queues, separated by commas, in strict order of priority; or each with a weight, 1 to 100, by which they share
+    #: the workers while all of them have jobs: high*6,default*3,low*1.
     queues: tuple[str, ...] = setting(
-        ("default",), values.queues, "QUEUE,...", "Queues to serve, in strict order of priority", key="queue"
+        ("default",), values.served_queues, "QUEUE,...", "Queues to serve, in strict order or QUEUE*WEIGHT", key="queue"
     )
+    #: those of the queues; empty = strict order
+    weights: tuple[int, ...] = ()
     #: Worker processes, 1 to 1024, or auto = one per CPU.
     workers: int = setting(4, values.workers, "COUNT", "Number of workers; auto = one per CPU", is_masters=True)
     #: Fewest and most workers, 1 to 1024; empty = as many as `workers`. With one of them the pool scales by itself

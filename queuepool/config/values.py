@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_address
@@ -21,6 +21,7 @@ NO_INLINE_COMMENTS = "inline comments are not supported: put the comment on a li
 MAX_WORKERS = 1024
 MAX_CONCURRENCY = 1000
 MAX_AHEAD = 64
+MAX_WEIGHT = 100
 #: the queue of the jobs that are on their way to another connection: no pool serves it
 ON_THEIR_WAY = "queuepool:moving"
 LONGEST = 87600 * 3600.0  # ten years; Python's timers end at 292
@@ -238,6 +239,27 @@ def queues(raw: str) -> tuple[str, ...]:
         if names.count(queue(name)) > 1:
             raise ValueError(f"{shown(name)} is given twice")
     return names
+
+
+def served_queues(raw: str) -> tuple[str, ...]:
+    """Names of queues, each once, all of them with a weight or none: ``high*6,low*4``, without blanks."""
+    parts = [part.partition("*") for part in _parts(raw)]
+    names = queues(",".join(name.strip() or star for name, star, _ in parts))
+    plain = [name for name, (_, star, _) in zip(names, parts, strict=True) if not star]
+    if plain and len(plain) < len(names):
+        raise ValueError(f"{shown(plain[0])} has no weight, but others have: give one to each, or to none")
+    return names if plain else tuple(f"{name}*{_weight(part)}" for name, part in zip(names, parts, strict=True))
+
+
+def queue_words(queues: Sequence[str], weights: Sequence[int]) -> str:
+    """The queues as the key `queue` has them."""
+    return ",".join(map("{}*{}".format, queues, weights) if weights else queues)
+
+
+def _weight(part: tuple[str, str, str]) -> int:
+    if not re.fullmatch(r"\s*0*[1-9][0-9]{0,2}\s*", part[2], re.ASCII) or int(part[2]) > MAX_WEIGHT:
+        raise ValueError(f"{shown(''.join(part))}: a weight is a whole number from 1 to {MAX_WEIGHT}")
+    return int(part[2])
 
 
 def queue(name: str) -> str:

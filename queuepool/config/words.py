@@ -41,7 +41,7 @@ KEYS: Mapping[str, str] = MappingProxyType({
 _KEYWORDS = {
     "countdown": "delay=SECONDS", "eta": "delay=DATETIME", "delay_seconds": "delay=SECONDS", "at": "delay=DATETIME",
     "queue_name": "queue=NAME", "routing_key": "queue=NAME",
-    "priority": "queue=NAME: a pool serves its queues in strict order",
+    "priority": "queue=NAME: a pool serves its queues in strict order, or by weights",
 }  # fmt: skip
 #: keywords that ``using`` takes, or would if it used others' words
 _USINGS = frozenset(("queue", "delay", "within", "after_commit", *_KEYWORDS))

@@ -99,7 +99,7 @@ class JobExceptionOccurred(JobEvent):
 
 @dataclass(frozen=True, slots=True)
 class JobSkipped(JobEvent):
-    """The job is left out and counts as done, as its batch was cancelled or it has expired; ``reason`` says which."""
+    """The job is left out and counts as done; ``reason`` says why: it has expired, it is paid."""
 
     words: ClassVar[str] = "job skipped"
     level: ClassVar[int] = logging.INFO

@@ -14,7 +14,7 @@ from queuepool.payload.envelope import SCHEDULED_FOR, Payload
 from queuepool.settlement.verdict import NOT_RUN, Delete, Fail, Release, Run, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
     from queuepool.jobs.current_flow import CurrentFlow
@@ -62,6 +62,7 @@ class Current:
     _asks: bool = field(init=False, repr=False, compare=False)
     _is_in_hook: bool = field(init=False, repr=False, compare=False)
     _flow: CurrentFlow = field(init=False, repr=False, compare=False)
+    _arguments: Mapping[str, Any] = field(init=False, repr=False, compare=False)
 
     @property
     def id(self) -> str:
@@ -122,6 +123,15 @@ class Current:
     def joins(self, flow: CurrentFlow) -> None:
         """Called by the worker: it is a member of this flow."""
         self._flow = flow
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """The arguments by name, as its handler gets them, for its middleware; empty for a job without."""
+        return getattr(self, "_arguments", {})
+
+    def takes(self, arguments: Mapping[str, Any]) -> None:
+        """Called before its middleware: its handler gets these."""
+        self._arguments = arguments
 
     @property
     def stopping(self) -> bool:
@@ -189,6 +199,23 @@ class Current:
         ``delay`` as for ``later``: seconds, ``"5m"``, a ``timedelta`` or a ``datetime``. Raises ``ValueError``.
         """
         self.verdict = Release(seconds_until(delay))
+
+    def postpone(self, delay: Delay = 0.0) -> None:
+        """Run the job after ``delay``, as in ``release``, instead of completing it. Uses up no try."""
+        self.verdict = Release(seconds_until(delay), uses_try=False)
+
+    def skip(self, reason: str) -> None:
+        """Complete the job as one that was left out: ``JobSkipped`` tells why.
+
+        Middleware calls it and does not yield.
+        """
+        from queuepool.events import JobSkipped  # imported here: few jobs are skipped
+        from queuepool.events.listeners import LISTENERS
+        from queuepool.settlement.facts import facts_of
+
+        self.run = self.run._replace(cancelled=reason)
+        self.verdict = Delete()
+        LISTENERS.emit(JobSkipped(facts_of(self.payload, self.queue), reason))
 
     def fail(self, reason: str | BaseException = "failed by its handler") -> None:
         """Fail the job, whatever tries are left, and record it in the failed store."""

@@ -44,6 +44,8 @@ def job(name: str | Callable[P, R] | None = None, **options: Unpack[JobOptions])
     ``SoftTimeout`` is raised in the function), ``retry_on`` and ``fail_on`` (exception classes: the job is retried only
     after the former, never after the latter; ``retry_on`` also a dict with a delay for each), ``encrypted`` (encrypt
     the data, with ``app_key``). The pool decides those that are not given.
+    ``around``: middleware, generator functions around each attempt, as ``@around`` has them for all jobs; ``skip_if``:
+    a function of the arguments that says whether the job is left out, as done.
     ``expires``: seconds after it is due within which it must begin; later it is dropped.
     ``tags``: texts that its payloads carry, like Horizon's, for its events and the log as JSON.
     ``schedule``: when a pool pushes it by itself: a cron expression (``"0 3 * * *"``) or an interval (``"30s"``).
@@ -66,7 +68,12 @@ def _registered(name: str | None, options: Options, function: Callable[P, R]) ->
     made = JobFunction(name_of(function) if name is None else name, function, options)
     if options.schedule is not None:
         check_schedule(made.name, options.schedule, function)
-    REGISTRY.add(Handler(made.name, made.bind, options, function))
+    handler = Handler(made.name, made.bind, options, function)
+    if options.has_middleware:
+        from queuepool.jobs.middleware import wrapped  # imported here: few jobs have any
+
+        handler = wrapped(handler)
+    REGISTRY.add(handler)
     return made
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,37 @@ def check_handle(name: str, handle: Any) -> None:
             parameter.VAR_KEYWORD,
         ):
             raise ConfigError("@job", f"{name}.handle takes {parameter.name!r}: a job's arguments are its fields")
+
+
+def around_of(value: object) -> tuple[Callable[..., Any], ...]:
+    """What ``around=`` of ``@job`` gives. Raises ``ConfigError``."""
+    if not isinstance(value, (list, tuple)):
+        raise ConfigError("@job", f"around cannot be {value!r}: give a list, like [timed]")
+    for one in value:
+        if not any(is_kind(way) for way in ways_of(one) for is_kind in _GENERATORS):
+            why = "it must be a generator function with one yield, which takes the job"
+            raise ConfigError("@job", f"around: {called(one)}: {why}")
+    return tuple(value)
+
+
+def predicate_of(value: object) -> Callable[..., object] | None:
+    """What ``skip_if=`` of ``@job`` gives. Raises ``ConfigError``."""
+    if value is not None and not callable(value):
+        raise ConfigError("@job", f"skip_if cannot be {value!r}: give a function of the job's arguments")
+    return value
+
+
+_GENERATORS = inspect.isgeneratorfunction, inspect.isasyncgenfunction
+
+
+def called(one: object) -> str:
+    """How messages name a middleware or a predicate."""
+    return str(getattr(one, "__qualname__", None) or type(one).__qualname__)
+
+
+def ways_of(one: object) -> tuple[object, object]:
+    """The function, or how an object is called."""
+    return one, getattr(type(one), "__call__", None)  # noqa: B004 - to know which kind of function it is
 
 
 def _is_method(function: Any) -> bool:

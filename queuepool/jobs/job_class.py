@@ -50,7 +50,12 @@ class Job(words.Answering):
         check_handle(cls.job_name, cls.handle)
         if cls.job_options.schedule is not None:
             check_schedule(cls.job_name, cls.job_options.schedule, cls)
-        REGISTRY.add(Handler(cls.job_name, _binder(cls), cls.job_options, cls))
+        handler = Handler(cls.job_name, _binder(cls), cls.job_options, cls)
+        if cls.job_options.has_middleware:
+            from queuepool.jobs.middleware import wrapped  # imported here: few jobs have any
+
+            handler = wrapped(handler)
+        REGISTRY.add(handler)
 
     def handle(self) -> object:
         """Do the work; may be ``async``."""

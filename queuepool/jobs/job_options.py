@@ -6,7 +6,7 @@ Among them are its schedule, and delays in all the forms that a caller may give.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
@@ -16,7 +16,7 @@ from typing import Any, Literal, TypedDict
 from queuepool.config import values
 from queuepool.config.words import OPTIONS
 from queuepool.errors import AttemptLost, ConfigError, JobError, QueuepoolError
-from queuepool.jobs.definition import check_job_name
+from queuepool.jobs.definition import around_of, check_job_name, predicate_of
 from queuepool.payload.options import checked_tags
 from queuepool.settlement.verdict import Backoff
 
@@ -65,6 +65,9 @@ class Options:
     unique_for: float = 86400.0
     #: seconds for which the job's state is kept after its end; 0 = the pool decides
     track: float = 0.0
+    #: what runs around its handler, the first outermost; and whether it is left out, from its arguments
+    around: tuple[Callable[..., Any], ...] = ()
+    skip_if: Callable[..., object] | None = None
     #: whether the job is skipped, as if done, once its batch in Laravel was cancelled
     skip_if_cancelled: bool = False
     #: the identity under which Laravel has locked the job, from its arguments by name
@@ -77,6 +80,11 @@ class Options:
     schedule: str | None = None
     #: its former names, under which jobs may still be queued
     aliases: tuple[str, ...] = ()
+
+    @property
+    def has_middleware(self) -> bool:
+        """Whether anything runs around its handler, or may skip it."""
+        return bool(self.around) or self.skip_if is not None
 
     @property
     def is_unique(self) -> bool:
@@ -101,6 +109,8 @@ class JobOptions(TypedDict, total=False):
     unique: str | None
     unique_for: Seconds
     track: Seconds
+    around: Sequence[Callable[[Any], Iterator[None] | AsyncIterator[None]]]
+    skip_if: Callable[..., object] | None
     skip_if_cancelled: bool
     unique_id: Callable[..., object] | None
     unique_until: Literal["start", "end"]
@@ -126,6 +136,7 @@ def options_of(options: JobOptions) -> Options:
     given["expires"] = _expires(options)
     given["tags"], given["aliases"] = _tags(options.get("tags", ())), aliases_of(options.get("aliases", ()))
     given |= _exceptions(options) | {"soft_timeout": _soft_timeout(options.get("soft_timeout"), timeout)}
+    given |= _middleware(options)
     given |= {"backoff": backoff and backoff.delays, "jitter": bool(backoff and backoff.jitter)}
     return Options(**given)
 
@@ -162,6 +173,11 @@ def _delays(retry_on: object) -> tuple[tuple[type[BaseException], Backoff | None
     if not isinstance(retry_on, Mapping):
         return ()
     return tuple((one, _backoff(f"retry_on: the delay of {one.__qualname__}", to)) for one, to in retry_on.items())
+
+
+def _middleware(options: JobOptions) -> dict[str, object]:
+    """``around`` and ``skip_if``."""
+    return {"around": around_of(options.get("around", ())), "skip_if": predicate_of(options.get("skip_if"))}
 
 
 def _backoff(key: str, value: object) -> Backoff | None:

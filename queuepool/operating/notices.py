@@ -28,12 +28,14 @@ class PublishedPool:
     #: ``None``: the notice is damaged
     overview: PoolOverview | None
     queues: tuple[str, ...] = ()
+    #: of the queues; empty = strict order
+    weights: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, notice: Mapping[str, Any], age: float) -> PublishedPool:
         with suppress(*DAMAGED):
-            queues = texts_in(notice.get("queues", []))
-            return cls(notice, age, PoolOverview.from_json(notice), tuple(queues))
+            queues = tuple(texts_in(notice.get("queues", [])))
+            return cls(notice, age, PoolOverview.from_json(notice), queues, _weights_in(notice, len(queues)))
         return cls(notice, age, None)
 
     def to_json(self) -> dict[str, Any]:
@@ -110,6 +112,13 @@ def left_of(left: Iterable[Mapping[str, Any]], now: float, present: Iterable[Pub
         for (host, name), one in found.items()
     )
     return [pool for pool in pools if pool.age < LEFT_KEPT]
+
+
+def _weights_in(notice: Mapping[str, Any], count: int) -> tuple[int, ...]:
+    """The weights of so many queues; none if they are damaged."""
+    found = notice.get("weights")
+    is_sound = isinstance(found, list) and len(found) == count and all(isinstance(one, int) for one in found)
+    return tuple(found) if isinstance(found, list) and is_sound else ()
 
 
 def _count(value: object) -> int:

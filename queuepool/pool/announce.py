@@ -14,6 +14,7 @@ from queuepool.board.from_workers import JobSchedule, publish_schedules
 from queuepool.config import application
 from queuepool.config.settings import PoolSettings
 from queuepool.config.urls import masked
+from queuepool.config.values import queue_words
 from queuepool.jobs.registry import REGISTRY
 from queuepool.unix import originals
 
@@ -26,7 +27,7 @@ def beginning(version: str, pool: PoolSettings, *, workers: int, directory: Path
     """Log where and how the pool starts, before any import: it explains an import that fails."""
     facts = {
         "store": masked(pool.connection.url),
-        "queues": ",".join(pool.queues),
+        "queues": queue_words(pool.queues, pool.weights),
         "workers": workers,
         **({"bounds": bounds} if bounds else {}),
         "modules": ",".join(pool.modules) or "none",

@@ -20,6 +20,7 @@ from queuepool.events import FlowEvent
 from queuepool.events.listeners import LISTENERS
 from queuepool.jobs.attempt_steps import set_step_keeper
 from queuepool.jobs.current_job import set_batches, set_progress, set_stopping
+from queuepool.jobs.laravel_cache import set_cache
 from queuepool.jobs.registry import REGISTRY, in_threads, unregistered, unserved
 from queuepool.settlement import deferred_hooks
 from queuepool.settlement.attempts import attempt_records
@@ -123,7 +124,9 @@ def work(
     set_batches(context.settler.endings.batch_of, context.batches)
     set_stopping(partial(_is_stopping, context))
     set_progress(slot_writer.progress)
-    set_step_keeper(WorkerSteps(context, cache(lambda: Stores(settings.connection, shared=True).steps)))
+    shared = cache(lambda: Stores(settings.connection, shared=True))
+    set_step_keeper(WorkerSteps(context, lambda: shared().steps))
+    set_cache(lambda: shared().laravel_cache)
     worker = _worker(context, settings)
     reason = _run(worker, recorder)
     slot_writer.meter.leaves(reason.counted_as, slot_writer.growth.most[0])

@@ -27,8 +27,15 @@ from queuepool.payload.unique_locks import is_own, names_of, said_in, without_lo
 from queuepool.payload.wrappers import CLAIMANTS, Claim
 from queuepool.settlement.verdict import Locks
 
-#: the only middleware that our workers carry out
 SKIP_IF_CANCELLED = "Illuminate\\Queue\\Middleware\\SkipIfBatchCancelled"
+#: the middleware that our workers carry out; ``jobs.php_middleware`` refuses what of it only PHP knows
+_CARRIED_OUT = (
+    SKIP_IF_CANCELLED,
+    "Illuminate\\Queue\\Middleware\\WithoutOverlapping",
+    "Illuminate\\Queue\\Middleware\\RateLimited",
+    "Illuminate\\Queue\\Middleware\\ThrottlesExceptions",
+    "Illuminate\\Queue\\Middleware\\Skip",
+)
 #: a receipt has one of these if anything may follow from its job
 _OBJECT_JOB, _CONTEXT = OBJECT_JOB.rpartition("\\")[2].encode(), CONTEXT.encode()
 #: keys of a payload that concern its own job alone: Horizon's, and what Laravel does if a model is missing
@@ -213,7 +220,7 @@ def _may_say_more(payload: Payload) -> bool:
 
 def _always_lacking(command: ObjectCommand) -> list[str]:
     lacking = ["was debounced"] if command.debounced else []
-    strange = [name for one in command.middleware if (name := _class_of(one)) != SKIP_IF_CANCELLED]
+    strange = [name for one in command.middleware if (name := _class_of(one)) not in _CARRIED_OUT]
     return [*lacking, f"has the middleware {', '.join(strange)}"] if strange else lacking
 
 

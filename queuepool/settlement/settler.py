@@ -38,7 +38,7 @@ from queuepool.settlement.outage import Outage
 from queuepool.settlement.sealing import Sealer
 from queuepool.settlement.states import States
 from queuepool.settlement.verdict import NOT_RUN, Delete, Fail, Locks, Release, Run, Verdict
-from queuepool.stores.contract import QueueStore
+from queuepool.stores.contract import NO_TRY, QueueStore
 from queuepool.stores.control import prefix_of
 from queuepool.stores.elsewhere import plainer
 from queuepool.stores.locks import LocksOf
@@ -158,11 +158,12 @@ class Settler:
                 member = done_member(payload, run) if self.has_flows else None
                 ending = self.endings.after(payload, locks=locks)._replace(state=state, member=member)
                 return lambda: self._store.finish(lease, ending), None
-            case Release(wanted):
+            case Release(wanted, uses_try):
                 delay = min(wanted, LONGEST)  # a payload may ask for more than the column of a database holds
                 state = self.states.released(payload, lease.queue, run, delay, error)
                 released = JobReleased(facts, delay, error)
-                return lambda: self._store.release(lease, delay, payload.id, tally, state), released
+                counted_as = tally if uses_try else NO_TRY
+                return lambda: self._store.release(lease, delay, payload.id, counted_as, state), released
             case Fail(reason):
                 row = record(payload, lease, self._connection, reason)
                 state = self.states.failed(payload, lease.queue, run, reason)

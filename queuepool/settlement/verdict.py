@@ -36,9 +36,10 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Retry the job in ``delay`` seconds."""
+    """Retry the job in ``delay`` seconds. Unless it ``uses_try``, the attempt does not count."""
 
     delay: float
+    uses_try: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +192,7 @@ def judge_release(
     """Rule on a release that the handler asked for: a job that may not begin again fails now, not after its delay."""
     if policy.retry_until is not None:
         return Fail(JobExpired(name)) if now + requested.delay > policy.retry_until else requested
-    if _is_last_try(attempts, policy, tallies):
+    if requested.uses_try and _is_last_try(attempts, policy, tallies):
         return Fail(NoTriesLeft(name, attempts, policy.tries))
     return requested
 

@@ -215,6 +215,7 @@ class PoolNotice:
             **self._rates.at(now, shown),
             "jobs_left_out": left_out,
             "queues": list(self._pool.queues),
+            **({"weights": list(self._pool.weights)} if self._pool.weights else {}),
             "sizes": self._sizes(),
         }
 

@@ -26,6 +26,8 @@ from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 
 #: where a queue keeps a job
 Shelf = Literal["ready", "delayed", "reserved"]
+#: given as the tally of a release that uses up no try
+NO_TRY = "none"
 #: seconds for which a call may be on its way before it is carried out
 UNDER_WAY = 60.0
 #: seconds after which a pool that has published nothing counts as gone
@@ -301,7 +303,7 @@ class QueueStore(PushStore, Protocol):
     ) -> bool:
         """Retry the job after ``delay``, raise one of its tallies by one, and write its state.
 
-        ``tally``: ``exceptions``, ``crashes``, ``suspects``; '' = none.
+        ``tally``: ``exceptions``, ``crashes``, ``suspects``; '' = none. With ``NO_TRY`` its attempts are as before.
         """
 
     def give_back(self, leases: Sequence[Lease], mark: str = "") -> list[bool]:

@@ -26,6 +26,7 @@ from queuepool.stores.values import Values
 
 if TYPE_CHECKING:
     from queuepool.stores.arrivals import Arrivals
+    from queuepool.stores.laravel_cache import LaravelCache
     from queuepool.stores.redis.client import RedisClient
     from queuepool.stores.redis.wire import Keys
     from queuepool.stores.sql.borrowed import Borrowing
@@ -101,6 +102,16 @@ class Stores:
     def journal(self) -> Journal:
         """Who has done what."""
         return Journal(self.values, self.queue.now, self.control.note_news)
+
+    @cached_property
+    def laravel_cache(self) -> LaravelCache:
+        """Laravel's cache, for what its job middleware keeps there."""
+        from queuepool.stores.laravel_cache import LaravelCache
+
+        settings = self.settings
+        values = self._values_at(settings.control_url, CONTROL) if settings.control_url else self.values
+        locks = self.laravel_locks[0][1] if self.laravel_locks else self.values
+        return LaravelCache(locks, values, prefix_of(settings.restart_key))
 
     @cached_property
     def commands(self) -> CommandPost:

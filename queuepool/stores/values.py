@@ -67,6 +67,12 @@ class Values(Locks, Protocol):
     def remove(self, name: str) -> bool:
         """Remove a value; ``False`` when there was none."""
 
+    def count_use(self, name: str, most: int, seconds: int) -> float | None:
+        """Count a use in the current window of ``seconds``, in one step with Laravel's rate limiters.
+
+        Seconds until the window ends if it has ``most`` uses; then nothing is counted. ``seconds`` 0 counts nothing.
+        """
+
     def stamp(self, name: str) -> int:
         """Set the value to the store's Unix second, or one more than its old value if that is later; returns it."""
 

@@ -16,6 +16,7 @@ from queuepool.events import Event, HookRaised, JobExceptionOccurred, JobFailed,
 from queuepool.events.listeners import LISTENERS, Listeners
 from queuepool.jobs.attempt_steps import set_step_keeper
 from queuepool.jobs.current_job import running, set_current
+from queuepool.jobs.laravel_cache import set_cache
 from queuepool.jobs.registry import REGISTRY, Handler, Registry
 from queuepool.log import JobLines
 from queuepool.payload.envelope import decode
@@ -38,7 +39,7 @@ class InProcessWorker:
     """Runs jobs one at a time, and adds their attempts to ``ran``."""
 
     def __init__(self, stores: Stores, ran: Ran, limits: RunLimits) -> None:
-        self._store = stores.queue
+        self._stores, self._store = stores, stores.queue
         self._ran = ran
         self._most = limits.most
         self._listeners = OutcomeListeners()
@@ -99,7 +100,7 @@ class InProcessWorker:
         return attempts[-1] if attempts else None
 
     def _run(self, lease: Lease) -> None:
-        outer, keeper = running(), set_step_keeper(self._keeper)
+        outer, keeper, cache = running(), set_step_keeper(self._keeper), set_cache(lambda: self._stores.laravel_cache)
         self._batch.hold([lease], lease_end=math.inf, since=math.inf)  # it never waits for long
         self._batch.next_job()
         try:
@@ -109,6 +110,7 @@ class InProcessWorker:
             self._batch.drop()
             self._settler.emit_noted()
             set_step_keeper(keeper)
+            set_cache(cache)
             set_current(outer)
 
     def _note(self, attempt: Attempt) -> None:

@@ -38,6 +38,7 @@ from queuepool.worker.lane_tasks import end_copies, lane_of, make_task
 from queuepool.worker.lifespans import Lifespans
 from queuepool.worker.loop import Rounds
 from queuepool.worker.loop_watch import LoopWatch, Silence
+from queuepool.worker.turns import turns_of
 
 #: seconds between two requests: jobs end meanwhile that the next one deletes and replaces
 _GAP = 0.001
@@ -71,6 +72,7 @@ class LaneWorker(Rounds):
         self._watch = LoopWatch(lanes, context.listeners, silence, end=context.slot_writer.end_at_once)
         self._lifespans = Lifespans(self._loop, self._runner.context)
         self._waiter = Waiter(waits_in, self._bell)
+        self._turns = turns_of(context.pool.queues, context.pool.weights)
         self._served: Sequence[str] = ()
         #: jobs that were taken and have not yet begun
         self._taken: deque[tuple[int, Lease]] = deque()
@@ -209,7 +211,10 @@ class LaneWorker(Rounds):
             self._listeners.emit(JobReserving(queues))
         at = self._sent_at = membership.used_at = batch.requesting()
         done = [lease for _, lease in batch.done]
-        reservation = self._store.reserve(queues, membership.tag, limit, done)
+        order = self._turns.order(queues) if self._turns else queues
+        reservation = self._store.reserve(order, membership.tag, limit, done)
+        if self._turns:
+            self._turns.took(reservation.leases)
         self._taken.extend(batch.replied(reservation.leases, at + self._retry_after))
         self._reports.emit(reservation, unsure=unsure)
         self._begin_taken()

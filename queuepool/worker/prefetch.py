@@ -23,6 +23,7 @@ from queuepool.settlement.outage import Outage
 from queuepool.stores.contract import UNDER_WAY, Reservation, WaitingReserve
 from queuepool.stores.flows import FlowEnd, Flows
 from queuepool.worker.context import WorkerContext
+from queuepool.worker.turns import turns_of
 
 #: seconds of work to hold at once; most jobs and bytes
 _AT_ONCE, MOST, _MOST_BYTES = 0.005, MAX_AHEAD, 64 * 1024
@@ -57,6 +58,7 @@ class Prefetch:
         self._membership = membership
         self._size = size
         self._reports = reports
+        self._turns = turns_of(context.pool.queues, context.pool.weights)
         self._served: Sequence[str] = ()
         #: the request for the next batch, if it was sent before this one was used up
         self._request: _Request | None = None
@@ -115,7 +117,7 @@ class Prefetch:
             return  # the next reserve begins with a new tag
         self._size.start_over()
         at, turn = self._begin_request(queues), self._batch.turn
-        reply = send(queues, timeout, self._membership.tag, self._size.ahead(), self._batch.done)
+        reply = send(self._order(queues), timeout, self._membership.tag, self._size.ahead(), self._batch.done)
         meanwhile()
         reservation = self._read(reply, turn)
         if reservation is None:  # what it may have taken goes back now: whatever ended the wait may last
@@ -168,7 +170,7 @@ class Prefetch:
                     return  # the next reserve begins with a new tag
                 at = self._begin_request(queues)
                 done = self._batch.done
-                read_reply = send(queues, self._membership.tag, self._size.ahead(), done)
+                read_reply = send(self._order(queues), self._membership.tag, self._size.ahead(), done)
                 self._request, self._batch.done = _Request(at, done, read_reply), []
 
     def _reply_ahead(self) -> Reservation | None:
@@ -210,8 +212,9 @@ class Prefetch:
             self._overtaken = False
         self._membership.look_again(self._batch.done)
         at, turn = self._begin_request(queues), self._batch.turn
+        order, tag = self._order(queues), self._membership.tag
         try:
-            reservation = self._store.reserve(queues, self._membership.tag, self._size.ahead(), self._batch.done)
+            reservation = self._store.reserve(order, tag, self._size.ahead(), self._batch.done)
         except StoreDown:
             raise
         except StoreError:
@@ -261,6 +264,8 @@ class Prefetch:
         """Report what this reply brought; give back what is held if the steward wants it back."""
         # Written first, then checked, as in HeldBatch.next_job: a slow reply may look like a stuck job.
         self._overtaken = self._batch.was_wanted_back(turn)
+        if self._turns:
+            self._turns.took(reservation.leases)
         self._reports.emit(reservation, unsure=unsure or self._overtaken)
         if self._overtaken:
             self._give_back()
@@ -275,6 +280,10 @@ class Prefetch:
         except StoreDown:
             self._overtaken = True
             raise
+
+    def _order(self, queues: Sequence[str]) -> Sequence[str]:
+        """The order in which the next reserve asks them."""
+        return self._turns.order(queues) if self._turns else queues
 
     def _begin_request(self, queues: Sequence[str]) -> float:
         if self._listeners.wants(JobReserving):

@@ -13,6 +13,7 @@ from queuepool.jobs import at_import
 from queuepool.jobs.current_job import Current
 from queuepool.jobs.job_options import Options
 from queuepool.jobs.registry import Handler, Task, arguments_for, bound
+from queuepool.payload.command import ObjectCommand
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease
 from queuepool.payload.members import FLOW, member_in
@@ -219,8 +220,9 @@ class Starter:
             return task
         if missing := self._endings.refusal(payload):
             raise missing
-        why = self._cancelled(payload, handler.options.skip_if_cancelled)
-        return self._skipped(job, why) if why else task
+        if why := self._cancelled(payload, handler.options.skip_if_cancelled):
+            return self._skipped(job, why)
+        return _within(task, handler, command) if command.middleware else task
 
     def task_of(self, job: Current, plan: Plan) -> Task | None:
         """The handler with its arguments, for a hook of a job that is over; ``None`` if they do not fit."""
@@ -252,6 +254,15 @@ class Starter:
         return f"batch {batch.id} was cancelled" if batch and batch.cancelled else ""
 
 
+def _within(task: Task, handler: Handler, command: ObjectCommand) -> Task:
+    """The task inside the middleware that PHP's job carries. Raises ``NeedsLaravel`` for what only PHP knows of it."""
+    from queuepool.jobs.middleware import within  # imported here: few jobs have any
+    from queuepool.jobs.php_middleware import of_php
+
+    several = of_php(handler.name, command.middleware, handler.options.around)
+    return within(task, several, command.arguments, is_async=handler.is_async) if several else task
+
+
 def _code_of(generation: int, *, alone: bool) -> str:
     """Which code this worker runs, in words: a job unknown to it may exist in newer code.
 
@@ -280,7 +291,7 @@ class Skipped(NamedTuple):
 
 def followed(run: Run, task: Task, returned: object) -> Run:
     """The run with what followers of the job learn from the value that its task has returned."""
-    if isinstance(task, Skipped):
-        return run._replace(cancelled=task.why)
+    if run.cancelled:
+        return run
     result, problem = result_of(returned)
     return run._replace(result=result, result_problem=problem)

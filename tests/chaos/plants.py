@@ -170,8 +170,8 @@ PLANTS = {
         (
             (
                 "worker/prefetch.py",
-                "        reply = send(queues, timeout, ",
-                "        self._batch.replied()\n        reply = send(queues, timeout, ",
+                "        reply = send(self._order(queues), timeout, ",
+                "        self._batch.replied()\n        reply = send(self._order(queues), timeout, ",
             ),
         ),
         replace(  # halted while it waits, given a job, and killed before it has read so

@@ -18,7 +18,7 @@ _PUSH_FIRST = f"""lambda: (
                     {_PAUSE},
                     self._store.finish(lease, ending._replace(outcome=None)),
                 )[-1]"""
-_RELEASE = "lambda: self._store.release(lease, delay, payload.id, tally, state)"
+_RELEASE = "lambda: self._store.release(lease, delay, payload.id, counted_as, state)"
 
 OF_ENDINGS = {
     "outcome pushed without the lease": Plant(

@@ -127,7 +127,7 @@ def test_each_form_is_as_the_page_says(site):
     site.queue.push("fails", queue="low")
     flow = flow_of(chain(step.call("a"), step.call("b"))).push_to(site.queue)
     [idle] = said("status", place=place)
-    flags = "--workers 2 --max-workers 3 --modules forms --queue default,low --keep-done 1h"
+    flags = "--workers 2 --max-workers 3 --modules forms --queue default*2,low*1 --keep-done 1h"
     with site.pool(*flags.split()) as pool:
         eventually(lambda: (job := site.queue.job(tracked)) and job.progress)
         eventually(lambda: site.queue.stores.failed.get(failed))

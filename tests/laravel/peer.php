@@ -20,7 +20,7 @@ ini_set('display_errors', 'stderr');
 foreach (['Events', 'Redis', 'Queue', 'Cache', 'Bus', 'Database', 'Console', 'Encryption'] as $part) {
     require_once "Illuminate/$part/autoload.php";
 }
-foreach (['jobs', 'connections', 'failures', 'tables', 'application', 'queueing', 'keeping', 'serving', 'steps', 'following'] as $part) {
+foreach (['jobs', 'connections', 'failures', 'tables', 'application', 'queueing', 'keeping', 'serving', 'steps', 'following', 'limiting'] as $part) {
     require_once __DIR__."/$part.php";
 }
 
@@ -46,6 +46,7 @@ $commands = [
     'chain' => [Following::class, 'chain'], 'batch' => [Following::class, 'batch'],
     'batch-state' => [Following::class, 'batchState'], 'cancel' => [Following::class, 'cancel'],
     'unique' => [Following::class, 'unique'], 'perform' => [Following::class, 'perform'],
+    'enter' => [Limiting::class, 'enter'], 'through' => [Limiting::class, 'through'],
     'serve' => [Serving::class, 'serve'],
 ];
 [$class, $method] = $commands[array_shift($arguments)] ?? [null, null];

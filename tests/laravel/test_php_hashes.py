@@ -9,6 +9,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queuepool.jobs.laravel_limits import cleaned
 from queuepool.payload.xxh3 import hexdigest
 from tests.support.laravel_peer import require_php
 
@@ -32,3 +33,23 @@ def test_it_is_the_hash_of_the_package(text):
 
 def test_any_text_has_a_hash():
     assert 32 == len(hexdigest("\ud800"))
+
+
+#: Cache/RateLimiter.php, cleanRateLimiterKey (13.x)
+CLEANED = """echo json_encode(array_map(
+    fn ($key) => preg_replace('/&([a-z])[a-z]+;/i', '$1', htmlentities($key)), json_decode($argv[1])
+));"""
+
+
+def test_the_key_of_a_rate_limiter_is_cleaned_as_by_laravel():
+    require_php()
+    texts = [
+        "plain:1",
+        "Zo\u00eb & Co",
+        "\"a\" 'b' <c>",
+        "\u00bd \u00b2 \u0152 \u20ac \u03b1 \u2026",
+        "\u4e2d &amp; \U0001f600",
+    ]
+    said = subprocess.run(["php", "-r", CLEANED, json.dumps(texts)], capture_output=True, text=True, check=True)
+
+    assert json.loads(said.stdout) == [cleaned(text) for text in texts]

@@ -84,9 +84,9 @@ class Peer:
             yield Talk(php)
 
     @contextmanager
-    def staying(self, command: str, **flags: object) -> Iterator[subprocess.Popen[str]]:
+    def staying(self, command: str, *args: str, **flags: object) -> Iterator[subprocess.Popen[str]]:
         """A running process, killed at the end."""
-        words = ["php", str(SCRIPT), command, *_options(flags)]
+        words = ["php", str(SCRIPT), command, *args, *_options(flags)]
         with subprocess.Popen(words, env=self._env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as php:
             try:
                 yield php

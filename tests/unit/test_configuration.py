@@ -899,7 +899,9 @@ def documented(section: str) -> dict[str, tuple[str, str]]:
 
 
 #: fields that no key says
-OF_THE_LOADER = {"name", "embedded", "migrate", "config", "schedules", "job_schedules", "alerts", "has_neighbours"}
+OF_THE_LOADER = {"name", "embedded", "migrate", "config", "schedules", "job_schedules", "alerts", "has_neighbours"} | {
+    "weights"  # they stand beside the queues
+}
 
 
 @each("section", SECTIONS)

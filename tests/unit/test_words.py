@@ -57,7 +57,10 @@ def refusal(call: Callable[[], Any]) -> str:
         (lambda: send.apply_async(("a",), countdown=5), "here that is using(queue=..., delay=...).dispatch(...)"),
         (lambda: Mail("a").send(), "'Mail' object has no attribute 'send': here that is dispatch(...)"),
         (lambda: send.using(countdown=5), "argument 'countdown'; here that is delay=SECONDS"),
-        (lambda: send.using(priority=5), "here that is queue=NAME: a pool serves its queues in strict order"),
+        (
+            lambda: send.using(priority=5),
+            "here that is queue=NAME: a pool serves its queues in strict order, or by weights",
+        ),
         (lambda: Mail("a").using(eta=5), "here that is delay=DATETIME"),
         (lambda: send.dispatch("a", queue="mails"), "'queue'; that is set first: using(queue=...).dispatch(...)"),
         (lambda: send.dispatch("a", countdown=5), "'countdown'; that is set first: using(delay=SECONDS).dispatch"),

@@ -16,7 +16,7 @@ from queuepool.jobs.job_options import JobOptions, options_of
 NAME = "QUEUEPOOL_EMAIL"
 _SMTP = "django.core.mail.backends.smtp.EmailBackend"
 #: options of a job that mean nothing for a message
-_NOT_HERE = ("schedule", "unique", "unique_for", "unique_id", "unique_until", "skip_if_cancelled")
+_NOT_HERE = ("schedule", "unique", "unique_for", "unique_id", "unique_until", "skip_if_cancelled", "around", "skip_if")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from queuepool.errors import StoreDenied, StoreDown, StoreError
 from queuepool.payload.envelope import MAX_BYTES, uncounted
 from queuepool.payload.lease import NOTHING, Ending, Lease, Lock, StateRecord, Tallies, Unlock
 from queuepool.payload.members import NewFlow, NewMember
-from queuepool.stores.contract import NewJob, Reservation, Staged, Wake
+from queuepool.stores.contract import NO_TRY, NewJob, Reservation, Staged, Wake
 from queuepool.stores.locks import LocksOf
 from queuepool.stores.redis.client import RedisClient, explained
 from queuepool.stores.redis.connections import PendingReplies
@@ -178,7 +178,7 @@ class RedisQueue(RedisShelves):
         if state:
             names, args = [*names, keys.state(job_id)], [*args, state.text, whole(state.seconds)]
         run = self._recording.around([lease], 3) if lease.record else self.client.script
-        return bool(run(*with_steps(lease.steps, keys, "release", names, args)) == 1)
+        return bool(run(*with_steps(lease.steps, keys, "postpone" if tally == NO_TRY else "release", names, args)) == 1)
 
     def give_back(self, leases: Sequence[Lease], mark: str = "") -> list[bool]:
         tallies = [self.keys.tallies(mark)] if mark else []

@@ -60,6 +60,10 @@ class RedisValues:
     def remove(self, name: str) -> bool:
         return bool(self._client.script_in_time("remove_value", [name]) == 1)
 
+    def count_use(self, name: str, most: int, seconds: int) -> float | None:
+        wait = float(self._client.script("count_use", [name, f"{name}:timer"], ["", most, seconds]))
+        return wait if wait >= 0 else None
+
     def stamp(self, name: str) -> int:
         return int(self._client.script("restart", [name], []))
 

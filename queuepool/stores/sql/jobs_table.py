@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Insert, Select, text
 
-from queuepool.stores.contract import Shelf
+from queuepool.stores.contract import NO_TRY, Shelf
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock, later
 from queuepool.stores.sql.encoding import bytes_of, text_of
@@ -96,8 +96,10 @@ class JobsTable:
         """Remove rows."""
         connection.execute(self._statements.delete, {"ids": ids})
 
-    def release(self, connection: Connection, ids: Sequence[int], queue: str, delay: float) -> None:
+    def release(self, connection: Connection, ids: Sequence[int], queue: str, delay: float, tally: str = "") -> None:
         """Replace rows of ``queue`` by new ones, as in Laravel: retried jobs come after the waiting ones."""
+        if tally == NO_TRY:
+            self.give_back(connection, ids)
         connection.execute(self._statements.release, {"ids": ids, "later": later(delay)})
         self.delete(connection, ids)
         self._notify(connection, queue)

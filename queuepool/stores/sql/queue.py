@@ -211,7 +211,7 @@ class SqlQueue:
         follow = self._following(Ending(state=state), (), lease)
 
         def act(connection: Connection, ids: list[int]) -> None:
-            self._table.release(connection, ids, lease.queue, delay)
+            self._table.release(connection, ids, lease.queue, delay, tally)
             self._values.count(connection, job_id, tally)
             follow(connection)
 

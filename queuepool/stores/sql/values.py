@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Connection, Table, bindparam, case, delete
 
 from queuepool.errors import StoreDenied, StoreError
 from queuepool.payload.lease import StateRecord, Tallies
-from queuepool.stores.contract import NOTICE_KEPT
+from queuepool.stores.contract import NO_TRY, NOTICE_KEPT
 from queuepool.stores.control import notice_by
 from queuepool.stores.locks import NO_LOCKS, Finder
 from queuepool.stores.sql import postgresql
@@ -101,6 +101,27 @@ class SqlValues(SqlLocks):
             return connection.execute(delete(self._cache).where(same)).rowcount == 1
 
         return self._client.ask(work)
+
+    def count_use(self, name: str, most: int, seconds: int) -> float | None:
+        """As the contract says. Source: Illuminate/Cache/DatabaseStore.php, add and increment (13.x)."""
+
+        def work(connection: Connection) -> float | None:
+            key, timer = (self._charsets.text(connection, "key", text) for text in (name, f"{name}:timer"))
+            if seconds:
+                self._add_within(connection, key, "i:0;", seconds)  # a row for two that count at once to wait for
+            uses, ends, now = *(_number(self._value(connection, one)) for one in (key, timer)), _now(connection)
+            if uses >= most and ends:
+                return float(max(ends - now, 0))
+            if seconds and not ends:
+                self.put_within(connection, timer, f"i:{now + seconds};", seconds)
+            if seconds and 0 < uses < most:
+                same = self._cache.c.key == key
+                connection.execute(update(self._cache).where(same).values(value=f"i:{uses + 1};"))
+            elif seconds:
+                self.put_within(connection, key, "i:1;", seconds)
+            return None
+
+        return self._client.transaction(work)
 
     def stamp(self, name: str) -> int:
         def work(connection: Connection) -> int:
@@ -289,7 +310,7 @@ class SqlValues(SqlLocks):
 
     def count(self, connection: Connection, job_id: str, tally: str) -> int:
         """Raise this tally of the job by one, if one is named, in the caller's transaction; returns the new number."""
-        if not tally:
+        if tally in ("", NO_TRY):
             return 0
         if tally == "exceptions":
             name = self._exceptions(connection, job_id)

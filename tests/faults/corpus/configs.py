@@ -80,6 +80,9 @@ REFUSED: dict[str, tuple[str, str]] = {
     **each("B077", "queue", ("x:reserved", "x:delayed", "x:notify"), "a key of another queue"),
     **each("B077", "queue", ("{}", "{a}{b}", "{a"), "braces are for one hash tag"),
     "B078 same queue twice": (pool("queue = a,b,a"), "is given twice"),
+    "B078 same queue twice, weighted": (pool("queue = a*6,b*2,a*1"), "'a' is given twice"),
+    **each("B077", "queue", ("a*0", "a*-1", "a*1000000", "a*1.5", "a*", "a*6*2", "a*x"), "weight is a whole number"),
+    "B077 queues with and without a weight": (pool("queue = a*6,b"), "'b' has no weight, but others have"),
     # The program never changes its user: that is for systemd's User=, and so there are no such keys.
     "B079 user": (pool("user = nosuch"), "unknown key"),
     "B079 group": (pool("group = nosuch"), "unknown key"),

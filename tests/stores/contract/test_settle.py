@@ -7,6 +7,7 @@ import json
 import pytest
 
 from queuepool.payload.lease import Tallies
+from queuepool.stores.contract import NO_TRY
 from tests.support.samples import TALLIES, attempted, new_jobs, payload
 from tests.support.store_contract import (
     EMPTY,
@@ -64,6 +65,20 @@ def test_a_delete_answers_for_each_job_of_each_queue(store):
 
     assert [True, False, True] == store.delete([*high, *default])
     assert (EMPTY, EMPTY) == (store.sizes("high"), store.sizes("default"))
+
+
+@pytest.mark.parametrize("delay", [0.0, 5.0])
+def test_a_job_that_is_put_off_comes_back_behind_the_others_with_its_former_attempts(store, at, delay):
+    lease = reserved(store, payload("a"), payload("b"))[0]
+    store.push("default", new_jobs(payload("c")))
+    assert store.release(lease, delay, "a", NO_TRY)
+    assert not store.release(lease, delay, "a", NO_TRY)
+
+    early = drained(store)
+    at.advance(delay)
+    came = [*early, *drained(store)]
+    assert [attempted(payload("c")), attempted(payload("a"))] == came
+    assert Tallies() == store.tallies("a")
 
 
 def test_a_released_job_comes_back_after_its_delay_and_counts_the_attempt(store, at):

@@ -1,0 +1,292 @@
+"""Laravel's limits as middleware of a job: PHP and Python count in the same counters and take the same locks.
+
+Source: Queue/Middleware/WithoutOverlapping.php, RateLimited.php, ThrottlesExceptions.php (8.83 to 13.x).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import math
+import re
+from collections.abc import AsyncIterator, Callable, Iterator
+from html.entities import codepoint2name
+from string import Formatter
+from typing import TYPE_CHECKING
+
+from queuepool.errors import BadArguments, StoreError
+from queuepool.jobs.current_job import Current
+from queuepool.jobs.job_options import Classes, Retry, Seconds, classes_of, delay_of
+from queuepool.jobs.laravel_cache import laravel_cache
+from queuepool.payload.envelope import OBJECT_JOB
+from queuepool.payload.xxh3 import hexdigest
+
+if TYPE_CHECKING:
+    from queuepool.stores.laravel_cache import LaravelCache
+
+#: seconds that a lock without an end lasts here: Laravel's lasts for ever, also if its worker is killed
+DAY = 86400.0
+#: seconds that Laravel adds to the end of a window
+_MARGIN = 3.0
+#: least seconds for which a refused job waits: a delay of 0 would come back at once, for ever
+_LEAST = 1.0
+#: seconds for which a job waits if the cache does not answer
+_AWAY = 5.0
+#: most uses: a counter without a limit
+_UNLIMITED = 2**31
+#: most characters of a value in a key: a database's column has 255, with prefixes and the class
+_LONGEST = 150
+_log = logging.getLogger("queuepool")
+
+
+class LaravelLimit:
+    """A limit as middleware: it enters it before the handler, and puts the job off if it may not."""
+
+    #: in braces, the arguments by which it is divided
+    by: str
+
+    @property
+    def takes(self) -> frozenset[str]:
+        """The job's arguments that it needs."""
+        fields = (name for _, name, _, _ in Formatter().parse(self.by) if name is not None)
+        return frozenset(re.split(r"[.\[]", name, maxsplit=1)[0] for name in fields)
+
+    def __call__(self, job: Current) -> Iterator[None]:
+        """Around a plain function."""
+        if not self.may_begin(job):
+            return
+        error = None
+        try:
+            yield
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            self.leave(job, error)
+
+    async def in_async(self, job: Current) -> AsyncIterator[None]:
+        """Around a coroutine: the event loop goes on while the cache is asked."""
+        if not await asyncio.to_thread(self.may_begin, job):
+            return
+        error = None
+        try:
+            yield
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            await asyncio.to_thread(self.leave, job, error)
+
+    def may_begin(self, job: Current) -> bool:
+        """Enter; ``False`` if the job is put off, or skipped. While the cache is away, it is put off."""
+        try:
+            return self.enter(job)
+        except StoreError as error:
+            _log.warning("%s of job %s: %s; it is put off for %gs", type(self).__name__, job.name, error, _AWAY)
+            job.postpone(_AWAY)
+            return False
+
+    def enter(self, job: Current) -> bool:
+        """As ``may_begin``. Raises ``StoreError``."""
+        raise NotImplementedError
+
+    def leave(self, job: Current, error: BaseException | None) -> None:
+        """The handler has returned, or raised this."""
+
+    def value_of(self, job: Current) -> str:
+        """By what it is divided, for this job. Raises ``BadArguments`` for what no key can hold."""
+        arguments, this = job.arguments, f"{type(self).__name__}(by={self.by!r})"
+        try:
+            if none := [name for name in sorted(self.takes) if arguments[name] is None]:
+                raise BadArguments(job.name, f"{this}: {none[0]} is None")
+            value = self.by.format_map(arguments)
+        except (LookupError, AttributeError, ValueError, TypeError) as error:
+            raise BadArguments(job.name, f"{this} cannot be filled in: {error!r}") from error
+        if len(value) > _LONGEST:
+            raise BadArguments(job.name, f"{this}: it has {len(value)} characters, a key has room for {_LONGEST}")
+        if not value.isprintable():
+            raise BadArguments(job.name, f"{this}: it has characters that no key can hold")
+        return value
+
+
+class NoOverlap(LaravelLimit):
+    """One attempt at a time of the jobs with this ``by``: Laravel's ``WithoutOverlapping``.
+
+    ``by``: an identity with the job's arguments in braces. ``release_after``: the delay of a job that finds the lock
+    held; ``None`` = it is skipped (``dontRelease``). ``expires_after``: when the lock of a worker that has died ends;
+    longer than any attempt. ``shared``: the lock is the same for all classes of jobs (``shared()``). ``prefix``: as
+    ``withPrefix``. Raises ``ConfigError``, and ``ValueError``.
+    """
+
+    def __init__(
+        self,
+        by: str = "",
+        *,
+        release_after: Seconds | None = _LEAST,
+        expires_after: Seconds = DAY,
+        shared: bool = False,
+        prefix: str = "laravel-queue-overlap:",
+    ) -> None:
+        self.by = by
+        self._delay = None if release_after is None else max(delay_of("release_after", release_after), _LEAST)
+        self._seconds = delay_of("expires_after", expires_after)
+        self._shared, self._prefix = shared, prefix
+        if not self._seconds:
+            raise ValueError("expires_after must be above 0: the lock of a worker that died would stay for ever")
+
+    def enter(self, job: Current) -> bool:
+        # The job's own id as owner: its next attempt gets the lock of an attempt that was killed.
+        if laravel_cache().take(self.key_of(job), _owner(job), self._seconds):
+            return True
+        if self._delay is None:
+            job.skip("another one of its kind is running")
+        else:
+            job.postpone(self._delay)
+        return False
+
+    def leave(self, job: Current, error: BaseException | None) -> None:
+        try:
+            laravel_cache().release(self.key_of(job), _owner(job))
+        except StoreError as problem:
+            _log.warning("the lock %s stays held for up to %gs: %s", self.key_of(job), self._seconds, problem)
+
+    def key_of(self, job: Current) -> str:
+        """The lock's key, as Laravel's ``getLockKey``."""
+        value = self.value_of(job)
+        return self._prefix + (value if self._shared else f"{class_of(job)}:{value}")
+
+
+class LaravelRate(LaravelLimit):
+    """At most ``most`` attempts ``per`` time: the counter of Laravel's ``RateLimited(name)``.
+
+    ``by``: what ``->by(...)`` is given there, with the job's arguments in braces. ``release_after``: the delay of a job
+    beyond the rate; by default until 3 seconds after the end of the window, as in Laravel. ``skips``: such a job is
+    skipped (``dontRelease``). Raises ``ConfigError``, and ``ValueError``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        most: int,
+        *,
+        per: Seconds = 60.0,
+        by: str = "",
+        release_after: Seconds | None = None,
+        skips: bool = False,
+    ) -> None:
+        self.by, self.name = by, name
+        self._most, self._seconds = checked_count("most", most), checked_window(per)
+        self._delay = None if release_after is None else max(delay_of("release_after", release_after), _LEAST)
+        self._skips = skips
+        if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= _LONGEST:
+            raise ValueError(f"a rate needs a name of 1 to {_LONGEST} printable characters, not {name!r:.60}")
+
+    def enter(self, job: Current) -> bool:
+        wait = laravel_cache().count_use(self.key_of(job), self._most, self._seconds)
+        if wait is None:
+            return True
+        if self._skips:
+            job.skip(f"the rate {self.name} is used up")
+        else:
+            job.postpone(wait + _MARGIN if self._delay is None else self._delay)
+        return False
+
+    def key_of(self, job: Current) -> str:
+        """The counter's key: a digest, as Laravel's."""
+        return hashlib.md5((self.name + self.value_of(job)).encode(), usedforsecurity=False).hexdigest()
+
+
+class Throttle(LaravelLimit):
+    """No attempt for the rest of ``per`` after ``most`` exceptions in it: Laravel's ``ThrottlesExceptions``.
+
+    ``by``: a key of its own, as ``by()`` there, with the job's arguments in braces; ``by_job``: each job alone; else
+    the class of the job. ``backoff``: the delay of a job after an exception; by default its own. ``on``: the exceptions
+    that count. Raises ``ConfigError``, and ``ValueError``.
+    """
+
+    def __init__(
+        self,
+        most: int = 10,
+        *,
+        per: Seconds = 600.0,
+        by: str = "",
+        by_job: bool = False,
+        backoff: Seconds | None = None,
+        on: Classes = Exception,
+        prefix: str = "laravel_throttles_exceptions:",
+    ) -> None:
+        self.by, self._by_job, self._prefix = by, by_job, prefix
+        self._most, self._seconds = checked_count("most", most), checked_window(per)
+        self._backoff = None if backoff is None else delay_of("backoff", backoff)
+        self._on = classes_of("on", on)
+
+    def enter(self, job: Current) -> bool:
+        wait = laravel_cache().count_use(self.key_of(job), self._most, 0)
+        if wait is not None:
+            job.postpone(wait + _MARGIN)
+        return wait is None
+
+    def leave(self, job: Current, error: BaseException | None) -> None:
+        if error is None:
+            self._tell(lambda cache: cache.forget_uses(self.key_of(job)))
+        elif isinstance(error, self._on) and not isinstance(error, Retry):
+            self._tell(lambda cache: cache.count_use(self.key_of(job), _UNLIMITED, self._seconds))
+            if self._backoff is not None:
+                raise Retry(f"{type(error).__name__}: {error}", after=self._backoff) from error
+
+    def _tell(self, verb: Callable[[LaravelCache], object]) -> None:
+        try:
+            verb(laravel_cache())
+        except StoreError as problem:
+            _log.warning("the throttle %s is not kept: %s", self._prefix, problem)
+
+    def key_of(self, job: Current) -> str:
+        """The counter's key, as Laravel's ``getKey``."""
+        if self.by:
+            return cleaned(self._prefix + self.value_of(job))
+        if self._by_job:
+            return self._prefix + job.uuid
+        return self._prefix + hexdigest(job.payload.options.display_name or class_of(job))
+
+
+def class_of(job: Current) -> str:
+    """How Laravel names the class in its keys: by its digest if it has a ``displayName()``, which the payload shows."""
+    if job.payload.options.job != OBJECT_JOB:
+        return job.name
+    data, shown = job.payload.data, job.payload.options.display_name
+    name = str(data.get("commandName", job.name)) if isinstance(data, dict) else job.name
+    return hexdigest(shown) if shown and shown != name else name
+
+
+def cleaned(key: str) -> str:
+    """Laravel's key of a rate limiter: accents and special characters become letters.
+
+    Source: Cache/RateLimiter.php, cleanRateLimiterKey (13.x).
+    """
+    named = "".join("&#039;" if one == "'" else _entity(one) for one in key)
+    return re.sub(r"&([a-z])[a-z]+;", r"\1", named, flags=re.IGNORECASE)
+
+
+def _entity(letter: str) -> str:
+    name = codepoint2name.get(ord(letter))
+    return f"&{name};" if name else letter
+
+
+def checked_count(key: str, value: object) -> int:
+    """A whole number from 1. Raises ``ValueError``."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < _UNLIMITED:
+        raise ValueError(f"{key} cannot be {value!r}: it is a whole number from 1")
+    return value
+
+
+def checked_window(per: Seconds) -> int:
+    """Whole seconds, as Laravel counts. Raises ``ValueError``, and ``ConfigError``."""
+    seconds = math.ceil(delay_of("per", per))
+    if seconds < 1:
+        raise ValueError(f"per cannot be {per!r}: a window lasts a second at least")
+    return seconds
+
+
+def _owner(job: Current) -> str:
+    return job.uuid or job.id

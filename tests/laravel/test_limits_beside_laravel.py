@@ -1,0 +1,156 @@
+"""Laravel's limits hold for both programs: whoever has the lock keeps the other out, and both count as one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.chains import settings
+from tests.support.eventually import eventually
+from tests.support.laravel_peer import Peer
+from tests.support.pools import RunningPool, Site
+
+pytestmark = pytest.mark.every_store("both")
+LIMITED, STEP = "App\\Jobs\\Limited", "App\\Jobs\\Step"
+HANDLERS = f"""
+from queuepool import current, job
+from queuepool.jobs.laravel_limits import LaravelRate, NoOverlap, Throttle
+from tests.support.poolapp import note, until_told
+
+def run(order, gate="", fails=False):
+    note(event="ran", order=order, attempt=current().attempts)
+    if gate:
+        until_told(gate)
+    if fails:
+        raise RuntimeError("told to fail")
+
+job({LIMITED!r}, around=[NoOverlap(by="{{order}}")])(run)
+job("rated", around=[LaravelRate("stripe", 3, per="1m", by="{{order}}")])(run)
+job("throttled", tries=9, around=[Throttle(3, per="10m", by="order {{order}}", backoff=0)])(run)
+job("alone", around=[NoOverlap(by="{{order}}", release_after=None)])(run)
+
+@job({STEP!r})
+def step(number, fails=False):
+    note(event="ran", order=number, attempt=current().attempts)
+"""
+
+
+@contextmanager
+def pool_of(site: Site, workers: int = 1, *flags: str) -> Iterator[RunningPool]:
+    (site.path / "limited.py").write_text(HANDLERS)
+    with site.pool("--modules", "limited", "--workers", str(workers), *flags, config=settings(site)) as pool:
+        yield pool
+
+
+@contextmanager
+def held_by_php(laravel: Peer, gate: Path, kind: str, order: str = "7") -> Iterator[None]:
+    """Laravel is in a job, until the end or until there is this file."""
+    with laravel.staying("enter", kind, order, gate=gate) as php:
+        eventually(lambda: {"in": "php"} in laravel.lines())
+        yield
+        gate.touch()
+        php.wait(30)
+
+
+def ran(site: Site) -> list[tuple[int, int]]:
+    return [(line["order"], line["attempt"]) for line in site.trail(event="ran")]
+
+
+@pytest.mark.parametrize("flags", [(), pytest.param(("--concurrency", "3"), marks=pytest.mark.thorough("in a thread"))])
+def test_a_lock_that_php_holds_keeps_python_out_until_it_is_released(both, tmp_path, flags):
+    site, laravel = both
+    with pool_of(site, 1, *flags) as pool, held_by_php(laravel, tmp_path / "gate", "overlap"):
+        site.queue.push(LIMITED, {"order": 7})
+        site.queue.push(LIMITED, {"order": 8})
+        eventually(lambda: "job released" in pool.log())
+        eventually(lambda: (8, 1) in ran(site))
+        assert [(8, 1)] == ran(site)
+        (tmp_path / "gate").touch()
+        eventually(lambda: (7, 1) in ran(site))
+        assert [(8, 1), (7, 1)] == ran(site)
+
+
+def test_a_lock_that_python_holds_keeps_php_out_until_it_is_released(both, tmp_path):
+    site, laravel = both
+    with pool_of(site):
+        site.queue.push(LIMITED, {"order": 7, "gate": str(tmp_path / "gate")})
+        eventually(lambda: ran(site))
+        kept_out = laravel.run("enter", "overlap", "7")
+        other = laravel.run("enter", "overlap", "8")
+        (tmp_path / "gate").touch()
+        eventually(lambda: 0 == site.queue.size())
+        let_in = eventually(lambda: laravel.run("enter", "overlap", "7")["ran"])
+
+    assert ({"ran": False, "released": 2}, True, True) == (kept_out, other["ran"], let_in)
+
+
+def test_a_rate_counts_the_jobs_of_both(both):
+    site, laravel = both
+    first = [laravel.run("enter", "rate", "7")["ran"] for _ in range(2)]
+    with pool_of(site) as pool:
+        site.queue.bulk([("rated", {"order": 7})] * 2)
+        eventually(lambda: "job released" in pool.log())
+        site.queue.push("rated", {"order": 8})
+        eventually(lambda: (8, 1) in ran(site))
+        delay = float(re.search(r"job released.* delay=([\d.]+)", pool.log())[1])
+    refused = laravel.run("enter", "rate", "7")
+
+    assert [True, True] == first
+    assert [(7, 1), (8, 1)] == ran(site)
+    assert 45 < delay <= 63
+    assert not refused["ran"]
+    assert 45 < refused["released"] <= 63
+
+
+def test_exceptions_of_both_throttle_both(both):
+    site, laravel = both
+    laravel.run("enter", "throttle", "7", fails=True)
+    with pool_of(site) as pool:
+        site.queue.push("throttled", {"order": 7, "fails": True})
+        eventually(lambda: 2 == len(ran(site)))
+        eventually(lambda: re.search(r"job released.* delay=\d{3}", pool.log()))
+        site.queue.push("throttled", {"order": 8})
+        eventually(lambda: (8, 1) in ran(site))
+    refused = laravel.run("enter", "throttle", "7")
+
+    assert [(7, 1), (7, 2), (8, 1)] == ran(site)
+    assert not refused["ran"]
+    assert 550 < refused["released"] <= 603
+
+
+def test_middleware_that_a_job_of_php_carries_is_carried_out(both, tmp_path):
+    site, laravel = both
+    with pool_of(site) as pool, held_by_php(laravel, tmp_path / "gate", "step", "8"):
+        for order in "87":
+            laravel.run("through", "step", order)
+        eventually(lambda: "job released" in pool.log())
+        eventually(lambda: (7, 1) in ran(site))
+        assert [(7, 1)] == ran(site)
+        (tmp_path / "gate").touch()
+        eventually(lambda: (8, 1) in ran(site))
+
+
+def test_a_rate_whose_numbers_only_php_knows_is_refused(both):
+    site, laravel = both
+    laravel.run("through", "rate", "9")
+    with pool_of(site) as pool:
+        eventually(lambda: "job failed" in pool.log())
+
+    assert "declare around=[LaravelRate('stripe', …)]" in site.queue.stores.failed.page()[0].exception
+
+
+def test_a_job_that_may_be_left_out_is_skipped_while_the_lock_is_held(both, tmp_path):
+    site, _ = both
+    with pool_of(site, 2) as pool:
+        site.queue.push("alone", {"order": 7, "gate": str(tmp_path / "gate")})
+        eventually(lambda: ran(site))
+        site.queue.push("alone", {"order": 7})
+        eventually(lambda: "job skipped" in pool.log())
+        (tmp_path / "gate").touch()
+        eventually(lambda: 0 == site.queue.size())
+
+    assert [(7, 1)] == ran(site)

@@ -1,0 +1,121 @@
+"""Laravel's limits as middleware: the names of their keys, and what they refuse."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import pytest
+
+from queuepool import job
+from queuepool.errors import BadArguments, ConfigError, NeedsLaravel
+from queuepool.jobs.current_job import Current
+from queuepool.jobs.laravel_limits import LaravelRate, NoOverlap, Throttle
+from queuepool.jobs.php_middleware import of_php
+from queuepool.jobs.registry import REGISTRY
+from queuepool.payload.envelope import OBJECT_JOB, decode
+from queuepool.payload.php_unserialize import PhpObject
+from queuepool.payload.xxh3 import hexdigest
+from tests.support.each import each
+
+SEND = "App\\Jobs\\Send"
+PHP = "Illuminate\\Queue\\Middleware\\"
+
+
+def running(order: object = 7, *, shown: str = SEND) -> Current:
+    """An object job of PHP's, with this display name."""
+    data = {"commandName": SEND, "command": f'O:{len(SEND)}:"{SEND}":0:{{}}'}
+    fields = {"uuid": "u-1", "id": "i-1", "displayName": shown, "job": OBJECT_JOB, "data": data, "attempts": 1}
+    found = Current(decode(json.dumps(fields).encode(), 1), "default")
+    found.takes({"order": order})
+    return found
+
+
+def test_the_key_of_an_overlap_is_laravels():
+    assert f"laravel-queue-overlap:{SEND}:7" == NoOverlap(by="{order}").key_of(running())
+    assert f"laravel-queue-overlap:{SEND}:" == NoOverlap().key_of(running())
+    assert "laravel-queue-overlap:order 7" == NoOverlap(by="order {order}", shared=True).key_of(running())
+    assert f"own:{SEND}:7" == NoOverlap(by="{order}", prefix="own:").key_of(running())
+    assert f"laravel-queue-overlap:{hexdigest('Send 7')}:7" == NoOverlap(by="{order}").key_of(running(shown="Send 7"))
+
+
+def test_the_key_of_a_rate_is_the_digest_of_its_name_and_what_it_is_by():
+    assert hashlib.md5(b"stripe7").hexdigest() == LaravelRate("stripe", 3, by="{order}").key_of(running())
+
+
+def test_the_key_of_a_throttle_is_laravels():
+    prefix = "laravel_throttles_exceptions:"
+
+    assert f"{prefix}{hexdigest(SEND)}" == Throttle().key_of(running())
+    assert f"{prefix}{hexdigest('Send 7')}" == Throttle().key_of(running(shown="Send 7"))
+    assert f"{prefix}u-1" == Throttle(by_job=True).key_of(running())
+    assert f"{prefix}a Zoe" == Throttle(by="& {order}").key_of(running("Zoë"))
+
+
+@each(
+    ("order", "words"),
+    [
+        (None, "NoOverlap\\(by='{order}'\\): order is None"),
+        ("x" * 10_240, "it has 10240 characters, a key has room for 150"),
+        ("a\0b", "it has characters that no key can hold"),
+        ("a\nb", "it has characters that no key can hold"),
+    ],
+)
+def test_a_value_that_no_key_can_hold_fails_its_job(order, words):
+    with pytest.raises(BadArguments, match=words):
+        NoOverlap(by="{order}").key_of(running(order))
+
+
+@each(
+    ("make", "words"),
+    [
+        (lambda: LaravelRate("stripe", 0), "most cannot be 0: it is a whole number from 1"),
+        (lambda: LaravelRate("stripe", -1), "most cannot be -1"),
+        (lambda: LaravelRate("stripe", True), "most cannot be True"),
+        (lambda: LaravelRate("stripe", 3, per=0), "per cannot be 0: a window lasts a second at least"),
+        (lambda: LaravelRate("", 3), "a rate needs a name of 1 to 150 printable characters, not ''"),
+        (lambda: LaravelRate("a\0", 3), "a rate needs a name"),
+        (lambda: Throttle(0), "most cannot be 0"),
+        (lambda: NoOverlap(expires_after=0), "expires_after must be above 0"),
+    ],
+)
+def test_wrong_numbers_are_refused_where_the_limit_is_made(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def test_an_argument_that_the_job_has_not_is_refused_where_the_job_is_defined():
+    def send(order: int) -> None: ...
+
+    with pytest.raises(ConfigError, match="its NoOverlap takes 'tenant', which is not an argument of the job"):
+        job("test.refused", around=[NoOverlap(by="{tenant.id}-{order}")])(send)
+    assert REGISTRY.known("test.refused") is None
+
+
+def php(name: str, **own: Any) -> PhpObject:
+    return PhpObject(PHP + name, own)
+
+
+def test_middleware_of_php_has_the_keys_that_it_has_there():
+    overlap, throttle = of_php(
+        SEND, [php("WithoutOverlapping", key="{7}", releaseAfter=0, expiresAfter=0, prefix="own:", shareKey=True),
+               php("ThrottlesExceptions", maxAttempts=2, decaySeconds=60, key="k", byJob=False, prefix="p:")], (),
+    )  # fmt: skip
+
+    assert "own:{7}" == overlap.key_of(running())
+    assert "p:k" == throttle.key_of(running())
+    assert 1 == len(of_php(SEND, [php("Skip", skip=True), php("Skip", skip=False), php("SkipIfBatchCancelled")], ()))
+    assert [] == of_php(SEND, [php("RateLimited", limiterName="stripe")], [LaravelRate("stripe", 3)])
+
+
+@each(
+    ("one", "words"),
+    [
+        (php("RateLimited", limiterName="stripe"), "whose numbers are in PHP: declare around=.LaravelRate\\('stripe'"),
+        (php("ThrottlesExceptions", whenCallback=php("Closure")), "ThrottlesExceptions with a closure"),
+    ],
+)
+def test_what_only_php_knows_of_its_middleware_is_refused(one, words):
+    with pytest.raises(NeedsLaravel, match=words):
+        of_php(SEND, [one], ())
