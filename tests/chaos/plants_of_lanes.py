@@ -30,7 +30,7 @@ OF_LANES = {
         (
             (
                 "steward/settle_dead.py",
-                "slot.killed in ASKED or (culprits and one.number in culprits.innocent)",
+                "slot.killed in ASKED or slot.has_left or (culprits and one.number in culprits.innocent)",
                 "slot.killed in ASKED",
             ),
         ),
