@@ -95,7 +95,7 @@ def hold(stores: Any, queue: str, statement: str) -> None:
 
     def work(connection: Any) -> None:
         # A look at whether it is there for others locks it for a moment, and whoever takes one skips it.
-        eventually(lambda: stores.queue.leases._reserve(connection, [queue], 7, 1, ()).leases)
+        eventually(lambda: stores.queue.leases._reserve(connection, [queue], 7, 1, (), None).leases)
         if statement:
             connection.exec_driver_sql(statement)
         time.sleep(3600)
