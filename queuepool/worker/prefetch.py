@@ -22,10 +22,14 @@ from queuepool.settlement.outage import Outage
 from queuepool.stores.contract import UNDER_WAY, Reservation, WaitingReserve
 from queuepool.worker.context import WorkerContext
 
-#: seconds of work to hold at once; most jobs and bytes
-_AT_ONCE, MOST, _MOST_BYTES = 0.005, MAX_AHEAD, 64 * 1024
-#: the last job's weight in the average, if it was quicker
-_QUICKER = 0.25
+#: seconds of work to hold at once, at least and at most: as long as a job may wait behind a slow one (promise 5)
+_AT_LEAST, _AT_MOST = 0.005, 0.1
+#: in between: this many times as long as the worker waits for a reserve
+_WAITS = 2
+#: most jobs and bytes
+MOST, _MOST_BYTES = MAX_AHEAD, 64 * 1024
+#: the last value's weight in an average
+_LAST = 0.25
 #: seconds beyond a lease for which a worker trusts its tag after using it; the stores keep it longer
 _TAG_LASTS = 240.0
 
@@ -178,7 +182,9 @@ class Prefetch:
             self._give_back()
         if not self._request:
             return False
+        began = time.monotonic()
         at, turn, reservation = self._request.at, self._batch.turn, self._reply_ahead()
+        self._size.waited(time.monotonic() - began)
         if not reservation:
             return False
         if reservation.leases:
@@ -201,8 +207,10 @@ class Prefetch:
         self._membership.look_again(self._batch.done)
         at, turn = self._begin_request(queues), self._batch.turn
         reservation = self._store.reserve(queues, self._membership.tag, self._size.ahead(), self._batch.done)
+        answered = time.monotonic()
+        self._size.waited(answered - at)
         self._batch.done = []
-        self._hold(reservation, at, since=time.monotonic())
+        self._hold(reservation, at, since=answered)
         self._take_in(reservation, turn, unsure=unsure)
         if not reservation.leases:
             self._size.start_over()
@@ -272,25 +280,34 @@ class PrefetchSize:
 
     ``fixed``: always this many; 0 = by how long jobs take. ``wanted``: the last number.
 
-    A slow job counts at once, quick ones gradually: too many reserved make jobs wait, too few cost a round trip.
+    A slow job counts at once, quick ones gradually: too many reserved make jobs wait, too few cost a round trip. While
+    the worker has to wait for the store, it holds more: on a crowded machine a quick job that had to wait for a
+    processor looks like a slow one, and each round trip waits for it several times.
     """
 
     def __init__(self, fixed: int) -> None:
         self._fixed = fixed
+        #: seconds that the worker waits for a reserve, on average
+        self._wait = 0.0
         self.start_over()
 
     def start_over(self) -> None:
-        """Forget the averages: the next jobs may be of another kind."""
-        self._seconds, self._bytes, self.wanted = _AT_ONCE, 0.0, 1
+        """Forget the averages of the jobs: the next ones may be of another kind."""
+        self._seconds, self._bytes, self.wanted = _AT_LEAST, 0.0, 1
 
     def took(self, seconds: float, size: int) -> None:
         """A job with a payload of ``size`` bytes ran for ``seconds``."""
-        self._seconds = max(seconds, self._seconds + (seconds - self._seconds) * _QUICKER)
-        self._bytes = max(size, self._bytes + (size - self._bytes) * _QUICKER)
+        self._seconds = max(seconds, self._seconds + (seconds - self._seconds) * _LAST)
+        self._bytes = max(size, self._bytes + (size - self._bytes) * _LAST)
+
+    def waited(self, seconds: float) -> None:
+        """The worker has waited for a reserve's reply."""
+        self._wait += (seconds - self._wait) * _LAST
 
     def ahead(self) -> int:
         """How many to reserve now; at most twice as many as last time."""
-        fits = min(_AT_ONCE / self._seconds, _MOST_BYTES / max(self._bytes, 1.0))
+        at_once = max(_AT_LEAST, min(_WAITS * self._wait, _AT_MOST))
+        fits = min(at_once / self._seconds, _MOST_BYTES / max(self._bytes, 1.0))
         self.wanted = self._fixed or max(1, min(int(fits), 2 * self.wanted, MOST))
         return self.wanted
 
