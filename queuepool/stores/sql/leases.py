@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
@@ -18,9 +18,10 @@ from queuepool.errors import StoreDenied, StoreDown, StoreError, StoreFull
 from queuepool.payload.lease import Lease, LeaseRow
 from queuepool.stores.contract import Reservation
 from queuepool.stores.sql.attempts import SqlAttempts
-from queuepool.stores.sql.client import SqlClient
+from queuepool.stores.sql.client import SqlClient, begin
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
+from queuepool.stores.sql.postgresql import can_pipeline
 from queuepool.stores.sql.records import SqlRecords
 from queuepool.stores.sql.statements import SLACK, TAGS, marked, row_of
 from queuepool.stores.sql.step_rows import StepRows
@@ -68,9 +69,9 @@ class Leases:
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease]) -> Reservation:
         """As the contract says."""
         if done and done[0].record:
-            found = self._with_all(done, lambda c, done: self._reserve(c, queues, tag, limit, done))
+            found = self._with_all(done, lambda c, done: self._reserve(c, queues, tag, limit, done), begins=True)
         else:
-            found = self._client.transaction(lambda connection: self._reserve(connection, queues, tag, limit, done))
+            found = self._client.transaction(lambda c: self._reserve(c, queues, tag, limit, done), begins=True)
         if self._client.former:  # a worker that reserves again holds only done jobs from the former file
             answers = self._if_held_in_former(found.refused, [False] * len(found.refused), self._table.delete)
             found = replace(found, refused=_refused(found.refused, answers))
@@ -101,7 +102,9 @@ class Leases:
             self._record(leases, answers)
         return answers
 
-    def _with_all(self, leases: Sequence[Lease], work: Callable[[Connection, Sequence[Lease]], T]) -> T:
+    def _with_all(
+        self, leases: Sequence[Lease], work: Callable[[Connection, Sequence[Lease]], T], *, begins: bool = False
+    ) -> T:
         """What this does with the leases in a transaction; again without their records, or steps, if those are refused.
 
         No job waits for them; and of a transaction that was refused, nothing was done.
@@ -109,7 +112,7 @@ class Leases:
         first: StoreError | None = None
         for way in self._ways(leases):
             try:
-                done = self._tried(work, way)
+                done = self._tried(work, way, begins)
             except StoreError as refused:
                 if isinstance(refused, StoreDown) and not isinstance(refused, _REFUSALS):
                     raise
@@ -121,8 +124,8 @@ class Leases:
         assert first
         raise first
 
-    def _tried(self, work: Callable[[Connection, Sequence[Lease]], T], leases: Sequence[Lease]) -> T:
-        return self._client.transaction(lambda connection: work(connection, leases))
+    def _tried(self, work: Callable[[Connection, Sequence[Lease]], T], leases: Sequence[Lease], begins: bool) -> T:
+        return self._client.transaction(lambda connection: work(connection, leases), begins=begins)
 
     def _ways(self, leases: Sequence[Lease]) -> Iterator[Sequence[Lease]]:
         """With all that the leases say, and with less and less of it."""
@@ -167,27 +170,54 @@ class Leases:
         answers = [marked(lease) in existing for lease in leases]
         if any(answers):
             act(connection, [row_of(lease).id for lease, is_held in zip(leases, answers, strict=True) if is_held])
+        self._keep(connection, leases, answers)
+        return answers
+
+    def _keep(self, connection: Connection, leases: Sequence[Lease], answers: Sequence[bool]) -> None:
+        """Write what is kept of attempts that end in this transaction."""
         if (end := leases[0].steps) and answers[0]:  # of a job that ends alone
             self._steps.end(connection, end)
         if leases[0].record and not self._client.former:  # all that one call ends have one, or none has
             self._attempts.add(connection, leases, answers)
-        return answers
 
     def _reserve(
         self, connection: Connection, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease]
     ) -> Reservation:
-        answers = self._if_held_within(connection, done, self._table.delete) if done else []
-        found = Reservation(refused=_refused(done, answers))
-        for queue in queues if limit else ():
-            self._take(connection, queue, tag, limit - len(found.leases), found)
+        """In a transaction that it begins."""
+        found = Reservation()
+        rest = self._begin(connection, queues if limit else (), tag, limit, done, found)
+        for queue in rest:
             if len(found.leases) == limit:
                 break
+            rows = self._table.take(connection, queue, tag, limit - len(found.leases))
+            self._add(connection, queue, tag, rows, found)
         due = None if found.leases or not limit else self._next_due(connection, queues)
         self.next_due_at = math.inf if due is None else time.monotonic() + due
         return replace(found, next_due=due)
 
-    def _take(self, connection: Connection, queue: str, tag: int, most: int, found: Reservation) -> None:
-        for number, payload, attempts in self._table.take(connection, queue, tag, most):
+    def _begin(
+        self, connection: Connection, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease],
+        found: Reservation,
+    ) -> Sequence[str]:  # fmt: skip
+        """Begin, end what is done, and if one statement can do that too, take jobs of the first queue; the others."""
+        if not (queues and can_pipeline(connection)):
+            begin(connection)
+            answers = self._if_held_within(connection, done, self._table.delete) if done else []
+            found.refused.extend(_refused(done, answers))
+            return queues
+        held, rows = self._table.settle_and_take(connection, map(marked, done), queues[0], tag, limit)
+        answers = [marked(lease) in held for lease in done]
+        if done:
+            self._keep(connection, done, answers)
+        found.refused.extend(_refused(done, answers))
+        self._add(connection, queues[0], tag, rows, found)
+        return queues[1:]
+
+    def _add(
+        self, connection: Connection, queue: str, tag: int, rows: Sequence[tuple[int, Any, int]], found: Reservation
+    ) -> None:
+        """What was taken into jobs and what could not be one, which is set aside."""
+        for number, payload, attempts in rows:
             lease = Lease(queue, bytes_of(payload), tag, LeaseRow(number, attempts))
             if payload is None:
                 self._records.quarantine_row(connection, self._client.tables.jobs, number, "too-large")

@@ -10,7 +10,7 @@ import time
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import URL, Compiled, Connection, Engine, create_engine, event, exc
 
 #: the channel on which pushes are announced; a notice's payload is the queue
 CHANNEL = "queuepool"
@@ -49,10 +49,13 @@ def open_engine(url: URL, pool: dict[str, Any], shared: bool, timeout: float, cr
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, record: Any) -> None:
+        from psycopg import Pipeline
+
         connection.autocommit = True
         if connection.info.parameter_status("server_encoding") == "SQL_ASCII":
             _read_any_bytes(connection)
         record.info["lent"] = threshold == "none" or not _set_up(connection)
+        record.info["pipelines"] = Pipeline.is_supported() and not record.info["lent"]
         connection.prepare_threshold = None if record.info["lent"] else int(threshold)
         if not (shared or record.info["lent"]):
             connection.add_notify_handler(lambda _notify: record.info.update(notified=True))
@@ -64,6 +67,28 @@ def open_engine(url: URL, pool: dict[str, Any], shared: bool, timeout: float, cr
 def is_lent(connection: Connection) -> bool:
     """Whether a pooler lends the server's session, so that another client may get it after each transaction."""
     return bool(connection.info.get("lent"))
+
+
+def can_pipeline(connection: Connection) -> bool:
+    """Whether ``begin_with`` may be called: in our own session, and with a libpq that sends ahead (14 or later)."""
+    return bool(connection.info.get("pipelines"))
+
+
+def begin_with(connection: Connection, statement: Compiled, values: dict[str, Any]) -> list[Any]:
+    """Begin a transaction and carry out its first statement, in one round trip; returns the rows.
+
+    Both are sent before the first reply is read: two statements in one text could not be prepared.
+    """
+    from psycopg import Error
+
+    driver: Any = connection.connection.driver_connection
+    try:
+        with driver.pipeline():
+            driver.execute("BEGIN")
+            cursor = driver.execute(statement.string, statement.construct_params(values))
+        return list(cursor.fetchall())
+    except Error as error:
+        raise exc.DBAPIError.instance(None, None, error, Error) from error
 
 
 def wake_stewards(connection: Connection) -> None:
