@@ -76,6 +76,14 @@ class SqlClient:
         """
         return self._insist(partial(self._attempt, work, begins))
 
+    def single(self, work: Callable[[Connection], T]) -> T:
+        """As ``transaction``, for ``work`` that is one statement and so a transaction by itself.
+
+        It has one around it in a session that a pooler lends, which is set up there, and in a file, which may be
+        replaced before it is locked.
+        """
+        return self._insist(partial(self._alone, work))
+
     def ask(self, work: Callable[[Connection], T]) -> T:
         """Run statements that need no transaction around them. Raises ``StoreDown`` or ``StoreError``.
 
@@ -167,6 +175,12 @@ class SqlClient:
     def _carry_out(self, work: Callable[[Connection], T]) -> T:
         with self._connected() as connection:
             return work(connection)
+
+    def _alone(self, work: Callable[[Connection], T]) -> T:
+        with self._connected() as connection:
+            if connection.dialect.name != "sqlite" and not postgresql.is_lent(connection):
+                return work(connection)
+            return carry_out(connection, partial(in_current_file, work), self.disconnect)
 
     def _attempt(self, work: Callable[[Connection], T], begins: bool) -> T:
         with self._connected() as connection:

@@ -13,7 +13,7 @@ from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock, later
 from queuepool.stores.sql.encoding import bytes_of, text_of
 from queuepool.stores.sql.postgresql import CHANNEL, begin_with
-from queuepool.stores.sql.statements import MEASURED, Statements, measuring, push_of, sending
+from queuepool.stores.sql.statements import MEASURED, Statements, announced, measuring, push_of, sending
 from queuepool.stores.sql.tables import Schema, schema_of
 from queuepool.stores.sql.texts import Charsets
 
@@ -40,9 +40,8 @@ class JobsTable:
     def clock(self, fixed: str) -> None:
         if fixed != self._clock:
             self._clock = fixed
-            vars(self).pop("_statements", None)
-            vars(self).pop("_insertion", None)
-            vars(self).pop("_first", None)
+            for name in ("_statements", "_insertion", "_announced", "_first"):
+                vars(self).pop(name, None)
 
     def examine(self) -> None:
         """Read the table's schema, unless it is known. Raises ``StoreDenied`` if it is not Laravel's.
@@ -62,9 +61,15 @@ class JobsTable:
         return float(connection.execute(self._statements.now).scalar_one())
 
     def push(self, connection: Connection, queue: str, payloads: Iterable[bytes], delay: float = 0.0) -> None:
-        """Add jobs at the tail of the queue, in their order. The table need not have been examined."""
+        """Add jobs at the tail of the queue, in their order; one job by one statement.
+
+        The table need not have been examined.
+        """
         after = later(delay)
         rows = [{"name": queue, "raw": self._text_of(connection, raw), "later": after} for raw in payloads]
+        if len(rows) == 1 and connection.dialect.name == "postgresql":
+            connection.execute(self._announced, rows[0])
+            return
         connection.execute(self._insertion, rows)
         self._notify(connection, queue)
 
@@ -209,6 +214,10 @@ class JobsTable:
     @cached_property
     def _insertion(self) -> Insert:
         return push_of(self._client.tables.jobs, Clock(self._client.engine.dialect, self._clock))
+
+    @cached_property
+    def _announced(self) -> Select[Any]:
+        return announced(self._insertion, CHANNEL)
 
     @cached_property
     def _first(self) -> dict[str, Compiled]:

@@ -61,6 +61,11 @@ def push_of(jobs: Table, clock: Clock) -> Insert:
     return insert(jobs).values(**values, created_at=clock.down(), available_at=clock.after("later"))
 
 
+def announced(push: Insert, channel: str) -> Select[Any]:
+    """PostgreSQL's statement that adds a job and notifies waiting workers of it, both when it is committed."""
+    return select(func.pg_notify(channel, bindparam("name", type_=String))).add_cte(push.cte("pushed"))
+
+
 class Statements:
     """The statements for one table and one ``retry_after``, in seconds; ``most_attempts`` as in ``Schema``."""
 
