@@ -40,7 +40,7 @@ from queuepool.worker.context import (
 )
 from queuepool.worker.lifespans import refuse_lifespans
 from queuepool.worker.loop import Rounds, Worker
-from queuepool.worker.prefetch import PrefetchSize
+from queuepool.worker.prefetch_size import PrefetchSize
 from queuepool.worker.slot_writer import SlotWriter
 from queuepool.worker.step_keeper import WorkerSteps
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from queuepool.config.values import MAX_AHEAD
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events import JobQuarantined, JobReserving, LeaseLost, StoreRefused
 from queuepool.events.listeners import Listeners
@@ -23,12 +22,9 @@ from queuepool.settlement.outage import Outage
 from queuepool.stores.contract import UNDER_WAY, Reservation, WaitingReserve
 from queuepool.stores.flows import FlowEnd, Flows
 from queuepool.worker.context import WorkerContext
+from queuepool.worker.prefetch_size import PrefetchSize
 from queuepool.worker.turns import turns_of
 
-#: seconds of work to hold at once; most jobs and bytes
-_AT_ONCE, MOST, _MOST_BYTES = 0.005, MAX_AHEAD, 64 * 1024
-#: the last job's weight in the average, if it was quicker
-_QUICKER = 0.25
 #: seconds beyond a lease for which a worker trusts its tag after using it; the stores keep it longer
 _TAG_LASTS = 240.0
 
@@ -190,7 +186,9 @@ class Prefetch:
             self._give_back()
         if not self._request:
             return False
+        began = time.monotonic()
         at, turn, reservation = self._request.at, self._batch.turn, self._reply_ahead()
+        self._size.waited(time.monotonic() - began)
         if not reservation:
             return False
         if reservation.leases:
@@ -222,8 +220,10 @@ class Prefetch:
                 raise
             self._end_each_member()
             return self._reserve(queues)
+        answered = time.monotonic()
+        self._size.waited(answered - at)
         self._batch.done = []
-        self._hold(reservation, at, since=time.monotonic())
+        self._hold(reservation, at, since=answered)
         self._take_in(reservation, turn, unsure=unsure)
         if not reservation.leases:
             self._size.start_over()
@@ -299,34 +299,6 @@ class Prefetch:
         self.next_due, self._was_last = reservation.next_due, reservation.is_last
         # Fewer jobs than requested: there were no more.
         self._requests_at = len(leases) // 2 if len(leases) == self._size.wanted and self._store.reserve_ahead else 0
-
-
-class PrefetchSize:
-    """How many jobs to reserve ahead: as many as are likely to be done before their wait is noticeable.
-
-    ``fixed``: always this many; 0 = by how long jobs take. ``wanted``: the last number.
-
-    A slow job counts at once, quick ones gradually: too many reserved make jobs wait, too few cost a round trip.
-    """
-
-    def __init__(self, fixed: int) -> None:
-        self._fixed = fixed
-        self.start_over()
-
-    def start_over(self) -> None:
-        """Forget the averages: the next jobs may be of another kind."""
-        self._seconds, self._bytes, self.wanted = _AT_ONCE, 0.0, 1
-
-    def took(self, seconds: float, size: int) -> None:
-        """A job with a payload of ``size`` bytes ran for ``seconds``."""
-        self._seconds = max(seconds, self._seconds + (seconds - self._seconds) * _QUICKER)
-        self._bytes = max(size, self._bytes + (size - self._bytes) * _QUICKER)
-
-    def ahead(self) -> int:
-        """How many to reserve now; at most twice as many as last time."""
-        fits = min(_AT_ONCE / self._seconds, _MOST_BYTES / max(self._bytes, 1.0))
-        self.wanted = self._fixed or max(1, min(int(fits), 2 * self.wanted, MOST))
-        return self.wanted
 
 
 class Reports:

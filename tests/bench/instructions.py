@@ -19,7 +19,7 @@ from queuepool.payload.envelope import OBJECT_JOB
 from queuepool.payload.php_values import build_command
 from queuepool.pool import lone_worker, worker_process
 from queuepool.worker import attempt, loop, slot_writer
-from queuepool.worker.prefetch import PrefetchSize
+from queuepool.worker.prefetch_size import PrefetchSize
 from tests.bench.app import PHP_NOOP, QUEUEABLE
 from tests.bench.rig import ROOT, Rig, redis_rig
 

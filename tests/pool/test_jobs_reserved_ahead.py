@@ -7,16 +7,19 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from queuepool.board.board import Board, Role, State
-from queuepool.worker.prefetch import MOST, PrefetchSize
+from queuepool.worker.prefetch_size import MOST, PrefetchSize
 from tests.support.eventually import eventually
 from tests.support.processes import go_on, halt
 from tests.support.scenarios import finish_beside_a_stuck_job
 
 QUICK, SLOW = 0.00001, 1.0
+#: seconds that a quick job takes if it has to wait for a processor, and a reserve then
+PREEMPTED, CROWDED = 0.02, 0.03
 
 
 def reserves(prefetch_size: PrefetchSize, seconds: float, size: int = 300) -> list[int]:
@@ -64,11 +67,73 @@ def test_a_fixed_number_is_what_is_reserved():
     assert {7} == set(reserves(PrefetchSize(7), SLOW))
 
 
+def crowded() -> PrefetchSize:
+    """On a machine where each reserve takes long; as many quick jobs as possible are held."""
+    prefetch_size = PrefetchSize(0)
+    for _ in range(12):
+        prefetch_size.waited(CROWDED)
+    reserves(prefetch_size, QUICK)
+    return prefetch_size
+
+
+def test_on_a_crowded_machine_one_quick_job_that_waited_for_a_processor_does_not_make_the_next_be_reserved_alone():
+    prefetch_size = crowded()
+
+    prefetch_size.took(PREEMPTED, 300)
+    assert 2 <= prefetch_size.ahead()
+    assert [MOST] * 4 == reserves(prefetch_size, QUICK)[-4:]
+
+
+def test_on_a_crowded_machine_where_each_batch_has_such_a_job_batches_stay_large():
+    prefetch_size, found = crowded(), []
+    for _ in range(12):
+        found.append(prefetch_size.ahead())
+        prefetch_size.took(PREEMPTED, 300)
+        for _ in range(found[-1]):
+            prefetch_size.took(QUICK, 300)
+
+    assert [MOST] * 12 == found
+
+
+def test_on_a_crowded_machine_a_slow_job_still_counts_at_once():
+    prefetch_size = crowded()
+
+    prefetch_size.took(SLOW, 300)
+    assert 1 == prefetch_size.ahead()
+
+
+@pytest.mark.parametrize(("waited", "held"), [(0.0, 5), (0.001, 5), (0.02, 40), (0.05, MOST), (5.0, MOST)])
+def test_jobs_of_a_millisecond_are_held_for_two_reserves_and_not_for_less_than_five(waited, held):
+    prefetch_size = PrefetchSize(0)
+    for _ in range(60):
+        prefetch_size.waited(waited)
+
+    assert held - 1 <= reserves(prefetch_size, 0.001)[-1] <= held
+
+
+def test_however_long_a_reserve_takes_no_more_is_held_than_is_done_while_one_may_wait_behind_a_slow_job():
+    prefetch_size = PrefetchSize(0)
+    for _ in range(12):
+        prefetch_size.waited(30.0)
+
+    assert 4 == reserves(prefetch_size, 0.1 / 4.5)[-1]
+
+
+def test_a_reserve_that_took_long_once_is_forgotten():
+    prefetch_size = PrefetchSize(0)
+    prefetch_size.waited(5.0)
+    for _ in range(40):
+        prefetch_size.waited(0.0001)
+
+    assert 1 == reserves(prefetch_size, 0.004)[-1]
+
+
 @given(st.lists(st.tuples(st.floats(0.0, 1e6), st.integers(0, 2**24)), max_size=50))
 def test_there_is_always_a_number(jobs):
     prefetch_size = PrefetchSize(0)
     for seconds, size in jobs:
         prefetch_size.took(seconds, size)
+        prefetch_size.waited(seconds)
         assert 1 <= prefetch_size.ahead() <= MOST
 
 

@@ -15,6 +15,7 @@ from queuepool.board.board import Board, BoardName, Killed, Role, Slot, State
 from queuepool.board.cancel_orders import CancelOrder
 from queuepool.board.held_jobs import Stage
 from queuepool.config.settings import ConnectionSettings
+from queuepool.config.values import MAX_AHEAD
 from queuepool.events import Event, JobCancelled, JobFailed, JobGivenBack, JobQuarantined, ProcessDied
 from queuepool.payload.envelope import decode
 from queuepool.search.ended import attempts_of
@@ -150,6 +151,29 @@ def test_what_was_taken_from_behind_a_slow_job_was_not_lost_though_its_worker_di
     [one] = attempts_of(stores, ["default"], "done")
     assert ("done", False) == (one.outcome, one.is_lost)
     assert ["lost"] == [one.outcome for one in attempts_of(stores, ["default"], "slow")]
+
+
+def test_the_most_that_may_wait_behind_a_slow_job_is_back_within_a_tenth_of_a_second_of_its_start(
+    stores, board, told, tmp_path
+):
+    """At the pace that the chore itself asks for, with a job that begins just after a look."""
+    stores.queue.push("default", new_jobs(*(payload(str(number)) for number in range(MAX_AHEAD))))
+    slot = board.slots[0]
+    slot.begin(Role.WORKER, 1, 1)
+    slot.pid, slot.tag, slot.state = 4711, TAG, State.BUSY
+    slot.hold(stores.queue.reserve(["default"], TAG, MAX_AHEAD).leases)
+    slot.hand.mark(0, Stage.DONE)
+    _, give_back = chores_on(board, stores.queue, told, tmp_path)
+    began = now = time.monotonic()
+    pause = give_back.run(now)
+    slot.current_index = 1
+    slot.hand.mark(1, Stage.RUNNING)
+    while not stores.queue.sizes("default").ready and now < began + 1.0:
+        now += pause + 0.001  # a look takes a moment
+        pause = give_back.run(now)
+
+    assert now - began <= 0.1
+    assert (MAX_AHEAD - 2, 1) == (stores.queue.sizes("default").ready, stores.queue.sizes("default").reserved)
 
 
 def test_an_attempt_that_has_ended_with_its_lease_is_recorded_as_lost_and_its_job_is_left_alone(

@@ -95,7 +95,7 @@ def hold(stores: Any, queue: str, statement: str) -> None:
 
     def work(connection: Any) -> None:
         # A look at whether it is there for others locks it for a moment, and whoever takes one skips it.
-        eventually(lambda: stores.queue.leases._reserve(connection, [queue], 7, 1, (), None).leases)
+        eventually(lambda: stores.queue.leases._table.take(connection, queue, 7, 1))
         if statement:
             connection.exec_driver_sql(statement)
         time.sleep(3600)

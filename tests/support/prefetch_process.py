@@ -23,13 +23,13 @@ from queuepool.worker.slot_writer import SlotWriter
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events import JobQuarantined, JobReserving, LeaseLost
 from queuepool.events.listeners import Listeners
-from queuepool.worker.prefetch import Membership
+from queuepool.worker.prefetch_size import Membership
 from queuepool.settlement.outage import Outage
-from queuepool.worker.prefetch import PrefetchSize
+from queuepool.worker.prefetch_size import PrefetchSize
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.settlement.settler import Settler
 from queuepool.unix.signals import Alarm, WorkerSignals
-from queuepool.worker.prefetch import Prefetch, Reports
+from queuepool.worker.prefetch_size import Prefetch, Reports
 
 path, url, prefix, ahead = sys.argv[1:]
 connection = ConnectionSettings(url=url, prefix=prefix, embedded=url.startswith("sqlite"))

@@ -69,9 +69,20 @@ class SqlClient:
         self.replaced = 0
         self._former: FormerFile | None = None
 
-    def transaction(self, work: Callable[[Connection], T]) -> T:
-        """Do all of ``work`` or nothing; retry on a conflict with others. Raises ``StoreDown`` or ``StoreError``."""
-        return self._insist(partial(self._attempt, work))
+    def transaction(self, work: Callable[[Connection], T], *, begins: bool = False) -> T:
+        """Do all of ``work`` or nothing; retry on a conflict with others. Raises ``StoreDown`` or ``StoreError``.
+
+        ``begins``: ``work`` itself begins the transaction, with ``begin`` or its first statement.
+        """
+        return self._insist(partial(self._attempt, work, begins))
+
+    def single(self, work: Callable[[Connection], T]) -> T:
+        """As ``transaction``, for ``work`` that is one statement and so a transaction by itself.
+
+        It has one around it in a session that a pooler lends, which is set up there, and in a file, which may be
+        replaced before it is locked.
+        """
+        return self._insist(partial(self._alone, work))
 
     def ask(self, work: Callable[[Connection], T]) -> T:
         """Run statements that need no transaction around them. Raises ``StoreDown`` or ``StoreError``.
@@ -165,9 +176,15 @@ class SqlClient:
         with self._connected() as connection:
             return work(connection)
 
-    def _attempt(self, work: Callable[[Connection], T]) -> T:
+    def _alone(self, work: Callable[[Connection], T]) -> T:
         with self._connected() as connection:
+            if connection.dialect.name != "sqlite" and not postgresql.is_lent(connection):
+                return work(connection)
             return carry_out(connection, partial(in_current_file, work), self.disconnect)
+
+    def _attempt(self, work: Callable[[Connection], T], begins: bool) -> T:
+        with self._connected() as connection:
+            return carry_out(connection, partial(in_current_file, work), self.disconnect, begins)
 
     @contextmanager
     def _connected(self) -> Iterator[Connection]:
@@ -219,9 +236,17 @@ class SqlClient:
             raise StoreError(f"a text cannot be exchanged with the database: {error}", self._store) from error
 
 
-def carry_out(connection: Connection, work: Callable[[Connection], T], drop: Callable[[], object]) -> T:
-    """Do all of ``work`` or nothing; ``drop`` the connection if it cannot even be rolled back."""
+def begin(connection: Connection) -> None:
+    """Begin a transaction."""
     connection.exec_driver_sql(_begin_of(connection))
+
+
+def carry_out(
+    connection: Connection, work: Callable[[Connection], T], drop: Callable[[], object], begins: bool = False
+) -> T:
+    """Do all of ``work`` or nothing; ``drop`` the connection if it cannot even be rolled back."""
+    if not begins:
+        begin(connection)
     try:
         answer = work(connection)
         connection.exec_driver_sql("COMMIT")

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Insert, Select, text
+from sqlalchemy import ColumnElement, Compiled, Connection, Insert, Select, text
 
 from queuepool.stores.contract import NO_TRY, Shelf
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock, later
 from queuepool.stores.sql.encoding import bytes_of, text_of
-from queuepool.stores.sql.postgresql import CHANNEL
-from queuepool.stores.sql.statements import MEASURED, Statements, measuring, push_of, sending
+from queuepool.stores.sql.postgresql import CHANNEL, begin_with
+from queuepool.stores.sql.statements import MEASURED, Statements, announced, measuring, push_of, sending
 from queuepool.stores.sql.tables import Schema, schema_of
 from queuepool.stores.sql.texts import Charsets
 
@@ -40,8 +40,8 @@ class JobsTable:
     def clock(self, fixed: str) -> None:
         if fixed != self._clock:
             self._clock = fixed
-            vars(self).pop("_statements", None)
-            vars(self).pop("_insertion", None)
+            for name in ("_statements", "_insertion", "_announced", "_first"):
+                vars(self).pop(name, None)
 
     def examine(self) -> None:
         """Read the table's schema, unless it is known. Raises ``StoreDenied`` if it is not Laravel's.
@@ -61,9 +61,15 @@ class JobsTable:
         return float(connection.execute(self._statements.now).scalar_one())
 
     def push(self, connection: Connection, queue: str, payloads: Iterable[bytes], delay: float = 0.0) -> None:
-        """Add jobs at the tail of the queue, in their order. The table need not have been examined."""
+        """Add jobs at the tail of the queue, in their order; one job by one statement.
+
+        The table need not have been examined.
+        """
         after = later(delay)
         rows = [{"name": queue, "raw": self._text_of(connection, raw), "later": after} for raw in payloads]
+        if len(rows) == 1 and connection.dialect.name == "postgresql":
+            connection.execute(self._announced, rows[0])
+            return
         connection.execute(self._insertion, rows)
         self._notify(connection, queue)
 
@@ -79,6 +85,23 @@ class JobsTable:
         if chosen:
             connection.execute(self._statements.mark, {"ids": [row.id for row in chosen], "tag": tag})
         return [(row.id, row.payload, min(max(row.attempts, 0) + 1, self.most_attempts)) for row in chosen]
+
+    def settle_and_take(
+        self, connection: Connection, marks: Iterable[tuple[int, ...]], queue: str, tag: int, most: int
+    ) -> tuple[set[tuple[int, ...]], list[tuple[int, Any, int]]]:
+        """Begin a transaction, in one round trip with the removal of leased rows and the taking of others.
+
+        ``marks``: (id, attempts, mark) of each row to remove; returns those that were still so, and what ``take``
+        does. Only if the connection ``can_pipeline``.
+        """
+        wanted: dict[str, Any] = {"name": queue, "most": most, "tag": tag}
+        columns = [list(column) for column in zip(*marks, strict=True)]
+        if not columns:
+            return set(), sorted(begin_with(connection, self._first["take"], wanted))
+        wanted.update(zip(("ids", "attempts", "marks"), columns, strict=True))
+        rows = begin_with(connection, self._first["settle_and_take"], wanted)
+        taken = sorted((row, payload, attempts) for row, payload, attempts, mark in rows if mark is None)
+        return {(row, attempts, mark) for row, _, attempts, mark in rows if mark is not None}, taken
 
     def leased(self, connection: Connection, ids: Sequence[int]) -> set[tuple[int, ...]]:
         """(id, attempts, mark) of each of these rows that is leased; they are locked until the transaction ends."""
@@ -193,6 +216,16 @@ class JobsTable:
     @cached_property
     def _insertion(self) -> Insert:
         return push_of(self._client.tables.jobs, Clock(self._client.engine.dialect, self._clock))
+
+    @cached_property
+    def _announced(self) -> Select[Any]:
+        return announced(self._insertion, CHANNEL)
+
+    @cached_property
+    def _first(self) -> dict[str, Compiled]:
+        """The statements that may begin a transaction, as the driver takes them."""
+        dialect = self._client.engine.dialect
+        return {name: getattr(self._statements, name).compile(dialect=dialect) for name in ("take", "settle_and_take")}
 
     @cached_property
     def _sending(self) -> Insert:

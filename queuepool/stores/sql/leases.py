@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
@@ -20,10 +20,11 @@ from queuepool.payload.lease import Lease, LeaseRow
 from queuepool.stores.contract import Reservation
 from queuepool.stores.flows import FlowEnd
 from queuepool.stores.sql.attempts import SqlAttempts
-from queuepool.stores.sql.client import SqlClient
+from queuepool.stores.sql.client import SqlClient, begin
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.flows import SqlFlows
 from queuepool.stores.sql.jobs_table import JobsTable
+from queuepool.stores.sql.postgresql import can_pipeline
 from queuepool.stores.sql.records import SqlRecords
 from queuepool.stores.sql.statements import SLACK, TAGS, marked, row_of
 from queuepool.stores.sql.step_rows import StepRows
@@ -77,9 +78,9 @@ class Leases:
         flows: list[FlowEnd] = []
         act = self._ending(done, flows) if any(map(_MEMBER, done)) else self._table.delete
         if done and done[0].record:
-            found = self._with_all(done, lambda c, done: self._reserve(c, queues, tag, limit, done, act))
+            found = self._with_all(done, lambda c, done: self._reserve(c, queues, tag, limit, done, act), begins=True)
         else:
-            found = self._client.transaction(lambda c: self._reserve(c, queues, tag, limit, done, act))
+            found = self._client.transaction(lambda c: self._reserve(c, queues, tag, limit, done, act), begins=True)
         found = replace(found, flows=flows) if flows else found
         if self._client.former:  # a worker that reserves again holds only done jobs from the former file
             answers = self._if_held_in_former(found.refused, [False] * len(found.refused), act)
@@ -121,7 +122,9 @@ class Leases:
             self._record(leases, answers)
         return answers
 
-    def _with_all(self, leases: Sequence[Lease], work: Callable[[Connection, Sequence[Lease]], T]) -> T:
+    def _with_all(
+        self, leases: Sequence[Lease], work: Callable[[Connection, Sequence[Lease]], T], *, begins: bool = False
+    ) -> T:
         """What this does with the leases in a transaction; again without their records, or steps, if those are refused.
 
         No job waits for them; and of a transaction that was refused, nothing was done.
@@ -129,7 +132,7 @@ class Leases:
         first: StoreError | None = None
         for way in self._ways(leases):
             try:
-                done = self._tried(work, way)
+                done = self._tried(work, way, begins)
             except StoreError as refused:
                 if isinstance(refused, StoreDown) and not isinstance(refused, _REFUSALS):
                     raise
@@ -141,8 +144,8 @@ class Leases:
         assert first
         raise first
 
-    def _tried(self, work: Callable[[Connection, Sequence[Lease]], T], leases: Sequence[Lease]) -> T:
-        return self._client.transaction(lambda connection: work(connection, leases))
+    def _tried(self, work: Callable[[Connection, Sequence[Lease]], T], leases: Sequence[Lease], begins: bool) -> T:
+        return self._client.transaction(lambda connection: work(connection, leases), begins=begins)
 
     def _ways(self, leases: Sequence[Lease]) -> Iterator[Sequence[Lease]]:
         """With all that the leases say, and with less and less of it."""
@@ -187,27 +190,54 @@ class Leases:
         answers = [marked(lease) in existing for lease in leases]
         if any(answers):
             act(connection, [row_of(lease).id for lease, is_held in zip(leases, answers, strict=True) if is_held])
+        self._keep(connection, leases, answers)
+        return answers
+
+    def _keep(self, connection: Connection, leases: Sequence[Lease], answers: Sequence[bool]) -> None:
+        """Write what is kept of attempts that end in this transaction."""
         if (end := leases[0].steps) and answers[0]:  # of a job that ends alone
             self._steps.end(connection, end)
         if leases[0].record and not self._client.former:  # all that one call ends have one, or none has
             self._attempts.add(connection, leases, answers)
-        return answers
 
     def _reserve(
         self, connection: Connection, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease], act: Act
     ) -> Reservation:
-        answers = self._if_held_within(connection, done, act) if done else []
-        found = Reservation(refused=_refused(done, answers))
-        for queue in queues if limit else ():
-            self._take(connection, queue, tag, limit - len(found.leases), found)
+        """In a transaction that it begins."""
+        found = Reservation()
+        rest = self._begin(connection, queues if limit else (), tag, limit, done, act, found)
+        for queue in rest:
             if len(found.leases) == limit:
                 break
+            rows = self._table.take(connection, queue, tag, limit - len(found.leases))
+            self._add(connection, queue, tag, rows, found)
         due = None if found.leases or not limit else self._next_due(connection, queues)
         self.next_due_at = math.inf if due is None else time.monotonic() + due
         return replace(found, next_due=due)
 
-    def _take(self, connection: Connection, queue: str, tag: int, most: int, found: Reservation) -> None:
-        for number, payload, attempts in self._table.take(connection, queue, tag, most):
+    def _begin(
+        self, connection: Connection, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease], act: Act,
+        found: Reservation,
+    ) -> Sequence[str]:  # fmt: skip
+        """Begin, end what is done, and if one statement can do that too, take jobs of the first queue; the others."""
+        if not (queues and act == self._table.delete and can_pipeline(connection)):
+            begin(connection)
+            answers = self._if_held_within(connection, done, act) if done else []
+            found.refused.extend(_refused(done, answers))
+            return queues
+        held, rows = self._table.settle_and_take(connection, map(marked, done), queues[0], tag, limit)
+        answers = [marked(lease) in held for lease in done]
+        if done:
+            self._keep(connection, done, answers)
+        found.refused.extend(_refused(done, answers))
+        self._add(connection, queues[0], tag, rows, found)
+        return queues[1:]
+
+    def _add(
+        self, connection: Connection, queue: str, tag: int, rows: Sequence[tuple[int, Any, int]], found: Reservation
+    ) -> None:
+        """What was taken into jobs and what could not be one, which is set aside."""
+        for number, payload, attempts in rows:
             lease = Lease(queue, bytes_of(payload), tag, LeaseRow(number, attempts))
             if payload is None:
                 self._records.quarantine_row(connection, self._client.tables.jobs, number, "too-large")

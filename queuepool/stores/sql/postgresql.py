@@ -6,11 +6,14 @@ So we neither rely on session state there nor leave any: no prepared statement, 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import URL, Compiled, Connection, Engine, create_engine, event, exc
+
+from queuepool.unix.originals import is_readable
 
 #: the channel on which pushes are announced; a notice's payload is the queue
 CHANNEL = "queuepool"
@@ -18,6 +21,8 @@ CHANNEL = "queuepool"
 NEWS = "queuepool_news"
 #: seconds after which a server ends a transaction that waits for its client; a later COMMIT does nothing
 LATEST_COMMIT = 2
+#: seconds for which a connection without a word from its server counts as alive
+_LIVES = 1.0
 _DEFAULT_THRESHOLD = "5"
 #: the first version that notices in mid-statement that its client has died
 _NOTICES_DEATHS = 140000
@@ -36,9 +41,10 @@ def open_engine(url: URL, pool: dict[str, Any], shared: bool, timeout: float, cr
         url,
         isolation_level="AUTOCOMMIT",
         connect_args={name: value for name, value in usual.items() if name not in url.query},
-        pool_pre_ping=shared,
         **pool,
     )
+    if shared:
+        _ping_before_use(engine)
 
     @event.listens_for(engine, "do_connect")
     def connect(_dialect: Any, _record: Any, args: list[Any], options: dict[str, Any]) -> Any:
@@ -49,10 +55,13 @@ def open_engine(url: URL, pool: dict[str, Any], shared: bool, timeout: float, cr
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, record: Any) -> None:
+        from psycopg import Pipeline
+
         connection.autocommit = True
         if connection.info.parameter_status("server_encoding") == "SQL_ASCII":
             _read_any_bytes(connection)
         record.info["lent"] = threshold == "none" or not _set_up(connection)
+        record.info["pipelines"] = Pipeline.is_supported() and not record.info["lent"]
         connection.prepare_threshold = None if record.info["lent"] else int(threshold)
         if not (shared or record.info["lent"]):
             connection.add_notify_handler(lambda _notify: record.info.update(notified=True))
@@ -61,9 +70,61 @@ def open_engine(url: URL, pool: dict[str, Any], shared: bool, timeout: float, cr
     return engine
 
 
+def _ping_before_use(engine: Engine) -> None:
+    """Have the pool open another connection in place of one whose server has ended it.
+
+    A push must not be repeated, so this is found out before. As SQLAlchemy's ``pool_pre_ping``, but without a round
+    trip for a connection that was used a moment ago: if the server has ended it since, its socket shows that.
+    """
+
+    @event.listens_for(engine, "checkin")
+    def used(_connection: Any, record: Any) -> None:
+        record.info["used_at"] = time.monotonic()
+
+    @event.listens_for(engine, "checkout")
+    def ping(connection: Any, record: Any, _proxy: Any) -> None:
+        from psycopg import Error
+
+        if time.monotonic() - record.info.get("used_at", math.inf) < _LIVES and not _has_more(connection):
+            return
+        try:
+            connection.execute(";")
+        except Error as error:
+            if connection.closed:
+                raise exc.InvalidatePoolError from error
+            raise
+
+
+def _has_more(connection: Any) -> bool:
+    """Whether there is something to read that nobody asked for: mostly that the session has ended."""
+    return bool(connection.closed) or is_readable(connection.fileno(), 0.0)
+
+
 def is_lent(connection: Connection) -> bool:
     """Whether a pooler lends the server's session, so that another client may get it after each transaction."""
     return bool(connection.info.get("lent"))
+
+
+def can_pipeline(connection: Connection) -> bool:
+    """Whether ``begin_with`` may be called: in our own session, and with a libpq that sends ahead (14 or later)."""
+    return bool(connection.info.get("pipelines"))
+
+
+def begin_with(connection: Connection, statement: Compiled, values: dict[str, Any]) -> list[Any]:
+    """Begin a transaction and carry out its first statement, in one round trip; returns the rows.
+
+    Both are sent before the first reply is read: two statements in one text could not be prepared.
+    """
+    from psycopg import Error
+
+    driver: Any = connection.connection.driver_connection
+    try:
+        with driver.pipeline():
+            driver.execute("BEGIN")
+            cursor = driver.execute(statement.string, statement.construct_params(values))
+        return list(cursor.fetchall())
+    except Error as error:
+        raise exc.DBAPIError.instance(None, None, error, Error) from error
 
 
 def wake_stewards(connection: Connection) -> None:

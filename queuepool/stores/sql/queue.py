@@ -124,6 +124,8 @@ class SqlQueue:
         if lock:
             self._values.examine()
         added = partial(self.push_within, queue=queue, delay=delay, lock=lock)
+        if len(jobs) == 1 and not (lock or jobs[0].state):
+            return self.client.single(partial(added, jobs=jobs))
         batches = (jobs[first : first + _ROWS_PER_PUSH] for first in range(0, len(jobs), _ROWS_PER_PUSH))
         return all(self.client.transaction(partial(added, jobs=batch)) for batch in batches)
 
@@ -163,12 +165,10 @@ class SqlQueue:
 
         Only PostgreSQL tells of news. The wait is outside of statements: who interrupts it needs the connection.
         """
-        tells = self.client.engine.dialect.name == "postgresql"
-        fd, has_come = (
-            self.client.interruptible(lambda c: (postgresql.news_on(c), postgresql.take_news(c)))
-            if tells
-            else (None, False)
-        )
+        if self.client.engine.dialect.name != "postgresql":
+            sleep(timeout)
+            return None
+        fd, has_come = self.client.interruptible(lambda c: (postgresql.news_on(c), postgresql.take_news(c)))
         if fd is None:
             sleep(timeout)
         elif not has_come and is_readable(fd, timeout):

@@ -9,11 +9,14 @@ from sqlalchemy import (
     BigInteger,
     ColumnClause,
     ColumnElement,
+    CompoundSelect,
     Dialect,
     Insert,
     LargeBinary,
+    Select,
     String,
     Table,
+    Update,
     and_,
     bindparam,
     case,
@@ -27,8 +30,10 @@ from sqlalchemy import (
     or_,
     select,
     table,
+    union_all,
     update,
 )
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from queuepool.payload.lease import Lease, LeaseRow
 from queuepool.payload.strict_json import MAX_BYTES
@@ -54,6 +59,11 @@ def push_of(jobs: Table, clock: Clock) -> Insert:
     """The statement that adds jobs; not in ``Statements``, since a push needs to know nothing else of the table."""
     values = {"queue": _QUEUE, "payload": bindparam("raw"), "attempts": 0}
     return insert(jobs).values(**values, created_at=clock.down(), available_at=clock.after("later"))
+
+
+def announced(push: Insert, channel: str) -> Select[Any]:
+    """PostgreSQL's statement that adds a job and notifies waiting workers of it, both when it is committed."""
+    return select(func.pg_notify(channel, bindparam("name", type_=String))).add_cte(push.cte("pushed"))
 
 
 class Statements:
@@ -95,8 +105,9 @@ class Statements:
             (jobs.c.attempts, attempts),
         )
         shown = (jobs.c.id, self.payload, jobs.c.attempts)
-        # A CTE: a plain subquery may be evaluated again for every row and lock more rows than it returns.
-        self.take = taken.where(jobs.c.id.in_(select(chosen.cte("chosen").c.id))).returning(*shown)
+        self.take = _those(taken, jobs, chosen).returning(*shown)
+        if dialect.name == "postgresql":
+            self.settle_and_take = _settling_and_taking(jobs, chosen, taken, shown)
         # In two steps: MySQL locks every row that it passes, and there may be a million delayed ones.
         self.near = first
         self.choose = chosen.where(jobs.c.id.in_(_IDS)).with_only_columns(*shown)
@@ -167,6 +178,30 @@ class Statements:
         self.end_in_time = (
             update(jobs).where(self._in_queues, jobs.c.reserved_at > clock.past(-SLACK)).values(reserved_at=clock.up())
         )
+
+
+def _those(change: Update, jobs: Table, chosen: Select[Any]) -> Update:
+    """The change of the chosen rows. A plain subquery may be evaluated again for every row, and lock more of them."""
+    return change.where(jobs.c.id.in_(select(chosen.cte("chosen").c.id)))
+
+
+def _settling_and_taking(jobs: Table, chosen: Select[Any], taken: Update, shown: Sequence[Any]) -> CompoundSelect[Any]:
+    """Delete the leases that are still held as they say, and take the chosen rows: PostgreSQL can in one statement.
+
+    (id, payload, attempts, mark) of each: ``mark`` is NULL for a taken one, and ``payload`` for a deleted one. Both
+    parts see the table as it was before, and must not change the same row: a lease of ours may have ended by now.
+    """
+    said = [bindparam(name, type_=ARRAY(BigInteger)) for name in ("ids", "attempts", "marks")]
+    lease = func.unnest(*said).table_valued("id", "attempts", "mark").render_derived()
+    are_held = jobs.c.id == lease.c.id, jobs.c.attempts == lease.c.attempts, jobs.c.available_at == lease.c.mark
+    rows = select(jobs.c.id, jobs.c.attempts, jobs.c.available_at).where(*are_held, jobs.c.reserved_at.is_not(None))
+    # In this order, as every other transaction that locks several.
+    held = rows.order_by(jobs.c.id).with_for_update(of=jobs).cte("held")
+    ended = delete(jobs).where(jobs.c.id.in_(select(held.c.id))).cte("ended")
+    others = chosen.where(jobs.c.id.not_in(select(held.c.id)))
+    leased = _those(taken, jobs, others).returning(*shown).cte("leased")
+    deleted = select(held.c.id, null().label("payload"), held.c.attempts, held.c.available_at)
+    return union_all(deleted, select(leased, null())).add_cte(ended)
 
 
 def sending(jobs: Table, others: Sequence[str]) -> Insert:
