@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from queuepool.worker.prefetch import MOST
+from queuepool.worker.prefetch_size import MOST
 from tests.chaos.at_wires import NEMESES as WIRES
 from tests.chaos.ledger import Event
 
