@@ -11,9 +11,9 @@ _KILLED = replace(QUICK, rate=40.0, backlog=5, bulk=5, naps=0.0, steps=40.0, ste
 #: a worker must die between these two: they take their time
 _PAUSE = "__import__('time').sleep(0.05)"
 _REMOVE = "        self._settler.settle(attempt.settlement(_DELETE))\n"
-_FINISH = "lambda: self._store.finish(lease, ending)"
+_FINISH = "return lambda: self._store.finish(lease, ending)"
 _NEW_JOB = "__import__('queuepool.stores.contract', fromlist=['NewJob']).NewJob"
-_PUSH_FIRST = f"""lambda: (
+_PUSH_FIRST = f"""return lambda: (
                     ending.outcome and self._store.push(ending.outcome.queue, [{_NEW_JOB}(ending.outcome.payload)]),
                     {_PAUSE},
                     self._store.finish(lease, ending._replace(outcome=None)),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import (
+    ARRAY,
     BigInteger,
     ColumnClause,
     ColumnElement,
@@ -33,7 +34,6 @@ from sqlalchemy import (
     union_all,
     update,
 )
-from sqlalchemy.dialects.postgresql import ARRAY
 
 from queuepool.payload.lease import Lease, LeaseRow
 from queuepool.payload.strict_json import MAX_BYTES
