@@ -213,7 +213,7 @@ class Current:
         from queuepool.events.listeners import LISTENERS
         from queuepool.settlement.facts import facts_of
 
-        self.run = self.run._replace(cancelled=reason)
+        self.run = self.run._replace(cancelled=reason, is_skipped=True)
         self.verdict = Delete()
         LISTENERS.emit(JobSkipped(facts_of(self.payload, self.queue), reason))
 

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from queuepool import chain
+from queuepool.jobs.composing import flow_of
 from tests.support.drivers import site_on
 from tests.support.eventually import eventually
+from tests.support.middlewareapp import plain
 from tests.support.pools import Site
 
 APP = ("--modules", "tests.support.middlewareapp")
@@ -53,6 +56,15 @@ def of_plain(events: list[str], name: str) -> list[str]:
         assert events.count("sees aouter") == events.count("ran")
     own = [event for event in events if "aouter" not in event]
     return [*own, "succeeded"] if name != "plain" and own[-1:] == ["outer left"] and "ran" in own else own
+
+
+@pytest.mark.parametrize("flags", [(), ("--concurrency", "4")], ids=["alone", "side by side"])
+def test_what_follows_a_skipped_member_of_a_flow_starts(site, flags):
+    flow = flow_of(chain(plain.call("paid"), plain.call("skip"), plain.call)).push_to(site.queue)
+    with site.pool(*APP, "--workers", "1", *flags):
+        assert "done" == flow.wait(30).state
+
+    assert [None] == [line["order"] for line in site.trail(event="ran")]
 
 
 def test_a_skipped_job_is_shown_as_such(site):
