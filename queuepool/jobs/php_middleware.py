@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from queuepool.errors import NeedsLaravel
 from queuepool.jobs.current_job import Current
-from queuepool.jobs.laravel_limits import DAY, LaravelRate, NoOverlap, Throttle
+from queuepool.jobs.laravel_limits import LaravelRate, NoOverlap, Throttle
 from queuepool.jobs.middleware import Middleware
 from queuepool.payload.php_unserialize import PhpObject, PhpValue
 
@@ -53,7 +53,7 @@ def _overlap(own: Properties) -> Middleware:
     return NoOverlap(
         _escaped(own.get("key")),
         release_after=None if later is None else _seconds_in(later),
-        expires_after=_seconds_in(ends) or DAY,
+        expires_after=_seconds_in(ends) or None,
         shared=own.get("shareKey") is True,
         prefix=str(own.get("prefix", "laravel-queue-overlap:")),
     )

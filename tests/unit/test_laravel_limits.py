@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from enum import StrEnum
 from typing import Any
 
 import pytest
@@ -18,6 +19,11 @@ from queuepool.payload.envelope import OBJECT_JOB, decode
 from queuepool.payload.php_unserialize import PhpObject
 from queuepool.payload.xxh3 import hexdigest
 from tests.support.each import each
+
+
+class Colour(StrEnum):
+    RED = "red"
+
 
 SEND = "App\\Jobs\\Send"
 PHP = "Illuminate\\Queue\\Middleware\\"
@@ -53,10 +59,17 @@ def test_the_key_of_a_throttle_is_laravels():
     assert f"{prefix}a Zoe" == Throttle(by="& {order}").key_of(running("Zoë"))
 
 
+@each(("value", "written"), [(True, "1"), (False, ""), (7.0, "7"), (-7, "-7"), ("7.0", "7.0"), (Colour.RED, "red")])
+def test_a_value_is_written_as_php_writes_it(value, written):
+    assert f"laravel-queue-overlap:{SEND}:{written}" == NoOverlap(by="{order}").key_of(running(value))
+
+
 @each(
     ("order", "words"),
     [
-        (None, "NoOverlap\\(by='{order}'\\): order is None"),
+        (None, "NoOverlap\\(by='{order}'\\) cannot be filled in: None is neither a text nor a whole number"),
+        (1.5, "1.5 is neither a text nor a whole number"),
+        (PhpObject(SEND, {}), "is neither a text nor a whole number"),
         ("x" * 10_240, "it has 10240 characters, a key has room for 150"),
         ("a\0b", "it has characters that no key can hold"),
         ("a\nb", "it has characters that no key can hold"),
