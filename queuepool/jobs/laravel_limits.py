@@ -33,8 +33,6 @@ _DAY = 86400.0
 _END = 300.0
 #: seconds that Laravel adds to the end of a window
 _MARGIN = 3.0
-#: least seconds for which a refused job waits: a delay of 0 would come back at once, for ever
-_LEAST = 1.0
 #: seconds for which a job waits if the cache does not answer
 _AWAY = 5.0
 #: most uses: a counter without a limit
@@ -163,13 +161,13 @@ class NoOverlap(LaravelLimit):
         self,
         by: str = "",
         *,
-        release_after: Seconds | None = _LEAST,
+        release_after: Seconds | None = 0.0,
         expires_after: Seconds | None = None,
         shared: bool = False,
         prefix: str = "laravel-queue-overlap:",
     ) -> None:
         self.by = by
-        self._delay = None if release_after is None else max(delay_of("release_after", release_after), _LEAST)
+        self._delay = None if release_after is None else delay_of("release_after", release_after)
         self._seconds = None if expires_after is None else delay_of("expires_after", expires_after)
         self._shared, self._prefix = shared, prefix
         if self._seconds == 0:
@@ -227,7 +225,7 @@ class LaravelRate(LaravelLimit):
     ) -> None:
         self.by, self.name = by, name
         self._most, self._seconds = checked_count("most", most), checked_window(per)
-        self._delay = None if release_after is None else max(delay_of("release_after", release_after), _LEAST)
+        self._delay = None if release_after is None else delay_of("release_after", release_after)
         self._skips = skips
         if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= _LONGEST:
             raise ValueError(f"a rate needs a name of 1 to {_LONGEST} printable characters, not {name!r:.60}")

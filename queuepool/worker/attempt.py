@@ -381,7 +381,10 @@ class Runner:
         self._meter.settled(attempt.duration)
 
     def _rule(self, attempt: JobAttempt) -> Verdict:
-        """The verdict: what the handler asked for outranks what it raised. Waits out an outage to get the tallies."""
+        """The verdict: what the handler asked for outranks what it raised, unless it would use up no try.
+
+        Waits out an outage to get the tallies.
+        """
         job, error, requested = attempt.job, attempt.error, attempt.job.verdict
         if isinstance(requested, Fail):
             return requested
@@ -389,7 +392,7 @@ class Runner:
         now = attempt.now + attempt.duration
         if not job.is_final and needs_tallies(payload.attempts, policy):
             tallies = self._outage.insist(lambda: self._store.tallies(payload.id))[0]
-        if isinstance(requested, Release):
+        if isinstance(requested, Release) and (requested.uses_try or error is None):
             return judge_release(requested, payload.name, payload.attempts, policy, tallies, now)
         after = error.after if isinstance(error, Retry) else job.retry_after
         facts, wait = (payload.attempts, policy, tallies, now), self._unknown_retry
