@@ -225,8 +225,9 @@ class LaravelRate(LaravelLimit):
     ) -> None:
         self.by, self.name = by, name
         self._most, self._seconds = checked_count("most", most), checked_window(per)
-        self._delay = None if release_after is None else delay_of("release_after", release_after)
-        self._skips = skips
+        #: seconds for which a job beyond the rate waits; ``None``: until the end of the window
+        self.delay = None if release_after is None else delay_of("release_after", release_after)
+        self.skips = skips
         if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= _LONGEST:
             raise ValueError(f"a rate needs a name of 1 to {_LONGEST} printable characters, not {name!r:.60}")
 
@@ -234,10 +235,10 @@ class LaravelRate(LaravelLimit):
         wait = laravel_cache().count_use(key, self._most, self._seconds)
         if wait is None:
             return True
-        if self._skips:
+        if self.skips:
             job.skip(f"the rate {self.name} is used up")
         else:
-            job.postpone(wait + _MARGIN if self._delay is None else self._delay)
+            job.postpone(wait + _MARGIN if self.delay is None else self.delay)
         return False
 
     def key_of(self, job: Current) -> str:
@@ -345,13 +346,18 @@ class _PhpFormat(Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         if format_spec:
             raise _NoKey(f"a format, {format_spec!r}: PHP has none")
-        if isinstance(value, bool):
-            return "1" if value else ""
-        if isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE:
-            return str(int(value))
-        if isinstance(value, str) or type(value) is int:
-            return str.__str__(value) if isinstance(value, str) else str(value)
-        raise _NoKey(f"{value!r:.60} is neither a text nor a whole number")
+        if (text := php_text(value)) is None:
+            raise _NoKey(f"{value!r:.60} is neither a text nor a whole number")
+        return text
+
+
+def php_text(value: object) -> str | None:
+    """The value as PHP writes it in a text; ``None`` if it is neither a text nor a whole number."""
+    if isinstance(value, bool):
+        return "1" if value else ""
+    if type(value) is int or (isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE):
+        return str(int(value))
+    return str.__str__(value) if isinstance(value, str) else None
 
 
 _PHP_FORMAT = _PhpFormat()
