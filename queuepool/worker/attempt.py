@@ -381,10 +381,7 @@ class Runner:
         self._meter.settled(attempt.duration)
 
     def _rule(self, attempt: JobAttempt) -> Verdict:
-        """The verdict: what the handler asked for outranks what it raised, unless it would use up no try.
-
-        Waits out an outage to get the tallies.
-        """
+        """The verdict: what the handler asked for, but a ``postpone``, outranks what it raised. Waits out an outage."""
         job, error, requested = attempt.job, attempt.error, attempt.job.verdict
         if isinstance(requested, Fail):
             return requested
