@@ -30,7 +30,7 @@ def of_php(job: str, several: Iterable[PhpValue], declared: Iterable[object]) ->
 
     ``declared``: that of its handler, which knows the numbers of its rates.
     """
-    rates = {one.name: one for one in declared if isinstance(one, LaravelRate)}
+    rates: dict[object, LaravelRate] = {one.name: one for one in declared if isinstance(one, LaravelRate)}
     found = [one for one in several if isinstance(one, PhpObject) and one.class_name.removeprefix(_PHP) in _MADE]
     if lacking := [why for one in found if (why := _needs(one, rates))]:
         raise NeedsLaravel(job, [f"has the middleware {why}" for why in lacking], by_outcome=False)
