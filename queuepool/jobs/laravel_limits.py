@@ -281,7 +281,8 @@ class Throttle(LaravelLimit):
             self._tell(lambda cache: cache.forget_uses(key))
         elif isinstance(error, self._on) and not isinstance(error, Retry):
             self._tell(lambda cache: cache.count_use(key, _UNLIMITED, self._seconds))
-            job.retry_after = self._backoff
+            if self._backoff is not None:
+                job.retry_after = self._backoff
 
     def _tell(self, verb: Callable[[LaravelCache], object]) -> None:
         try:
