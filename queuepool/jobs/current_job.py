@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from queuepool.stores.batches import Batch, Batches
 
 
+#: least seconds for which a job is put off: nothing else ends one that puts itself off again and again
+_LEAST_WAIT = 1.0
 #: characters of a note on progress
 _MOST_NOTE = 200
 
@@ -200,9 +202,12 @@ class Current:
         """
         self.verdict = Release(seconds_until(delay))
 
-    def postpone(self, delay: Delay = 0.0) -> None:
-        """Run the job after ``delay``, as in ``release``, instead of completing it. Uses up no try."""
-        self.verdict = Release(seconds_until(delay), uses_try=False)
+    def postpone(self, delay: Delay) -> None:
+        """Run the job after ``delay``, as in ``release``, but for a second at least. Uses up no try.
+
+        An exception that the attempt ends with counts all the same.
+        """
+        self.verdict = Release(max(seconds_until(delay), _LEAST_WAIT), uses_try=False)
 
     def skip(self, reason: str) -> None:
         """Complete the job as one that was left out: ``JobSkipped`` tells why.
@@ -213,7 +218,7 @@ class Current:
         from queuepool.events.listeners import LISTENERS
         from queuepool.settlement.facts import facts_of
 
-        self.run = self.run._replace(cancelled=reason)
+        self.run = self.run._replace(cancelled=reason, is_skipped=True)
         self.verdict = Delete()
         LISTENERS.emit(JobSkipped(facts_of(self.payload, self.queue), reason))
 

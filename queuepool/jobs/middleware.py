@@ -7,7 +7,7 @@ pay nothing.
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from inspect import Parameter
@@ -96,7 +96,10 @@ class _Layered:
                 if not stack.enter_context(_Layer(middleware, job)):
                     return None
             self.has_begun = True
-            return self.task.run()
+            returned = self.task.run()
+            if not inspect.isawaitable(returned):
+                return returned
+            return _awaited(returned, stack.pop_all())
         return None
 
     @property
@@ -138,6 +141,13 @@ class _AsyncLayered(_Layered):
             returned = self.task.run()
             return await returned if inspect.isawaitable(returned) else returned
         return None
+
+
+async def _awaited(returned: Awaitable[object], layers: ExitStack) -> object:
+    """What a plain function has returned, such as one that wraps a coroutine function, inside its middleware."""
+    with layers:
+        return await returned
+    return None
 
 
 def _skips(job: Current, said: object) -> bool:

@@ -5,17 +5,23 @@ Source: Queue/Middleware/WithoutOverlapping.php, RateLimited.php, ThrottlesExcep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
+from queuepool.config.values import LONGEST
 from queuepool.errors import NeedsLaravel
 from queuepool.jobs.current_job import Current
-from queuepool.jobs.laravel_limits import DAY, LaravelRate, NoOverlap, Throttle
+from queuepool.jobs.laravel_limits import LaravelRate, NoOverlap, Throttle, php_text
 from queuepool.jobs.middleware import Middleware
 from queuepool.payload.php_unserialize import PhpObject, PhpValue
 
 Properties: TypeAlias = "Mapping[str, PhpValue]"
+#: the properties that are numbers, and how many seconds one of each is; 1 for one that counts
+_NUMBERS: Mapping[str, int] = MappingProxyType({
+    "releaseAfter": 1, "expiresAfter": 1, "maxAttempts": 1, "decaySeconds": 1, "decayMinutes": 60,
+    "retryAfterMinutes": 60,
+})  # fmt: skip
 _PHP = "Illuminate\\Queue\\Middleware\\"
 
 
@@ -24,28 +30,46 @@ def of_php(job: str, several: Iterable[PhpValue], declared: Iterable[object]) ->
 
     ``declared``: that of its handler, which knows the numbers of its rates.
     """
-    rates = {one.name for one in declared if isinstance(one, LaravelRate)}
+    rates: dict[object, LaravelRate] = {one.name: one for one in declared if isinstance(one, LaravelRate)}
     found = [one for one in several if isinstance(one, PhpObject) and one.class_name.removeprefix(_PHP) in _MADE]
-    unknown = [one for one in found if not _is_known(one.class_name.removeprefix(_PHP), one.properties, rates)]
-    if unknown:
-        raise NeedsLaravel(job, [f"has the middleware {_words_of(one)}" for one in unknown], by_outcome=False)
+    if lacking := [why for one in found if (why := _needs(one, rates))]:
+        raise NeedsLaravel(job, [f"has the middleware {why}" for why in lacking], by_outcome=False)
     made = (_MADE[one.class_name.removeprefix(_PHP)](one.properties) for one in found)
     return [one for one in made if one]
 
 
-def _is_known(name: str, own: Properties, rates: Container[str]) -> bool:
-    """Whether all that it does is in its properties, or in the handler."""
-    if name == "RateLimited":
-        return own.get("limiterName") in rates
-    closures = ("whenCallback", "deleteWhenCallbacks", "failWhenCallbacks", "reportCallback")
-    return not any(own.get(key) for key in closures) and not isinstance(own.get("retryAfterMinutes"), PhpObject)
-
-
-def _words_of(one: PhpObject) -> str:
+def _needs(one: PhpObject, rates: Mapping[object, LaravelRate]) -> str:
+    """What of it only PHP can do, in words; empty if all that it does is in its properties, or in the handler."""
+    own = one.properties
     if one.class_name == f"{_PHP}RateLimited":
-        name = one.properties.get("limiterName")
+        return _needs_of_rate(own, rates.get(own.get("limiterName")))
+    if any(own.get(key) for key in ("whenCallback", "deleteWhenCallbacks", "failWhenCallbacks", "reportCallback")):
+        return f"{one.class_name} with a closure"
+    if php_text(own.get("key", "") or "") is None or not isinstance(own.get("prefix", ""), str):
+        return f"{one.class_name} with a key that is not a text"
+    wrong = [key for key, unit in _NUMBERS.items() if not _is_number(own.get(key), unit)]
+    return f"{one.class_name} with the {wrong[0]} {own[wrong[0]]!r:.60}" if wrong else ""
+
+
+def _needs_of_rate(own: Properties, rate: LaravelRate | None) -> str:
+    name, later = own.get("limiterName"), own.get("releaseAfter")
+    skips = own.get("shouldRelease", True) is False
+    if rate is None:
         return f"RateLimited, whose numbers are in PHP: declare around=[LaravelRate({name!r}, …)]"
-    return f"{one.class_name} with a closure"
+    if skips != rate.skips:
+        return (
+            f"RateLimited with{'' if skips else 'out'} dontRelease(): declare LaravelRate({name!r}, …, skips={skips})"
+        )
+    if not skips and later is not None and later != rate.delay:
+        return f"RateLimited with releaseAfter(): declare LaravelRate({name!r}, …, release_after={later!r:.60})"
+    return ""
+
+
+def _is_number(value: PhpValue, unit: int) -> bool:
+    """Whether it is a number of so many seconds that a delay may have, or is not set."""
+    if value is None:
+        return True
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) * unit <= LONGEST
 
 
 def _overlap(own: Properties) -> Middleware:
@@ -53,7 +77,7 @@ def _overlap(own: Properties) -> Middleware:
     return NoOverlap(
         _escaped(own.get("key")),
         release_after=None if later is None else _seconds_in(later),
-        expires_after=_seconds_in(ends) or DAY,
+        expires_after=_seconds_in(ends) or None,
         shared=own.get("shareKey") is True,
         prefix=str(own.get("prefix", "laravel-queue-overlap:")),
     )
@@ -90,12 +114,12 @@ def skipped(job: Current) -> Iterator[None]:
 
 def _escaped(value: PhpValue) -> str:
     """A key of PHP's as a ``by``, in which braces have a meaning."""
-    return "" if value is None else str(value).replace("{", "{{").replace("}", "}}")
+    return (php_text(value) or "").replace("{", "{{").replace("}", "}}")
 
 
 def _seconds_in(value: PhpValue) -> float:
-    """A number of PHP's; 0 for anything else, such as a date."""
-    return max(float(value), 0.0) if isinstance(value, (int, float)) and not isinstance(value, bool) else 0.0
+    """A number of PHP's; 0 for one that is not set."""
+    return max(float(value), 0.0) if isinstance(value, (int, float)) else 0.0
 
 
 _MADE: Mapping[str, Callable[[Properties], Middleware | None]] = MappingProxyType({

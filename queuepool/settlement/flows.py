@@ -12,7 +12,7 @@ from queuepool.stores.flows import FlowEnd
 
 def done_member(payload: Payload, run: Run) -> MemberEnd | None:
     """Of a job that is done, or was skipped, or of that whose end it reports; ``None`` if it is in no flow."""
-    how: How = "o" if run.is_left_out else "c" if run.cancelled else "d"
+    how: How = "o" if run.is_left_out else "c" if run.cancelled and not run.is_skipped else "d"
     return _end_of(payload, how, run)
 
 

@@ -21,12 +21,11 @@ from queuepool.events import (
     JobQuarantined,
     JobReleased,
     LeaseLost,
-    PayloadOdd,
     StoreRefused,
 )
 from queuepool.events.listeners import Listeners
 from queuepool.log.tracebacks import text_of
-from queuepool.payload.envelope import OBJECT_JOB, Payload, counted, digest_of
+from queuepool.payload.envelope import Payload, counted, digest_of
 from queuepool.payload.lease import Ending, Lease, Unlock
 from queuepool.payload.members import FLOW
 from queuepool.payload.options import TRACK
@@ -34,14 +33,13 @@ from queuepool.settlement.attempts import AttemptRecords
 from queuepool.settlement.endings import Endings, commands_of
 from queuepool.settlement.facts import facts_in, facts_of, facts_of_unread, unknown_in
 from queuepool.settlement.flows import done_member, event_of, failed_member
+from queuepool.settlement.missed_locks import MissedLocks
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.sealing import Sealer
 from queuepool.settlement.states import States
 from queuepool.settlement.verdict import NOT_RUN, Delete, Fail, Locks, Release, Run, Verdict
 from queuepool.stores.contract import NO_TRY, QueueStore
-from queuepool.stores.control import prefix_of
 from queuepool.stores.elsewhere import plainer
-from queuepool.stores.locks import LocksOf
 
 T = TypeVar("T")
 #: how many readers a payload must have killed to be quarantined, and the reason that is recorded then
@@ -50,13 +48,6 @@ _MAX_DEATHS, DEADLY = 2, "deadly"
 _FOLLOWED = TRACK.encode(), FLOW.encode()
 #: the reason for a payload whose failure no record could hold
 UNRECORDED = "unrecorded"
-_MISSED = "its unique lock was not found at its release: unless it expired, or the job was retried by hand, "
-_OURS = "the pusher uses another url, prefix or restart_key than this pool, and the lock stays held"
-_LARAVELS = "Laravel holds the lock elsewhere and drops later dispatches: set {}; check --peek looks for it"
-_WITHOUT_PREFIX, _WITH_PREFIX = (
-    "restart_key with the prefix of Laravel's cache",
-    "lock_url, or correct the prefix in restart_key",
-)
 
 
 class Settlement(NamedTuple):
@@ -334,32 +325,6 @@ def _parts(leases: Sequence[Lease]) -> list[list[Lease]]:
 def _mark_of(lease: Lease) -> str:
     """The name under which the deaths that a payload causes are counted: by its bytes, as it is not parsed."""
     return f"reading:{digest_of(lease.receipt)}"
-
-
-class MissedLocks:
-    """Unique locks that were not where they should be: while Laravel holds one elsewhere, it drops later dispatches.
-
-    Reported once per process and name of a job. ``locks_of`` knows what the last release found.
-    """
-
-    def __init__(self, connection: ConnectionSettings, locks_of: LocksOf) -> None:
-        self._laravels = _LARAVELS.format(_WITH_PREFIX if prefix_of(connection.restart_key) else _WITHOUT_PREFIX)
-        self._locks_of = locks_of
-        self._names: set[str] = set()
-
-    def at_start(self, facts: JobFacts, payload: Payload) -> PayloadOdd | None:
-        """The event for a job whose locks were to be released before its first attempt."""
-        return self._event(facts, payload) if payload.attempts <= 1 else None
-
-    def at_end(self, facts: JobFacts, payload: Payload, verdict: Verdict) -> PayloadOdd | None:
-        """The event for a job whose end was to release its locks; ``None`` if there is nothing to report."""
-        return None if isinstance(verdict, Release) else self._event(facts, payload)
-
-    def _event(self, facts: JobFacts, payload: Payload) -> PayloadOdd | None:
-        if not self._locks_of.missed or payload.name in self._names:
-            return None
-        self._names.add(payload.name)
-        return PayloadOdd(facts, _MISSED + (self._laravels if payload.options.job == OBJECT_JOB else _OURS))
 
 
 def record(payload: Payload, lease: Lease, connection: str, error: BaseException) -> dict[str, Any]:

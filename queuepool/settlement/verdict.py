@@ -289,7 +289,9 @@ class Run(NamedTuple):
     result_problem: str = ""
     #: why the job was skipped
     cancelled: str = ""
-    #: whether that is since its flow was stopped
+    #: whether it has skipped itself, by its middleware: in its flow, it is done
+    is_skipped: bool = False
+    #: whether it was skipped since its flow was stopped
     is_left_out: bool = False
     #: what it has added to its flow
     children: tuple[NewMember, ...] = ()

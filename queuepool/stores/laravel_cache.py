@@ -20,7 +20,7 @@ class LaravelCache(NamedTuple):
     prefix: str
 
     def take(self, name: str, owner: str, seconds: float) -> bool:
-        """Take a lock, or keep it if this owner has it; ``False`` if another owner has it."""
+        """As ``Locks.take``."""
         return self.locks.take(Lock(name, owner, seconds))
 
     def release(self, name: str, owner: str) -> None:

@@ -29,7 +29,7 @@ class Locks(Protocol):
         """Release them, and return how many were held; a lock of another owner counts, and stays."""
 
     def take(self, lock: Lock) -> bool:
-        """Take the lock, or keep it if this owner has it; ``False`` if another owner has it."""
+        """Take the lock, or keep it for these seconds from now; ``False`` if another owner has it."""
 
     def held(self) -> Iterator[HeldLock]:
         """The unique locks that are held, in any order, read page by page."""

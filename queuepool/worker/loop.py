@@ -21,7 +21,8 @@ from queuepool.payload.lease import Lease
 from queuepool.unix.originals import sleep
 from queuepool.worker.attempt import Runner
 from queuepool.worker.context import Gate, StopReason, WorkerContext
-from queuepool.worker.prefetch import Membership, Prefetch, Reports
+from queuepool.worker.membership import Membership
+from queuepool.worker.prefetch import Prefetch, Reports
 from queuepool.worker.prefetch_size import PrefetchSize
 
 #: seconds between checks whether a new pool's steward has read the control keys

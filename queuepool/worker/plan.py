@@ -63,7 +63,8 @@ class Guard(NamedTuple):
     def judge(self, error: BaseException, job: Current) -> None:
         """Note on the job whether and when it is retried after what its handler has raised."""
         job.is_final = self.retryable.excludes(error) and not isinstance(error, Retry)
-        job.retry_after = self._delay(error, job)
+        if job.retry_after is None:  # else its middleware has set it
+            job.retry_after = self._delay(error, job)
 
     def _delay(self, error: BaseException, job: Current) -> float | None:
         """Seconds until the next try, if the exception's nearest class in ``delays`` has its own backoff."""

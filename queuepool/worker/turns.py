@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from bisect import bisect
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from queuepool.payload.lease import Lease
 
@@ -14,16 +16,18 @@ class Turns:
     Each job moves its queue back by the inverse of the weight, and the foremost queue is asked first. So what counts is
     the jobs that came, however many a reserve has brought, and only the queues that have jobs share the worker.
 
-    ``draw``: where each begins, in units of its distance between two turns.
+    ``draw``: a number from 0 to below 1, at random, by which it is drawn where each begins.
     """
 
-    # Drawn so (exponentially), each queue is the first with exactly its share of the chances: otherwise workers that
-    # live for a few jobs would all begin with the same queue.
+    # As if they had been going for long: one queue is first, each with its share of the chances, and the others are
+    # anywhere in their distance between two turns. Else workers that live for a few jobs would begin with the same
+    # queue. None is farther away than that, so none is asked first later than in a round of the weights.
     def __init__(
-        self, queues: Sequence[str], weights: Sequence[int], draw: Callable[[], float] = lambda: random.expovariate(1.0)
+        self, queues: Sequence[str], weights: Sequence[int], draw: Callable[[], float] = random.random
     ) -> None:
         self._distance = {queue: 1 / weight for queue, weight in zip(queues, weights, strict=True)}
-        self._at = {queue: draw() * distance for queue, distance in self._distance.items()}
+        first = queues[bisect(list(accumulate(weights)), draw() * sum(weights))]
+        self._at = {queue: 0.0 if queue == first else draw() * self._distance[queue] for queue in queues}
         self._asked: tuple[str, ...] = ()
 
     def order(self, queues: Sequence[str]) -> tuple[str, ...]:

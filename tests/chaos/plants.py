@@ -160,7 +160,7 @@ PLANTS = {
     "tag that outlives an unanswered call": Plant(
         "I4 overlap",
         (
-            ("worker/prefetch.py", "tag = self._draw(self.tag if kept else 0)", _SAME_TAG),
+            ("worker/membership.py", "tag = self._draw(self.tag if kept else 0)", _SAME_TAG),
             (f"{_LUA}/include/tags.lua", "  redis.call('zadd', tags, -now - RETIRED, tag)\n", ""),
         ),
         _LATE,

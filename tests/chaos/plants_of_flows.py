@@ -12,7 +12,7 @@ _FLOW = "stores/redis/lua/include/flow.lua"
 OF_FLOWS = {
     "member that starts with the first that it follows": Plant(
         "I35 a member began too early",
-        ((_FLOW, "if redis.call('hincrby', flow.facts, 'l' .. n, -1) == 0 then", "if true then"),),
+        ((_FLOW, "if redis.call('hincrby', flow.facts, 'l' .. n, -several) == 0 then", "if true then"),),
         _FLOWS,
     ),
     "member that is settled as any other job": Plant(
@@ -20,7 +20,7 @@ OF_FLOWS = {
         (
             (
                 "settlement/flows.py",
-                'how: How = "o" if run.is_left_out else "c" if run.cancelled else "d"',
+                'how: How = "o" if run.is_left_out else "c" if run.cancelled and not run.is_skipped else "d"',
                 "return None",
             ),
         ),

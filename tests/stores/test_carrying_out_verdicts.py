@@ -26,8 +26,9 @@ from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Payload, decode
 from queuepool.payload.lease import Lease, Lock, Tallies, Unlock
 from queuepool.payload.unique_locks import claimed
 from queuepool.settlement.facts import facts_of
+from queuepool.settlement.missed_locks import MissedLocks
 from queuepool.settlement.outage import Outage
-from queuepool.settlement.settler import MissedLocks, Settlement, Settler
+from queuepool.settlement.settler import Settlement, Settler
 from queuepool.settlement.verdict import Delete, Fail, Release, Verdict
 from queuepool.stores.factory import Stores
 from queuepool.unix.signals import WorkerSignals

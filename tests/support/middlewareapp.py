@@ -39,7 +39,7 @@ def gate(job: Current) -> Iterator[None]:
     order = job.arguments["order"]
     if order == "later" and not _comes_again(job):
         note(event="put off")
-        job.postpone(0.1)
+        job.postpone(0)
         return
     if order == "never":
         job.fail("the gate is closed")
@@ -51,9 +51,9 @@ def gate(job: Current) -> Iterator[None]:
 
 
 def _comes_again(job: Current) -> bool:
-    """Whether it was put off three times: its attempts do not tell."""
+    """Whether it was put off twice: its attempts do not tell."""
     _put_off[job.id] += 1
-    return _put_off[job.id] > 3
+    return _put_off[job.id] > 2
 
 
 #: by the ids of jobs
@@ -113,7 +113,7 @@ def puts_itself_off() -> None:
     got = step("first", step_of_it)
     poolapp.note(event="ran", got=got, attempt=current().attempts)
     if not _comes_again(current()):
-        current().postpone(0.05)
+        current().postpone(0)
 
 
 def step_of_it() -> int:

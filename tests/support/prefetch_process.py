@@ -23,7 +23,7 @@ from queuepool.worker.slot_writer import SlotWriter
 from queuepool.errors import StoreDown, StoreError
 from queuepool.events import JobQuarantined, JobReserving, LeaseLost
 from queuepool.events.listeners import Listeners
-from queuepool.worker.prefetch_size import Membership
+from queuepool.worker.membership import Membership
 from queuepool.settlement.outage import Outage
 from queuepool.worker.prefetch_size import PrefetchSize
 from queuepool.config.settings import ConnectionSettings, PoolSettings

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from queuepool import job
+from queuepool import current, job
 from queuepool.jobs.current_job import Current
 from queuepool.jobs.decorator import JobFunction
 from queuepool.jobs.registry import REGISTRY
@@ -51,3 +51,31 @@ def test_a_job_that_is_put_off_comes_back_at_its_first_attempt(bill):
     assert [("released", 3600.0, 1), ("done", None, 1)] == [
         (one.outcome, one.delay, one.attempt) for one in (made.attempts[0], made.attempts[-1])
     ]
+
+
+def fails(order: int) -> None:
+    current().postpone(0)
+    if order == 1:
+        raise KeyError("lost")
+
+
+@pytest.fixture
+def failing(queue) -> Iterator[JobFunction[[int], None]]:
+    yield job("test.failing", tries=1)(fails)
+    del REGISTRY._handlers["test.failing"]
+
+
+def test_an_exception_counts_though_the_job_has_put_itself_off(failing):
+    with fake():
+        failing.dispatch(1)
+        made = drain(raises=False)
+
+    assert ["failed"] == [one.outcome for one in made.attempts]
+
+
+def test_a_job_is_put_off_for_a_second_at_least(failing):
+    with fake():
+        failing.dispatch(2)
+        made = drain()
+
+    assert [("released", 1.0)] == [(one.outcome, one.delay) for one in made.attempts]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+from enum import StrEnum
 from typing import Any
 
 import pytest
@@ -18,6 +20,11 @@ from queuepool.payload.envelope import OBJECT_JOB, decode
 from queuepool.payload.php_unserialize import PhpObject
 from queuepool.payload.xxh3 import hexdigest
 from tests.support.each import each
+
+
+class Colour(StrEnum):
+    RED = "red"
+
 
 SEND = "App\\Jobs\\Send"
 PHP = "Illuminate\\Queue\\Middleware\\"
@@ -53,10 +60,17 @@ def test_the_key_of_a_throttle_is_laravels():
     assert f"{prefix}a Zoe" == Throttle(by="& {order}").key_of(running("Zoë"))
 
 
+@each(("value", "written"), [(True, "1"), (False, ""), (7.0, "7"), (-7, "-7"), ("7.0", "7.0"), (Colour.RED, "red")])
+def test_a_value_is_written_as_php_writes_it(value, written):
+    assert f"laravel-queue-overlap:{SEND}:{written}" == NoOverlap(by="{order}").key_of(running(value))
+
+
 @each(
     ("order", "words"),
     [
-        (None, "NoOverlap\\(by='{order}'\\): order is None"),
+        (None, "NoOverlap\\(by='{order}'\\) cannot be filled in: None is neither a text nor a whole number"),
+        (1.5, "1.5 is neither a text nor a whole number"),
+        (PhpObject(SEND, {}), "is neither a text nor a whole number"),
         ("x" * 10_240, "it has 10240 characters, a key has room for 150"),
         ("a\0b", "it has characters that no key can hold"),
         ("a\nb", "it has characters that no key can hold"),
@@ -114,8 +128,24 @@ def test_middleware_of_php_has_the_keys_that_it_has_there():
     [
         (php("RateLimited", limiterName="stripe"), "whose numbers are in PHP: declare around=.LaravelRate\\('stripe'"),
         (php("ThrottlesExceptions", whenCallback=php("Closure")), "ThrottlesExceptions with a closure"),
+        (php("WithoutOverlapping", key=php("Key")), "WithoutOverlapping with a key that is not a text"),
+        (php("WithoutOverlapping", key="k", expiresAfter=math.inf), "WithoutOverlapping with the expiresAfter inf"),
+        (php("WithoutOverlapping", key="k", releaseAfter=2**40), "with the releaseAfter 1099511627776"),
+        (php("WithoutOverlapping", key="k", releaseAfter=PhpObject("DateTime", {})), "with the releaseAfter PhpObject"),
+        (php("ThrottlesExceptions", decayMinutes=1e9), "with the decayMinutes 1000000000.0"),
+        (php("ThrottlesExceptions", maxAttempts=math.nan), "with the maxAttempts nan"),
+        (php("RateLimited", limiterName="known", shouldRelease=False), "declare LaravelRate\\('known', …, skips=True"),
+        (php("RateLimited", limiterName="known", releaseAfter=30), "LaravelRate\\('known', …, release_after=30\\)"),
     ],
 )
 def test_what_only_php_knows_of_its_middleware_is_refused(one, words):
     with pytest.raises(NeedsLaravel, match=words):
-        of_php(SEND, [one], ())
+        of_php(SEND, [one], [LaravelRate("known", 3)])
+
+
+def test_a_rate_of_php_is_that_of_the_handler_if_both_do_the_same_with_a_job_beyond_it():
+    left_out = php("RateLimited", limiterName="stripe", shouldRelease=False, releaseAfter=None)
+    later = php("RateLimited", limiterName="paypal", shouldRelease=True, releaseAfter=30)
+
+    declared = [LaravelRate("stripe", 3, skips=True), LaravelRate("paypal", 3, release_after="30s")]
+    assert [] == of_php(SEND, [left_out, later], declared)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import wraps
 
 import pytest
 
@@ -81,15 +83,16 @@ def replaces(job: Current) -> Iterator[None]:
         raise OSError("another") from error
 
 
-def attempt(around: list[object], error: BaseException | None = None, name: str = "test.layered") -> object:
-    """What comes of an attempt at a job that raises this."""
+def attempt(around: list[object], error: BaseException | None = None, handler: Callable[..., object] | None = None):
+    """What comes of an attempt at a job that raises this, or with this handler."""
 
-    def handler(order: int = 1) -> str:
+    def returns(order: int = 1) -> str:
         if error is not None:
             raise error
         return "returned"
 
-    job(name, around=around)(handler)
+    name = "test.layered"
+    job(name, around=around)(handler or returns)
     try:
         task = REGISTRY.find(name).bind(order=1)
         set_current(Current(decode(payload("a"), 1), "default"))
@@ -97,6 +100,30 @@ def attempt(around: list[object], error: BaseException | None = None, name: str 
     finally:
         set_current(None)
         del REGISTRY._handlers[name]
+
+
+def test_a_coroutine_that_a_plain_function_returns_runs_inside_of_the_middleware():
+    seen: list[str] = []
+
+    def around(job: Current) -> Iterator[None]:
+        seen.append("enters")
+        try:
+            yield
+        except KeyError:
+            seen.append("catches")
+
+    async def lost(order: int) -> None:
+        seen.append("runs")
+        raise KeyError(order)
+
+    @wraps(lost)
+    def decorated(order: int = 1) -> object:
+        return lost(order)
+
+    returned = attempt([around], handler=decorated)
+    assert ["enters"] == seen
+    assert asyncio.run(returned) is None
+    assert ["enters", "runs", "catches"] == seen
 
 
 def test_a_job_inside_middleware_returns_what_it_returns():

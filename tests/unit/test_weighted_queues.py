@@ -76,9 +76,16 @@ def test_a_queue_that_had_nothing_or_was_paused_shuts_out_nobody_afterwards(name
 
 def test_workers_that_live_for_one_job_begin_with_each_queue_by_its_weight():
     draw = random.Random(37)
-    starts = Counter(Turns(NAMES, WEIGHTS, lambda: draw.expovariate(1.0)).order(NAMES)[0] for _ in range(10_000))
+    starts = Counter(Turns(NAMES, WEIGHTS, draw.random).order(NAMES)[0] for _ in range(10_000))
 
     assert [pytest.approx(1000 * weight, abs=150) for weight in WEIGHTS] == [*map(starts.get, NAMES)]
+
+
+def test_wherever_a_worker_begins_its_first_ten_jobs_are_by_the_weights():
+    draw = random.Random(42)
+
+    for _ in range(1000):
+        assert Counter(high=6, default=3, low=1) == shares(Turns(NAMES, WEIGHTS, draw.random), FULL, 10)
 
 
 def test_queues_are_written_with_their_weights_or_without_any():

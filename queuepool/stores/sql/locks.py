@@ -41,8 +41,8 @@ from queuepool.stores.values import AlertClaim, Due, Fired, Mark, Result, sound_
 
 #: locks that are read at once
 _PAGE = 1000
-#: the state of a lock in a query; null = it has expired
-_OURS, _HELD = 1, 2
+#: the state of a lock in a query: as it is to be, held by another owner, or to be written: expired, or with another end
+_OURS, _HELD, _FREE = 1, 2, 3
 #: the last second that the column ``expiration`` holds: Laravel deletes locks that have expired
 LAST_SECOND = 2**31 - 1
 #: most characters of an alert in its key, before the digest
@@ -149,22 +149,25 @@ class SqlLocks:
         return self._take(connection, self._key(connection, lock.name), lock.owner, lock.seconds)
 
     def _take(self, connection: Connection, key: str, owner: str, seconds: float) -> bool:
-        """Give the key to this owner, unless another holds it.
+        """Give the key to this owner for these seconds from now, unless another holds it.
 
         No statement fails if it is held: in PostgreSQL that would abort the transaction, perhaps the application's.
         """
         there = self._is_key(connection, key)
         clock = Clock(connection.dialect)
         row = {"owner": owner, "expiration": clock.up(seconds)}
-        state = case((self._owned.c.owner == owner, _OURS), (self._owned.c.expiration > clock.down(), _HELD))
-        # Twice: after an expired lock was taken over, or one was released in between.
+        is_ours = self._owned.c.owner == owner
+        is_so = is_ours & (self._owned.c.expiration == row["expiration"])
+        state = case((is_so, _OURS), (is_ours, _FREE), (self._owned.c.expiration > clock.down(), _HELD), else_=_FREE)
+        # Twice: one may be released in between.
         for _ in range(2):
             connection.execute(unless_there(self._owned, connection.dialect.name, {"key": key, **row}))
             # The row as it is now, even where others show what was committed before the transaction began.
             found = connection.execute(select(state).where(there).with_for_update()).scalar()
+            if found == _FREE:  # and locked by this transaction
+                connection.execute(update(self._owned).where(there).values(**row))
             if found is not None:
-                return bool(found == _OURS)
-            connection.execute(update(self._owned).where(there).values(**row))
+                return bool(found != _HELD)
         return False
 
     def _key(self, connection: Connection, name: str) -> str:
