@@ -104,6 +104,10 @@ def test_every_run_plants_faults_that_there_are():
     assert set() == set(ALWAYS) - set(PLANTS)
 
 
+def test_every_fault_has_its_place_in_the_code():
+    assert {} == {name: misfits for name, plant in PLANTS.items() if (misfits := plant.misfits)}
+
+
 @pytest.mark.timeout(2 * TRIES)
 @pytest.mark.parametrize("name", plants())
 def test_a_planted_fault_is_caught(name, planted: dict[str, Future]):
