@@ -140,9 +140,15 @@ class Settler:
             self.mark_flows()  # if it is not ours, its worker may have died before it had done all that follows
         if is_ours:
             self._noted += filter(None, (outcome, self._missed_locks.at_end(facts, payload, verdict)))
-            if ends_member and (end := self._store.flows.last_end):
-                self.note(event_of(end))
+            if ends_member:
+                self._note_flow()
         return is_ours
+
+    def _note_flow(self) -> None:
+        """What has become of the flow of the member that has just ended."""
+        flows = self._store.flows
+        self._noted += [event_of(flows.last_end)] if flows.last_end else []
+        self._noted += [StoreRefused("", flows.refused)] if flows.refused else []
 
     def _act(self, facts: JobFacts, settlement: Settlement) -> tuple[Callable[[], bool], Event | None]:
         """What to call, and the event to emit when it has succeeded."""
@@ -262,7 +268,8 @@ class Settler:
     def _end_member(self, lease: Lease, ending: Ending) -> bool:
         self.mark_flows()
         answer = self._ask(lease.queue, lambda: self._store.finish(lease, ending))
-        self._noted += [event_of(end)] if answer and answer[0] and (end := self._store.flows.last_end) else []
+        if answer and answer[0]:
+            self._note_flow()
         return answer is not None
 
     def _carry_out(
