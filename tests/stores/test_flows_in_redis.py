@@ -237,3 +237,15 @@ def test_a_push_of_a_flow_says_that_a_queue_is_broken_and_begins_the_rest(built)
     assert {"a", "c"} == set(taken(built.queue))
     mend(built, at)
     assert 3 == built.flows.find(drawn.id).counts.running
+
+
+def test_a_reserve_follows_few_edges_of_all_its_flows_together(built):
+    graph = {"root": (), **{f"p{number}": ("root",) for number in range(200)}}
+    drawn = [begun(built, graph) for _ in range(8)]
+    leases = built.queue.reserve(["default"], OURS, 100).leases
+    found = built.queue.reserve(["default"], OURS, 0, [as_done(lease) for lease in leases])
+
+    assert 500 == built.queue.sizes("default").ready
+    assert ["more"] * 6 == [flow.state for flow in found.flows]
+    built.flows.after(found.flows)
+    assert [200] * 8 == [built.flows.find(one.id).counts.running for one in drawn]

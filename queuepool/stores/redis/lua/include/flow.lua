@@ -9,6 +9,8 @@
 local MOST_EDGES = 500
 local MOST_RESULTS = 16 * 1024 * 1024
 local FAILED_LASTS = 30 * 86400
+-- edges that the script may still follow, of all flows together
+local edges_left = MOST_EDGES
 
 -- KEYS[key]: facts, letters, waiting, results, left over, held; of all flows: those by the second at which a steward
 -- must look, and the stopped ones, too. ARGV[arg]: id, how the keys of queues begin, how the stewards' channels do,
@@ -121,18 +123,17 @@ end
 -- `work`: for each member that is over how it is, whether its edges were spent, its edges, and how many are over in just
 -- this way (nil = one). What is left above a bound goes to the list, as other clients of the server wait meanwhile.
 local function follow_edges(flow, work)
-  local left = MOST_EDGES
   while #work > 0 do
     local how, spent, edges, several = unpack(table.remove(work))
     local at = 1
-    while left > 0 do
+    while edges_left > 0 do
       local _, last, n, rule = string.find(edges, '^([%d.]+)(%a),', at)
       if not last then break end
       follow_edge(flow, work, how, spent, n, rule, several or 1)
-      at, left = last + 1, left - 1
+      at, edges_left = last + 1, edges_left - 1
     end
     if at <= #edges then leave_over(flow, how .. spent .. string.sub(edges, at), several) end
-    if left == 0 then
+    if edges_left == 0 then
       for _, item in ipairs(work) do
         if item[3] ~= '' then leave_over(flow, item[1] .. item[2] .. item[3], item[4]) end
       end
