@@ -215,9 +215,10 @@ class Prefetch:
             reservation = self._store.reserve(order, tag, self._size.ahead(), self._batch.done)
         except StoreDown:
             raise
-        except StoreError:
+        except StoreError as error:
             if not self._ends_members:
                 raise
+            self._reports.refused({("", str(error))})
             self._end_each_member()
             return self._reserve(queues)
         answered = time.monotonic()
