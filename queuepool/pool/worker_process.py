@@ -127,8 +127,7 @@ def work(
     shared = cache(lambda: Stores(settings.connection, shared=True))
     set_step_keeper(WorkerSteps(context, lambda: shared().steps))
     set_cache(lambda: shared().laravel_cache)
-    worker = _worker(context, settings)
-    reason = _run(worker, recorder)
+    reason = _run(_worker(context, settings), recorder)
     slot_writer.meter.leaves(reason.counted_as, slot_writer.growth.most[0])
     slot_writer.leave()
     return reason

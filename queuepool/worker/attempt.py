@@ -1,4 +1,4 @@
-"""One attempt at one job: prepare it, run it, report it; leave it to the next reserve if it is done, else settle it."""
+"""Make attempts at jobs: prepare one, run it, report it; leave it to the next reserve if it is done, else settle it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import os
 import time
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass
 
 from queuepool import errors
 from queuepool.board import cancel_orders
 from queuepool.board.cancel_orders import CancelOrder
 from queuepool.errors import BadPayload
 from queuepool.events import (
-    Event,
     JobCancelled,
     JobExceptionOccurred,
-    JobFacts,
     JobProcessed,
     JobProcessing,
     KilledAttempt,
@@ -36,84 +33,18 @@ from queuepool.payload.lease import NOTHING, Lease, Tallies
 from queuepool.settlement.cancelled import cancelled_in
 from queuepool.settlement.deferred_hooks import say_not_called
 from queuepool.settlement.facts import facts_of
-from queuepool.settlement.settler import Settlement
-from queuepool.settlement.verdict import Delete, Fail, Release, Run, Verdict, judge, judge_release, needs_tallies
+from queuepool.settlement.verdict import Delete, Fail, Release, Verdict, judge, judge_release, needs_tallies
 from queuepool.unix import fork
 from queuepool.unix.exit_codes import BROKEN
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.flows import FlowsOfWorker
 from queuepool.worker.invoker import Invoker, JobHooks
+from queuepool.worker.job_attempt import JobAttempt
 from queuepool.worker.plan import Plan
 from queuepool.worker.preparation import LonePreparer, Preparer, Starter, followed
 from queuepool.worker.step_keeper import has_left, is_of, went_on
 
 _DELETE = Delete()
-
-
-@dataclass(slots=True, eq=False)
-class JobAttempt:
-    """One attempt at a job. Each step adds what it finds; the worker keeps none of it."""
-
-    lease: Lease
-    #: its number among the held jobs on the board
-    number: int
-    payload: Payload
-    plan: Plan
-    #: what its handler and its hooks see of it
-    job: Current
-    #: the store's clock before it began, in Unix seconds, if the job can expire; else 0
-    now: float = 0.0
-    #: when it began, in Unix seconds by this host's clock, and for how many seconds it ran
-    began: float = 0.0
-    duration: float = 0.0
-    error: BaseException | None = None
-    #: when (monotonic) it became known that the job may have killed workers, so that it runs beside no other such job;
-    #: 0.0: it is not a suspect
-    suspect_since: float = 0.0
-    #: in how many workers it ran that died without proof of which job killed them, as far as the store was asked
-    suspicions: int = 0
-    #: whether another worker may have the job, so that nothing is settled
-    is_lost: bool = False
-    #: the event that the settlement begins with, if the attempt has run past its deadline
-    cause: Event | None = None
-    #: ``None`` until it is ruled on; set at once, to ``Delete``, if the job has succeeded
-    verdict: Verdict | None = None
-
-    @property
-    def facts(self) -> JobFacts:
-        return facts_of(self.payload, self.lease.queue)
-
-    @property
-    def processed(self) -> JobProcessed:
-        """The event of a job that has just returned."""
-        return JobProcessed(self.facts, self.duration, self.payload.waited(time.time() - self.duration))
-
-    @property
-    def run(self) -> Run:
-        """What those that follow the job see of it, once it is over."""
-        if not self.began:  # cancelled before
-            return self.job.run
-        return self.job.run._replace(began=self.began, ended=self.began + self.duration)
-
-    @property
-    def ending_lease(self) -> Lease:
-        """The lease as it is to end: with what becomes of the job's steps, which are over by this."""
-        return self.lease if self.job.steps is None else self.lease._replace(steps=self.job.steps.end())
-
-    @property
-    def is_told_by_end(self) -> bool:
-        """Whether the board says that it is done only once it is settled: a steward would not know all of its end."""
-        return self.plan.is_member or self.job.run.reports is not None
-
-    def settlement(self, verdict: Verdict) -> Settlement:
-        """The settlement to write to the store."""
-        policy, run = self.plan.policy, self.run
-        if flow := self.job.flow:
-            run = run._replace(children=tuple(flow.children))
-        # Possibly only the handler sets for how long the job's state is kept.
-        payload = self.payload.tracked_for(self.plan.track)
-        tally = "exceptions" if self.error is not None and policy.max_exceptions is not None else ""
-        return Settlement(self.ending_lease, payload, verdict, self.error, tally, self.cause, policy.locks, run)
 
 
 class Runner:

@@ -20,8 +20,8 @@ from queuepool.board.states import State
 from queuepool.errors import StoreError
 from queuepool.payload.lease import Lease
 from queuepool.unix.originals import get_native_id
-from queuepool.worker.attempt import JobAttempt
 from queuepool.worker.deadlines import Deadline
+from queuepool.worker.job_attempt import JobAttempt
 from queuepool.worker.lane_tasks import lane_of
 from queuepool.worker.plan import Plan
 from queuepool.worker.slot_writer import SlotWriter

@@ -23,7 +23,7 @@ from queuepool.stores.contract import QueueStore
 from queuepool.unix.exit_codes import BROKEN
 from queuepool.unix.originals import is_readable, sleep, start_thread
 from queuepool.unix.signals import leave_signals_to_the_main_thread
-from queuepool.worker.attempt import JobAttempt
+from queuepool.worker.job_attempt import JobAttempt
 
 #: bytes of the thread's stack: some C libraries give a thread far less than the main thread has
 _STACK = 16 * 1024 * 1024

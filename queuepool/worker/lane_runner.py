@@ -36,11 +36,12 @@ from queuepool.payload.envelope import Payload
 from queuepool.payload.lease import Lease
 from queuepool.settlement.cancelled import cancelled_in
 from queuepool.settlement.verdict import Delete
-from queuepool.worker.attempt import JobAttempt, Runner
+from queuepool.worker.attempt import Runner
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.deadlines import Deadlines
 from queuepool.worker.django_support import around_beside, with_new_connections
 from queuepool.worker.invoker import limited
+from queuepool.worker.job_attempt import JobAttempt
 from queuepool.worker.lane_board import LaneSlotWriter
 from queuepool.worker.lane_loop import LaneLoop
 from queuepool.worker.lane_tasks import (

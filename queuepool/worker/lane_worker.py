@@ -27,10 +27,10 @@ from queuepool.payload.lease import Lease
 from queuepool.settlement.facts import facts_of_unread
 from queuepool.stores.contract import QueueStore
 from queuepool.unix import fork
-from queuepool.worker.attempt import JobAttempt
 from queuepool.worker.context import StopReason, WorkerContext
 from queuepool.worker.deadlines import Deadlines
 from queuepool.worker.django_support import renew_connections
+from queuepool.worker.job_attempt import JobAttempt
 from queuepool.worker.lane_board import LaneSlotWriter
 from queuepool.worker.lane_loop import Bell, LaneLoop, Waiter, new_loop
 from queuepool.worker.lane_runner import LaneRunner

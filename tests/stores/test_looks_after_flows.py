@@ -116,9 +116,7 @@ def test_a_steward_settles_done_members_though_the_tables_came_after_its_look(re
         assert ["b"] == list(taken(stores.queue))
 
 
-@pytest.mark.parametrize(
-    "verdict", [Delete(), Fail(ValueError("no")), None], ids=["done", "failed", "given up"]
-)
+@pytest.mark.parametrize("verdict", [Delete(), Fail(ValueError("no")), None], ids=["done", "failed", "given up"])
 def test_a_member_ends_as_a_plain_job_where_there_are_no_tables_for_flows(request, verdict):
     with opened(connection_of("sqlite", request)) as stores:
         without_tables(stores)
