@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,7 @@ from queuepool.errors import StoreError
 from queuepool.jobs.following_flows import ended_flow, seen_flow
 from queuepool.payload.lease import AttemptRecord, Lease
 from queuepool.stores.factory import Stores
+from queuepool.stores.flows import FlowEnd
 from queuepool.stores.records import Retrying
 from tests.support.drivers import connection_of, opened
 from tests.support.graphs import Drawn, as_done, ended, taken
@@ -249,3 +251,22 @@ def test_a_reserve_follows_few_edges_of_all_its_flows_together(built):
     assert ["more"] * 6 == [flow.state for flow in found.flows]
     built.flows.after(found.flows)
     assert [200] * 8 == [built.flows.find(one.id).counts.running for one in drawn]
+
+
+@pytest.mark.parametrize("end", [one_by_one, with_a_reserve])
+def test_a_queue_that_the_user_may_not_write_keeps_no_other_member_from_beginning(built, request, end):
+    drawn = Drawn(PAIRS)
+    drawn.members = [one._replace(queue="bad") if one.number == drawn.numbers["f3"] else one for one in drawn.members]
+    built.flows.write(drawn.flow, drawn.members)
+    keys, connection = built.queue.keys, connection_of("redis", request)
+    allowed = f"~{keys.ready('default')}*", f"~{keys.tags.partition('queuepool:')[0]}queuepool:*"
+    built.client.command("ACL", "SETUSER", "narrow", "on", ">narrow", "+@all", "&*", *allowed)
+    with opened(replace(connection, url=connection.url.replace("://", "://narrow:narrow@"))) as narrow:
+        began = end(narrow, list(reversed(taken(narrow.queue).values())))
+
+        assert {"f0", "f1", "f2"} == set(began)
+        assert "may not use a key" in narrow.flows.refused
+        assert narrow.queue._recording._denied_until == 0.0
+    built.client.command("ACL", "DELUSER", "narrow")
+    assert built.flows.after([FlowEnd(drawn.id, "", "more")]) == []
+    assert 4 == built.flows.find(drawn.id).counts.running
