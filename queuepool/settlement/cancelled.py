@@ -12,8 +12,8 @@ from queuepool.errors import BadPayload, Cancelled, StoreDenied, StoreDown, Stor
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease, LeaseRow
 from queuepool.settlement.endings import Endings, commands_of
+from queuepool.settlement.failing import record
 from queuepool.settlement.flows import failed_member
-from queuepool.settlement.settler import record
 from queuepool.settlement.states import UNFINISHED_LASTS, States
 from queuepool.settlement.verdict import NOT_RUN
 from queuepool.stores.contract import ShelfJob

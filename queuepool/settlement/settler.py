@@ -5,14 +5,13 @@ What is done, and no more, is left to the worker's next reserve (``Prefetch``).
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.values import LONGEST
-from queuepool.errors import StoreDown, StoreError
+from queuepool.errors import StoreDown, StoreError, TableMissing
 from queuepool.events import (
     Event,
     JobFacts,
@@ -24,14 +23,14 @@ from queuepool.events import (
     StoreRefused,
 )
 from queuepool.events.listeners import Listeners
-from queuepool.log.tracebacks import text_of
-from queuepool.payload.envelope import Payload, counted, digest_of
-from queuepool.payload.lease import Ending, Lease, Unlock
-from queuepool.payload.members import FLOW
+from queuepool.payload.envelope import Payload, digest_of
+from queuepool.payload.lease import NOTHING, Ending, Lease, Unlock
+from queuepool.payload.members import FLOW, MemberEnd
 from queuepool.payload.options import TRACK
 from queuepool.settlement.attempts import AttemptRecords
 from queuepool.settlement.endings import Endings, commands_of
 from queuepool.settlement.facts import facts_in, facts_of, facts_of_unread, unknown_in
+from queuepool.settlement.failing import fail, record
 from queuepool.settlement.flows import done_member, event_of, failed_member
 from queuepool.settlement.missed_locks import MissedLocks
 from queuepool.settlement.outage import Outage
@@ -39,15 +38,12 @@ from queuepool.settlement.sealing import Sealer
 from queuepool.settlement.states import States
 from queuepool.settlement.verdict import NOT_RUN, Delete, Fail, Locks, Release, Run, Verdict
 from queuepool.stores.contract import NO_TRY, QueueStore
-from queuepool.stores.elsewhere import plainer
 
 T = TypeVar("T")
 #: how many readers a payload must have killed to be quarantined, and the reason that is recorded then
 _MAX_DEATHS, DEADLY = 2, "deadly"
 #: the keys of jobs that are tracked, or members of flows
 _FOLLOWED = TRACK.encode(), FLOW.encode()
-#: the reason for a payload whose failure no record could hold
-UNRECORDED = "unrecorded"
 
 
 class Settlement(NamedTuple):
@@ -98,8 +94,6 @@ class Settler:
         self._noted: list[Event] = []
         #: called after each try to end a member of a flow
         self.mark_flows: Callable[[], None] = lambda: None
-        #: whether the store can have flows, as far as the steward has seen; else no member of one is ended
-        self.has_flows = True
 
     def may_follow(self, receipt: bytes) -> bool:
         """Whether the end of a job may need more than its removal, by a glance at its bytes."""
@@ -131,9 +125,15 @@ class Settler:
             self.mark_flows()  # if it is not ours, its worker may have died before it had done all that follows
         if is_ours:
             self._noted += filter(None, (outcome, self._missed_locks.at_end(facts, payload, verdict)))
-            if ends_member and (end := self._store.flows.last_end):
-                self.note(event_of(end))
+            if ends_member:
+                self._note_flow()
         return is_ours
+
+    def _note_flow(self) -> None:
+        """What has become of the flow of the member that has just ended."""
+        flows = self._store.flows
+        self._noted += [event_of(flows.last_end)] if flows.last_end else []
+        self._noted += [StoreRefused("", flows.refused)] if flows.refused else []
 
     def _act(self, facts: JobFacts, settlement: Settlement) -> tuple[Callable[[], bool], Event | None]:
         """What to call, and the event to emit when it has succeeded."""
@@ -146,9 +146,8 @@ class Settler:
         match verdict:
             case Delete():
                 state = self.states.done(payload, lease.queue, run)
-                member = done_member(payload, run) if self.has_flows else None
-                ending = self.endings.after(payload, locks=locks)._replace(state=state, member=member)
-                return lambda: self._store.finish(lease, ending), None
+                ending = self.endings.after(payload, locks=locks)._replace(state=state)
+                return _ended(partial(self._store.finish, lease), ending, done_member(payload, run)), None
             case Release(wanted, uses_try):
                 delay = min(wanted, LONGEST)  # a payload may ask for more than the column of a database holds
                 state = self.states.released(payload, lease.queue, run, delay, error)
@@ -158,10 +157,9 @@ class Settler:
             case Fail(reason):
                 row = record(payload, lease, self._connection, reason)
                 state = self.states.failed(payload, lease.queue, run, reason)
-                member = failed_member(payload, run) if self.has_flows else None
-                ending = self.endings.after(payload, reason, locks)._replace(state=state, member=member)
-                verb = partial(fail, self._store, lease, payload.id, row, ending, self.note)
-                return verb, JobFailed(facts, reason)
+                ending = self.endings.after(payload, reason, locks)._replace(state=state)
+                verb = partial(fail, self._store, lease, payload.id, row, self.note)
+                return _ended(verb, ending, failed_member(payload, run)), JobFailed(facts, reason)
 
     def give_back(
         self, lease: Lease, cause: Event | None = None, payload: Payload | None = None, run: Run = NOT_RUN
@@ -248,12 +246,13 @@ class Settler:
         """Remove done jobs, and settle the members of flows among them; ``False`` if the store refuses one of these."""
         members = [lease for lease in leases if lease.member]
         self._ask_of_all([lease for lease in leases if not lease.member] if members else leases, self._store.delete)
-        return False not in [self._end_member(lease, Ending(member=lease.member)) for lease in members]
+        return False not in [self._end_member(lease) for lease in members]
 
-    def _end_member(self, lease: Lease, ending: Ending) -> bool:
+    def _end_member(self, lease: Lease) -> bool:
         self.mark_flows()
-        answer = self._ask(lease.queue, lambda: self._store.finish(lease, ending))
-        self._noted += [event_of(end)] if answer and answer[0] and (end := self._store.flows.last_end) else []
+        answer = self._ask(lease.queue, _ended(partial(self._store.finish, lease), NOTHING, lease.member))
+        if answer and answer[0]:
+            self._note_flow()
         return answer is not None
 
     def _carry_out(
@@ -314,6 +313,20 @@ class Settler:
         return []
 
 
+def _ended(verb: Callable[[Ending], bool], ending: Ending, member: MemberEnd | None) -> Callable[[], bool]:
+    """The verb with this ending. Of a member of a flow it is that of a plain job, if the database has no flows."""
+    if member is None:
+        return partial(verb, ending)
+
+    def end() -> bool:
+        try:
+            return verb(ending._replace(member=member))
+        except TableMissing:
+            return verb(ending)
+
+    return end
+
+
 def _parts(leases: Sequence[Lease]) -> list[list[Lease]]:
     """These by queue, since that is what breaks; those of one queue each alone."""
     queues: dict[str, list[Lease]] = {}
@@ -325,63 +338,3 @@ def _parts(leases: Sequence[Lease]) -> list[list[Lease]]:
 def _mark_of(lease: Lease) -> str:
     """The name under which the deaths that a payload causes are counted: by its bytes, as it is not parsed."""
     return f"reading:{digest_of(lease.receipt)}"
-
-
-def record(payload: Payload, lease: Lease, connection: str, error: BaseException) -> dict[str, Any]:
-    """A row of the failed store. As in Laravel, its id is the job's uuid, so that it is written only once."""
-    return {
-        "id": payload.uuid or (payload.id if payload.identified else f"{payload.id}-{os.urandom(4).hex()}"),
-        "name": payload.name,
-        "queue": lease.queue,
-        "connection": connection,
-        "attempts": payload.attempts,
-        "payload": _counted(lease).decode("utf-8", "replace"),
-        "exception": text_of(error),
-    }
-
-
-def _counted(lease: Lease) -> bytes:
-    """The payload with its attempts: a table of jobs has them in a column, one of failed jobs has no such column."""
-    return lease.receipt if lease.attempts is None else counted(lease.receipt, lease.attempts)
-
-
-def fail(
-    store: QueueStore,
-    lease: Lease,
-    job_id: str,
-    record: Mapping[str, Any],
-    ending: Ending,
-    note: Callable[[Event], None],
-) -> bool:
-    """Like ``QueueStore.fail``, but a refused record is replaced by a plainer one, and that by a quarantine entry.
-
-    A refused record must not leave the job in its queue: it would run again, more often than its tries allow, and the
-    record in the end would be about those runs. Refusals are noted. Raises the first one if all three ways are refused,
-    as happens when the record is not the cause.
-    """
-    ways: list[Callable[[], bool]] = [
-        lambda: store.fail(lease, job_id, record, ending),
-        lambda: store.fail(lease, job_id, plainer(record), ending),
-    ]
-    if not ending.outcome:  # Laravel must learn of an outcome: such a job stays, and fails again
-        ways.append(lambda: store.quarantine(lease, UNRECORDED))
-    refusals: list[StoreError] = []
-    for way in ways:
-        try:
-            is_ours = way()
-        except StoreDown:
-            raise
-        except StoreError as error:
-            refusals.append(error)
-        else:
-            for event in _refusal_events(lease.queue, refusals) if is_ours else ():
-                note(event)
-            return is_ours
-    raise refusals[0]
-
-
-def _refusal_events(queue: str, refusals: list[StoreError]) -> Iterator[Event]:
-    if refusals:
-        yield StoreRefused(queue, str(refusals[0]))
-    if len(refusals) > 1:
-        yield JobQuarantined(queue, UNRECORDED)

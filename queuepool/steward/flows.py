@@ -33,7 +33,7 @@ class LookAtFlows:
     def run(self, now: float) -> float:
         """As of every chore."""
         if now >= self._looked + self._pause(now):
-            self._settler.has_flows = self._look()
+            self._look()
             self._looked = now
             self._settler.emit_noted()
         return _PERIOD
@@ -44,16 +44,14 @@ class LookAtFlows:
             return _SELDOM
         return _PERIOD if now < self._header.flows_at + _LATELY else _RARELY
 
-    def _look(self) -> bool:
+    def _look(self) -> None:
         try:
             for end in self._flows.look():
                 self._settler.note(event_of(end))
-        except TableMissing:  # the database was made before there were flows
-            return False
-        except StoreDenied:
-            if self._header.flows_at:
+        except StoreDenied as error:
+            # A table is missing in a database from before there were flows.
+            if self._header.flows_at and not isinstance(error, TableMissing):
                 raise
-        return True
 
 
 class MeasureFlows:

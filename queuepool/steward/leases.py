@@ -194,8 +194,8 @@ class GiveBack:
         """With the record of its attempt, if that is kept: its worker will be refused, or may die before it asks."""
         attempts, slot = self._settler.attempts, stuck.slot
         by = RanBy(slot.pid, slot.number, slot.generation, stuck.pool_since)
-        lease = as_done(lease) if self._settler.has_flows else lease
-        return attempts.done_by(lease, by) if attempts else lease
+        done = as_done(lease)
+        return attempts.done_by(done, by) if attempts else done
 
 
 def _place(slot: Slot) -> _Place:

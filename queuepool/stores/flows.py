@@ -136,6 +136,8 @@ class Flows(Protocol):
 
     #: the flow that the last call of ``finish``, ``fail`` or ``cancel`` of the queue, or of ``cancel`` here, has ended
     last_end: FlowEnd | None
+    #: why the server has refused to start what follows, in the same calls and in ``after``; a steward tries again
+    refused: str
 
     def write(self, flow: NewFlow, members: Sequence[NewMember]) -> None:
         """Write the flow in pieces, and start it. It never begins unless all of it is there.

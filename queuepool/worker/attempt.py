@@ -1,4 +1,4 @@
-"""One attempt at one job: prepare it, run it, report it; leave it to the next reserve if it is done, else settle it."""
+"""Make attempts at jobs: prepare one, run it, report it; leave it to the next reserve if it is done, else settle it."""
 
 from __future__ import annotations
 

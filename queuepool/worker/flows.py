@@ -51,7 +51,6 @@ class FlowsOfWorker:
         if time.monotonic() >= self._look_again:
             self._settler.mark_flows()
             self._missing = self._outage.insist(self._look)[0]
-            self._settler.has_flows = not self._missing
             self._look_again = time.monotonic() + _PERIOD
         member = _member(payload)
         if self._missing:
@@ -67,7 +66,7 @@ class FlowsOfWorker:
     def may_wait(self, job: Current) -> bool:
         """Whether the end of a member that is done may wait for the next reserve: the board shows all that it is."""
         is_plain = (flow := job.flow) is not None and flow.is_plain and not job.run.cancelled
-        return is_plain and self._lets_wait and self._settler.has_flows
+        return is_plain and self._lets_wait and not self._missing
 
     def with_end(self, lease: Lease, job: Current) -> Lease:
         """The lease of a member whose end waits."""

@@ -212,9 +212,10 @@ class Prefetch:
             reservation = self._store.reserve(order, tag, self._size.ahead(), self._batch.done)
         except StoreDown:
             raise
-        except StoreError:
+        except StoreError as error:
             if not self._ends_members:
                 raise
+            self._reports.refused({("", str(error))})
             self._end_each_member()
             return self._reserve(queues)
         answered = time.monotonic()
@@ -319,14 +320,16 @@ class Reports:
             self._listeners.emit(LeaseLost(facts_of(decode(lease.receipt, lease.attempts), lease.queue)))
         for queue, reason in reservation.quarantined:
             self._listeners.emit(JobQuarantined(queue, reason))
+        problems = set(reservation.problems)
         if reservation.flows:
-            self._go_on(reservation.flows)
-        self.refused(set(reservation.problems))
+            self._go_on(reservation.flows, problems)
+        self.refused(problems)
 
-    def _go_on(self, flows: Sequence[FlowEnd]) -> None:
+    def _go_on(self, flows: Sequence[FlowEnd], problems: set[tuple[str, str]]) -> None:
         with suppress(StoreError):  # a steward does what is left over
             for end in self._flows.after(flows):
                 self._listeners.emit(event_of(end))
+            problems |= {("", self._flows.refused)} if self._flows.refused else set()
 
     def refused(self, problems: set[tuple[str, str]]) -> None:
         """Emit ``(queue, server's message)`` pairs, but only new ones: a broken key stays broken for long."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from queuepool.payload.command import command_of
-from queuepool.settlement.settler import record
+from queuepool.settlement.failing import record
 from tests.support.samples import new_jobs
 from tests.support.shared_tables import MAIL, REPORT, TAG, made
 

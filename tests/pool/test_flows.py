@@ -263,6 +263,23 @@ def test_a_broken_flow_holds_up_no_other_jobs(request):
             site.queue.push("flow.step", {"name": f"other {number}"})
         with site.pool("--workers", "1", *APP) as pool:
             eventually(lambda: 4 == len(names(site, "ends")))
-            eventually(lambda: "WRONGTYPE" in pool.log())
+            eventually(lambda: 2 <= pool.log().count("WRONGTYPE"))  # the reserve, and the end of the member alone
             site.queue.push("flow.step", {"name": "later"})
             eventually(lambda: "later" in names(site, "ends"))
+
+
+def test_a_broken_queue_holds_up_only_the_members_that_go_there(request):
+    with site_on("redis", request) as site:
+        flow, client = Flow("broken"), site.queue.stores.client
+        for number in range(10):
+            flow.add(
+                (step.using(queue="bad") if number == 9 else step).call(f"f{number}"), after=flow.add(step.call("m"))
+            )
+        client.command("SET", site.queue.stores.queue.keys.ready("bad"), "of another program")
+        found = flow.push_to(site.queue)
+        with site.pool("--workers", "1", "--reserve-ahead", "16", *APP) as pool:
+            eventually(lambda: 19 == len(names(site, "ends")))
+            eventually(lambda: "WRONGTYPE" in pool.log())
+            client.command("DEL", site.queue.stores.queue.keys.ready("bad"))
+            eventually(lambda: 1 == site.queue.stores.queue.sizes("bad").ready)
+        assert "19 of 20 done" == found.flow().progress

@@ -19,19 +19,26 @@ from queuepool.payload.envelope import decode
 from queuepool.payload.members import FLOW
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settlement, Settler
-from queuepool.settlement.verdict import Delete, Release
+from queuepool.settlement.verdict import Delete, Fail, Release
 from queuepool.steward.flows import LookAtFlows, MeasureFlows
 from queuepool.steward.measure import PoolMeters
+from queuepool.stores.factory import Stores
 from queuepool.stores.flows import FlowEnd
 from queuepool.stores.redis.flows import RedisFlows
+from queuepool.stores.sql.migrate import migrate
 from queuepool.unix.signals import WorkerSignals
+from tests.support.drivers import connection_of, opened
 from tests.support.eventually import eventually
-from tests.support.graphs import Drawn, ended, taken
+from tests.support.graphs import Drawn, as_done, ended, taken
 from tests.support.samples import new_jobs, payload
 
 
 @pytest.fixture
 def settler(stores) -> Settler:
+    return settler_of(stores)
+
+
+def settler_of(stores: Stores) -> Settler:
     listeners = Listeners()
     listeners.add(Event, lambda event: None)
     outage = Outage(WorkerSignals(), listeners, announces=False)
@@ -88,6 +95,41 @@ def test_a_pool_that_runs_no_members_needs_no_right_to_flows(stores, settler):
             chore.run(time.monotonic() + 5)
     finally:
         client.command("ACL", "SETUSER", "default", "allkeys")
+
+
+def without_tables(stores: Stores) -> None:
+    """As of a database from before there were flows."""
+    for name in ("members", "flows", "edges", "joins"):
+        stores.client.transaction(lambda made, name=name: made.exec_driver_sql(f"drop table queuepool_{name}"))
+
+
+def test_a_steward_settles_done_members_though_the_tables_came_after_its_look(request):
+    with opened(connection_of("sqlite", request)) as stores:
+        without_tables(stores)
+        settler = settler_of(stores)
+        LookAtFlows(stores.flows, Board.private().header, settler).run(time.monotonic())
+        migrate(stores.client)
+        drawn = Drawn({"a": [], "b": ["a"]})
+        stores.flows.write(drawn.flow, drawn.members)
+
+        assert settler.delete([as_done(lease) for lease in taken(stores.queue).values()])
+        assert ["b"] == list(taken(stores.queue))
+
+
+@pytest.mark.parametrize("verdict", [Delete(), Fail(ValueError("no")), None], ids=["done", "failed", "given up"])
+def test_a_member_ends_as_a_plain_job_where_there_are_no_tables_for_flows(request, verdict):
+    with opened(connection_of("sqlite", request)) as stores:
+        without_tables(stores)
+        settler, [member] = settler_of(stores), Drawn({"a": []}).members
+        stores.queue.push("default", new_jobs(member.payload))
+        [lease] = taken(stores.queue).values()
+
+        if verdict is None:
+            assert settler.delete([as_done(lease)])
+        else:
+            assert settler.settle(Settlement(lease, decode(lease.receipt, lease.attempts), verdict))
+        assert 0 == stores.queue.sizes("default").total
+        assert len(list(stores.failed.page())) == isinstance(verdict, Fail)
 
 
 @pytest.mark.parametrize(("verdict", "marks"), [(Delete(), 2), (Release(0.0), 0)])

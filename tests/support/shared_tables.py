@@ -19,7 +19,7 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease
-from queuepool.settlement.settler import record
+from queuepool.settlement.failing import record
 from queuepool.stores.factory import Stores
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.migrate import migrate

@@ -14,7 +14,7 @@ from queuepool.jobs.job_options import Options
 from queuepool.payload.envelope import MAX_BYTES, OBJECT_JOB, Envelope, Payload, decode, encode
 from queuepool.payload.lease import Lease, Tallies
 from queuepool.payload.options import PayloadOptions
-from queuepool.settlement.settler import record
+from queuepool.settlement.failing import record
 from queuepool.settlement.verdict import Policy, judge, may_start
 from queuepool.worker.plan import policy_of, timeout_of
 from tests.support.each import each

@@ -7,7 +7,7 @@ from heapq import nlargest
 from operator import attrgetter
 from typing import Any
 
-from queuepool.errors import NoSuchFlow
+from queuepool.errors import NoSuchFlow, StoreDenied, StoreDown, StoreError
 from queuepool.payload.lease import Lease
 from queuepool.payload.members import MemberEnd, NewFlow, NewMember, names_in
 from queuepool.stores.flows import (
@@ -46,6 +46,7 @@ class RedisFlows:
         self._keys = keys
         self._clock = clock
         self.last_end: FlowEnd | None = None
+        self.refused = ""
 
     def write(self, flow: NewFlow, members: Sequence[NewMember]) -> None:
         for step in in_steps(members, BATCH, BATCH_BYTES, _size_of):
@@ -62,7 +63,10 @@ class RedisFlows:
         return bool(self._script("add_members", flow.id, *args) == 1)
 
     def start(self, flow_id: str) -> str:
-        """Begin it, and push all that starts with it; returns its state if it has ended already."""
+        """Begin it, and push all that starts with it; returns its state if it has ended already.
+
+        Raises ``StoreError`` if the server has refused a queue: a steward tries again to push what goes there.
+        """
         while (became := self._text("start_flow", flow_id, BATCH)) == "more":
             pass
         if became == "lacks":
@@ -165,8 +169,14 @@ class RedisFlows:
         return self.last_end
 
     def go_on(self, flow_id: str) -> None:
-        """Do what is left over."""
-        self._note(flow_id, self.start(flow_id))
+        """Do what is left over, as far as the server lets us."""
+        self.last_end, self.refused = None, ""
+        try:
+            self._note(flow_id, self.start(flow_id))
+        except StoreError as error:
+            if isinstance(error, StoreDown) and not isinstance(error, StoreDenied):
+                raise
+            self.refused = str(error)
 
     # What the scripts that end jobs are given
 
@@ -182,11 +192,13 @@ class RedisFlows:
         return f"{MEMBERS}reserve", [*keys, *names, every, stopped], [*args, *ids, *starts, len(ids), places]
 
     def after(self, found: Sequence[FlowEnd]) -> list[FlowEnd]:
-        ended = [end for end in found if end.state != "more"]
+        ended, refused = [end for end in found if end.state != "more"], ""
         for end in found:
             if end.state == "more":
                 self.go_on(end.id)
                 ended += [self.last_end] if self.last_end else []
+                refused = refused or self.refused
+        self.refused = refused
         return ended
 
     def words(self, lease: Lease, end: MemberEnd, payload: bytes) -> tuple[list[str], list[Any]]:
@@ -199,7 +211,7 @@ class RedisFlows:
 
     def settled(self, end: MemberEnd, answer: Any) -> int:
         """Note what became of the flow; returns the answer as of a job that is in none."""
-        self.last_end = None
+        self.last_end, self.refused = None, ""
         if answer == 0:
             return 0
         _, there, became = answer

@@ -58,6 +58,7 @@ class SqlFlows:
         #: when (monotonic) to look for flows whose end was missed
         self._look_again = 0.0
         self.last_end: FlowEnd | None = None
+        self.refused = ""
 
     def write(self, flow: NewFlow, members: Sequence[NewMember]) -> None:
         self._jobs.examine()  # before the transaction

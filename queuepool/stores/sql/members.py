@@ -231,16 +231,18 @@ class SqlMembers:
         """Count down each by so much; returns those for which nothing is open any more."""
         if not counts:
             return []
-        columns, numbers = self._members.c, sorted(counts)
+        columns, numbers, found = self._members.c, sorted(counts), list[_Ready]()
         for part in self._locked(connection, numbers):
             self._lock(connection, flow_id, part)
             for count, alike in _by_count({number: counts[number] for number in part}):
                 less = {"open": columns.open - count, "bad": columns.bad + count * int(is_bad)}
                 connection.execute(update(self._members).where(self.of(flow_id), columns.n.in_(alike)).values(**less))
-        these = self.of(flow_id), columns.n.in_(numbers)
-        wanted = select(columns.n, columns.rule, columns.bad, columns.spent)
-        rows = connection.execute(wanted.where(*these, columns.open == 0, columns.state == "w"))
-        return [_Ready(*row) for row in rows]
+        ready = select(columns.n, columns.rule, columns.bad, columns.spent).where(
+            self.of(flow_id), columns.open == 0, columns.state == "w"
+        )
+        for part in parts_of(numbers):
+            found += [_Ready(*row) for row in connection.execute(ready.where(columns.n.in_(part)))]
+        return found
 
     def _lock(self, connection: Connection, flow_id: str, numbers: Sequence[str]) -> None:
         """Before several rows are changed, as an update takes them in any order."""

@@ -3,6 +3,7 @@
 -- KEYS     1-8 those of the flow (flow.lua)
 -- ARGV     1-4 those of the flow (flow.lua)   5 most members that are pushed
 -- Returns  as end_if_over; 'more' also if members are left that start with the flow; 'lacks' if not all of it is there
+--          Raises what the server refuses of a queue, once all else is done; what was to go there is left over.
 -- include: clock full put wake flow
 write_nothing(KEYS[7])
 local flow = open_flow(1, 1)
@@ -31,4 +32,6 @@ elseif flow.now < deadline then
 end
 follow_edges(flow, work)
 if after < roots then return 'more' end
-return go_on(flow)
+local became = go_on(flow)
+if flow.problem then error(flow.problem, 0) end
+return became

@@ -49,15 +49,14 @@ local function end_all(flow)
   return over, work
 end
 
--- As end_if_over. The number of active members is written once, also if a queue refuses what is to start there.
+-- As end_if_over. The number of active members is written once.
 local function settle_done(flow)
   local over, work = end_all(flow)
   if over == 0 then return '' end
   flow.change = 0
-  local fine, problem = pcall(follow_edges, flow, work)
+  follow_edges(flow, work)
   local change = flow.change - (flow.is_over and 0 or over)
   if change ~= 0 then redis.call('hincrby', flow.facts, 'active', change) end
-  if not fine then error(problem, 0) end
   if flow.change > 0 and not flow.has_left then return '' end
   return end_if_over(flow)
 end

@@ -1,7 +1,7 @@
 -- Flows: a member starts in the script that ends the last of those that it follows (stores/flows.py).
 -- Keys of a flow: hash of facts; letters, by number: letter, whether its edges of the rules f and a are spent (0, 1),
 -- and its edges, each a number, a rule and a comma; payloads of those that wait, as QUEUE LF DELAY LF PAYLOAD; results;
--- a list of what is left over, edges or numbers of members to start; a list of members that were ready while the flow
+-- a list of what is left over, edges or numbers of members to start, with their rule if it is known; a list of members that were ready while the flow
 -- was stopped.
 -- Facts: `state`, `active` members, `failed` ones; of a member N that waits: `l<N>` how many of those that it follows
 -- are not over, `b<N>` how many of them have failed or were cancelled; `n<N>` the name of one that was added; `skips`:
@@ -9,6 +9,8 @@
 local MOST_EDGES = 500
 local MOST_RESULTS = 16 * 1024 * 1024
 local FAILED_LASTS = 30 * 86400
+-- edges that the script may still follow, of all flows together
+local edges_left = MOST_EDGES
 
 -- KEYS[key]: facts, letters, waiting, results, left over, held; of all flows: those by the second at which a steward
 -- must look, and the stopped ones, too. ARGV[arg]: id, how the keys of queues begin, how the stewards' channels do,
@@ -39,7 +41,7 @@ local function push_to(flow, queue, delay, payload)
   local ready = flow.queues .. queue
   if delay > 0 then
     put(ready .. ':delayed', flow.now + delay, payload)
-    wake_if_first(ready .. ':delayed', flow.channels .. queue, flow.now + delay)
+    pcall(wake_if_first, ready .. ':delayed', flow.channels .. queue, flow.now + delay)
   else
     redis.call('rpush', ready, payload)
     pcall(redis.call, 'rpush', ready .. ':notify', 1)
@@ -60,8 +62,20 @@ local function hold(flow, work, n)
   work[#work + 1] = {'c', spent, edges}
 end
 
+local function leave_over(flow, item, several)
+  flow.has_left = true
+  for _ = 1, several or 1 do redis.call('rpush', flow.todo, item) end
+end
+
+-- Push to a queue of which the server may refuse the keys: all else of the flow goes on, and this is tried again.
+local function may_push(flow, ...)
+  local fine, problem = pcall(push_to, flow, ...)
+  if not fine then flow.problem = problem end
+  return fine
+end
+
 -- One whose payload is gone counts as skipped. `spent` and `edges`: as `member` has them, if that is known.
-local function start(flow, work, n, spent, edges)
+local function start(flow, work, n, spent, edges, rule)
   if not edges then spent, edges = select(2, member(flow, n)) end
   local waiting = redis.call('hmget', flow.waiting, n)[1] or ''
   local queue, delay, payload = string.match(waiting, '^([^\n]*)\n([^\n]*)\n(.*)$')
@@ -69,7 +83,7 @@ local function start(flow, work, n, spent, edges)
     redis.call('hincrby', flow.facts, 'skips', 1)
     return hold(flow, work, n)
   end
-  push_to(flow, queue, tonumber(delay), payload)
+  if not may_push(flow, queue, tonumber(delay), payload) then return leave_over(flow, n .. (rule or '')) end
   set_letter(flow, n, 'r', spent, edges)
   redis.call('hdel', flow.waiting, n)
   if flow.change then flow.change = flow.change + 1 else redis.call('hincrby', flow.facts, 'active', 1) end
@@ -85,7 +99,7 @@ local function is_ready(flow, work, n, rule)
   elseif rule == 's' and flow.state ~= 'running' then
     hold(flow, work, n)
   else
-    start(flow, work, n, spent, edges)
+    start(flow, work, n, spent, edges, rule)
   end
 end
 
@@ -106,26 +120,20 @@ local function follow_edge(flow, work, how, spent, n, rule, several)
   if redis.call('hincrby', flow.facts, 'l' .. n, -several) == 0 then is_ready(flow, work, n, rule) end
 end
 
-local function leave_over(flow, item, several)
-  flow.has_left = true
-  for _ = 1, several or 1 do redis.call('rpush', flow.todo, item) end
-end
-
 -- `work`: for each member that is over how it is, whether its edges were spent, its edges, and how many are over in just
 -- this way (nil = one). What is left above a bound goes to the list, as other clients of the server wait meanwhile.
 local function follow_edges(flow, work)
-  local left = MOST_EDGES
   while #work > 0 do
     local how, spent, edges, several = unpack(table.remove(work))
     local at = 1
-    while left > 0 do
+    while edges_left > 0 do
       local _, last, n, rule = string.find(edges, '^([%d.]+)(%a),', at)
       if not last then break end
       follow_edge(flow, work, how, spent, n, rule, several or 1)
-      at, left = last + 1, left - 1
+      at, edges_left = last + 1, edges_left - 1
     end
     if at <= #edges then leave_over(flow, how .. spent .. string.sub(edges, at), several) end
-    if left == 0 then
+    if edges_left == 0 then
       for _, item in ipairs(work) do
         if item[3] ~= '' then leave_over(flow, item[1] .. item[2] .. item[3], item[4]) end
       end
@@ -149,28 +157,33 @@ local function keep_for(flow, seconds)
   redis.call('zadd', flow.flows, flow.now + whole, flow.id)
 end
 
--- End the flow if nothing of it is left to run. Returns its state then, 'more' if edges are left over, else ''.
+-- End the flow if nothing of it is left to run. Returns its state then, 'more' if anything is left over, else ''.
 local function end_if_over(flow)
   if redis.call('exists', flow.todo) == 1 then return 'more' end
   if flow.is_over or tonumber(fact(flow, 'active')) > 0 then return '' end
   local state, keep = over_as(flow), tonumber(fact(flow, 'keep'))
-  redis.call('hset', flow.facts, 'state', state, 'ended', string.format('%.6f', flow.now))
-  redis.call('zrem', flow.stopped, flow.id)
   local queue, payload = string.match(fact(flow, 'alarm'), '^([^\n]*)\n(.*)$')
   if state == 'failed' and queue then
-    push_to(flow, queue, 0, payload)
+    if not may_push(flow, queue, 0, payload) then
+      redis.call('zadd', flow.flows, flow.now + 2, flow.id)
+      return 'more'
+    end
     redis.call('hdel', flow.facts, 'alarm')
   end
+  redis.call('hset', flow.facts, 'state', state, 'ended', string.format('%.6f', flow.now))
+  redis.call('zrem', flow.stopped, flow.id)
   keep_for(flow, state == 'done' and keep or math.max(keep, FAILED_LASTS))
   return state
 end
 
 -- Start members by the numbers with which the list begins, if it does; returns how many there were.
 local function start_left(flow, work, items)
-  for i, n in ipairs(items) do
-    if not string.find(n, '^%d') then return i - 1 end
+  for i, item in ipairs(items) do
+    local n, rule = string.match(item, '^([%d.]+)(%a?)$')
+    if not n then return i - 1 end
     if member(flow, n) == 'w' then
-      if flow.state == 'running' then start(flow, work, n) else hold(flow, work, n) end
+      local may_start = flow.state == 'running' or rule == 'f' or rule == 'a'
+      if may_start then start(flow, work, n, nil, nil, rule) else hold(flow, work, n) end
     end
   end
   return #items
