@@ -11,13 +11,13 @@ _KILLED = replace(QUICK, rate=40.0, backlog=5, bulk=5, naps=0.0, steps=40.0, ste
 #: a worker must die between these two: they take their time
 _PAUSE = "__import__('time').sleep(0.05)"
 _REMOVE = "        self._settler.settle(attempt.settlement(_DELETE))\n"
-_FINISH = "return lambda: self._store.finish(lease, ending)"
+_FINISH = "return _ended(partial(self._store.finish, lease), ending, done_member(payload, run)), None"
 _NEW_JOB = "__import__('queuepool.stores.contract', fromlist=['NewJob']).NewJob"
 _PUSH_FIRST = f"""return lambda: (
                     ending.outcome and self._store.push(ending.outcome.queue, [{_NEW_JOB}(ending.outcome.payload)]),
                     {_PAUSE},
-                    self._store.finish(lease, ending._replace(outcome=None)),
-                )[-1]"""
+                    self._store.finish(lease, ending._replace(outcome=None, member=done_member(payload, run))),
+                )[-1], None"""
 _RELEASE = "lambda: self._store.release(lease, delay, payload.id, counted_as, state)"
 
 OF_ENDINGS = {
