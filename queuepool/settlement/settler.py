@@ -33,7 +33,7 @@ from queuepool.payload.options import TRACK
 from queuepool.settlement.attempts import AttemptRecords
 from queuepool.settlement.endings import Endings, commands_of
 from queuepool.settlement.facts import facts_in, facts_of, facts_of_unread, unknown_in
-from queuepool.settlement.flows import done_member, event_of, failed_member
+from queuepool.settlement.flows import done_member, event_of, failed_member, finish
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.sealing import Sealer
 from queuepool.settlement.states import States
@@ -157,7 +157,7 @@ class Settler:
                 state = self.states.done(payload, lease.queue, run)
                 member = done_member(payload, run) if self.has_flows else None
                 ending = self.endings.after(payload, locks=locks)._replace(state=state, member=member)
-                return lambda: self._store.finish(lease, ending), None
+                return partial(finish, self._store, lease, ending, run.reports if member else None), None
             case Release(wanted, uses_try):
                 delay = min(wanted, LONGEST)  # a payload may ask for more than the column of a database holds
                 state = self.states.released(payload, lease.queue, run, delay, error)

@@ -148,6 +148,10 @@ class RedisFlows:
             self._note(flow_id, became)
         return became != "over"
 
+    def resume(self, flow_id: str, number: str) -> None:
+        if self._text("resume_member", flow_id, number) == "more":
+            self.go_on(flow_id)
+
     def look(self) -> list[FlowEnd]:
         due = ("-inf", self._now(), "LIMIT", 0, _LOOKS)
         ids = [key.decode() for key in self._client.command("ZRANGEBYSCORE", self._keys.flows, *due)]

@@ -245,6 +245,14 @@ class SqlFlows:
         self.last_end = self._end(connection, flow_id, is_lost=is_lost)
         return True
 
+    def resume(self, flow_id: str, number: str) -> None:
+        columns, flows = self._members.c, self._flows.c
+        failed = select(columns.n).where(self._rows.of(flow_id), columns.n == number, columns.state == "f")
+        goes_on = select(flows.id).where(flows.id == flow_id, flows.state.not_in(("cancelled", "expired")))
+        both = failed.where(goes_on.exists())
+        if self._client.ask(lambda connection: connection.execute(both).first()):
+            self._client.transaction(partial(self._rows.resume, flow_id=flow_id, number=number))
+
     def look(self) -> list[FlowEnd]:
         flows = self._flows.c
 
