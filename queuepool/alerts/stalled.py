@@ -22,15 +22,15 @@ class StalledFlows:
         self._seen: dict[str, tuple[FlowPace, float]] = {}
         self._looked = self._look_at = 0.0
 
-    def look(self, now: float) -> Mapping[str, float]:
-        """Seconds by flow, as of the last look; ``now`` is monotonic. Raises ``StoreError``."""
+    def look(self, now: float) -> Mapping[str, tuple[float, str]]:
+        """Seconds by the flow's id, with its name, as of the last look; ``now`` is monotonic. Raises ``StoreError``."""
         if self._header.flows_at and now >= self._look_at:
             self._look_at, began = now + _PERIOD, time.monotonic()
             found = self._flows.under_way(_MOST)
             self._seen = {one.id: self._moved(one, now) for one in found}
             self._looked = now
             self._look_at = now + max(_PERIOD, _SHARE * (time.monotonic() - began))
-        return {f"{one.name} {one.id}".strip(): self._looked - since for one, since in self._seen.values()}
+        return {one.id: (self._looked - since, one.name) for one, since in self._seen.values()}
 
     def _moved(self, one: FlowPace, now: float) -> tuple[FlowPace, float]:
         before = self._seen.get(one.id)

@@ -149,11 +149,11 @@ def test_a_flow_is_stalled_for_as_long_as_nothing_of_it_begins_or_ends(stores):
     assert {} == stalled.look(1000.0)
 
     marker(header)()
-    name = f"drawn {drawn.id}"
-    assert [{name: 0.0}, {name: 0.0}, {name: 500.0}] == [stalled.look(at) for at in (1000.0, 1010.0, 1500.0)]
+    looks = [stalled.look(at) for at in (1000.0, 1010.0, 1500.0)]
+    assert [{drawn.id: (0.0, "drawn")}, {drawn.id: (0.0, "drawn")}, {drawn.id: (500.0, "drawn")}] == looks
     [lease] = taken(stores.queue).values()
     ended(stores.queue, lease)
-    assert {name: 0.0} == stalled.look(2000.0)
+    assert {drawn.id: (0.0, "drawn")} == stalled.look(2000.0)
     [lease] = taken(stores.queue).values()
     ended(stores.queue, lease)
     assert {} == stalled.look(3000.0)
