@@ -36,7 +36,14 @@ class LookAtFlows:
             self._settler.has_flows = self._look()
             self._looked = now
             self._settler.emit_noted()
+            self._note_others(now)
         return _PERIOD
+
+    def _note_others(self, now: float) -> None:
+        """So that gauges and alerts follow flows that were under way before the pool was started."""
+        with suppress(StoreDenied):  # a database from before there were flows, or a user without this command
+            if not self._header.flows_at and self._flows.under_way(1):
+                self._header.flows_at = now
 
     def _pause(self, now: float) -> float:
         """Seconds between two looks."""

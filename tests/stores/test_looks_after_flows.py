@@ -76,6 +76,19 @@ def test_what_a_lost_host_has_left_over_is_gone_on_with_by_the_next_steward(stor
     assert "expired" == stores.flows.find(drawn.id).state
 
 
+def test_a_steward_that_finds_flows_under_way_has_them_followed(stores, settler):
+    header, now = Board.private().header, time.monotonic()
+    drawn = Drawn({"a": []})
+    stores.flows.add(drawn.flow, drawn.members)
+    chore = LookAtFlows(stores.flows, header, settler)
+    chore.run(now)
+    assert not header.flows_at, "it has not begun"
+    stores.flows.start(drawn.id)
+    LookAtFlows(stores.flows, header, settler).run(now)
+
+    assert pytest.approx(now) == header.flows_at
+
+
 def test_a_pool_that_runs_no_members_needs_no_right_to_flows(stores, settler):
     client = stores.client
     client.command("ACL", "SETUSER", "default", "resetkeys", "~queues:*")
