@@ -115,7 +115,7 @@ class AlertWatch:
         self._refused = Refusals("lost pools go unnoticed")
         self._unserved = UnservedQueues(queues, stores)
         self._not_searched = Refusals("queues that no pool serves go unnoticed")
-        self._stalled = StalledFlows(stores.flows, board.header)
+        self._stalled = StalledFlows(stores.flows, board.header, self._shown)
         self._not_followed = Refusals("flows that do not move go unnoticed")
         self._look_at = 0.0
 

@@ -11,6 +11,7 @@ from queuepool.board.board import Board
 from queuepool.board.counts import counts_of
 from queuepool.board.flow_mark import marker
 from queuepool.board.meters import MeterMemory, SlotMeters
+from queuepool.board.open_alerts import OpenAlert
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDenied
 from queuepool.events import Event
@@ -170,3 +171,22 @@ def test_a_flow_is_stalled_for_as_long_as_nothing_of_it_begins_or_ends(stores):
     [lease] = taken(stores.queue).values()
     ended(stores.queue, lease)
     assert {} == stalled.look(3000.0)
+
+
+def test_the_next_steward_goes_on_with_what_is_stalled_and_knows_nothing_before_it_could_look(stores):
+    header, drawn = Board.private().header, Drawn({"a": [], "b": ["a"]})
+    stores.flows.write(drawn.flow, drawn.members)
+    raised = OpenAlert("stalled", drawn.id, 70.0, 60.0, since=time.time() - 10.0)
+    stalled = StalledFlows(stores.flows, header, [raised])
+    stores.client.command("ACL", "SETUSER", "default", "-zrange")
+    try:
+        with pytest.raises(StoreDenied):
+            stalled.look(1000.0)
+        assert None is stalled.look(1010.0)
+    finally:
+        stores.client.command("ACL", "SETUSER", "default", "+zrange")
+
+    assert (70.0, "drawn") == pytest.approx(stalled.look(1060.0)[drawn.id], abs=5.0)
+    [lease] = taken(stores.queue).values()
+    ended(stores.queue, lease)
+    assert {drawn.id: (0.0, "drawn")} == stalled.look(2000.0)
