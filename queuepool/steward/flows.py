@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 
 from queuepool.board.fields import Header
-from queuepool.errors import StoreDenied, TableMissing
+from queuepool.errors import StoreDenied, StoreDown, TableMissing
 from queuepool.settlement.flows import event_of
 from queuepool.settlement.settler import Settler
 from queuepool.steward.measure import PoolMeters
@@ -33,8 +33,12 @@ class LookAtFlows:
     def run(self, now: float) -> float:
         """As of every chore."""
         if now >= self._looked + self._pause(now):
-            self._settler.has_flows = self._look()
-            self._looked = now
+            self._looked, before = now, self._looked  # also if it is refused: another at once would be, too
+            try:
+                self._settler.has_flows = self._look()
+            except StoreDown:
+                self._looked = before
+                raise
             self._settler.emit_noted()
             self._note_others(now)
         return _PERIOD

@@ -179,7 +179,10 @@ class Flows(Protocol):
         """Go on with flows as a reserve has left them (``Reservation.flows``); returns those that have ended."""
 
     def look(self) -> list[FlowEnd]:
-        """Do what is due by time, and go on with what was left over; returns the flows that this has ended."""
+        """Do what is due by time, and go on with what was left over; returns the flows that this has ended.
+
+        Raises ``StoreError`` for a flow that is refused, behind all others, and not if any has ended.
+        """
 
 
 def in_order(numbers: Sequence[str]) -> list[str]:

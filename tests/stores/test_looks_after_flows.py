@@ -13,7 +13,7 @@ from queuepool.board.flow_mark import marker
 from queuepool.board.meters import MeterMemory, SlotMeters
 from queuepool.board.open_alerts import OpenAlert
 from queuepool.config.settings import ConnectionSettings
-from queuepool.errors import StoreDenied
+from queuepool.errors import StoreDenied, StoreError
 from queuepool.events import Event
 from queuepool.events.listeners import Listeners
 from queuepool.payload.envelope import decode
@@ -88,6 +88,22 @@ def test_a_steward_that_finds_flows_under_way_has_them_followed(stores, settler)
     LookAtFlows(stores.flows, header, settler).run(now)
 
     assert pytest.approx(now) == header.flows_at
+
+
+def test_a_flow_that_is_broken_stops_the_look_for_no_other(stores, settler):
+    whole, broken, now = Drawn({"a": []}, deadline=0.1), Drawn({"a": []}, deadline=0.05), time.monotonic()
+    for one in (whole, broken):
+        stores.flows.write(one.flow, one.members)
+    stores.client.command("DEL", stores.flows._keys.flow(broken.id))
+    stores.client.command("SET", stores.flows._keys.flow(broken.id), "odd")
+    eventually(lambda: time.monotonic() > now + 0.3)
+    flows = Looks(stores.client, stores.flows._keys, lambda: "")
+    chore = LookAtFlows(flows, Board.private().header, settler)
+    with pytest.raises(StoreError, match="WRONGTYPE"):
+        chore.run(now)
+    chore.run(now + 1.0)
+
+    assert ("expired", 1) == (stores.flows.find(whole.id).state, flows.looks)
 
 
 def test_a_pool_that_runs_no_members_needs_no_right_to_flows(stores, settler):

@@ -7,7 +7,7 @@ from heapq import nlargest
 from operator import attrgetter
 from typing import Any
 
-from queuepool.errors import NoSuchFlow
+from queuepool.errors import NoSuchFlow, StoreDown, StoreError
 from queuepool.payload.lease import Lease
 from queuepool.payload.members import MemberEnd, NewFlow, NewMember, names_in
 from queuepool.stores.flows import (
@@ -155,7 +155,17 @@ class RedisFlows:
     def look(self) -> list[FlowEnd]:
         due = ("-inf", self._now(), "LIMIT", 0, _LOOKS)
         ids = [key.decode() for key in self._client.command("ZRANGEBYSCORE", self._keys.flows, *due)]
-        return [end for flow_id in ids if (end := self._look_at(flow_id))]
+        ended, refusal = list[FlowEnd](), None
+        for flow_id in ids:
+            try:
+                ended += filter(None, [self._look_at(flow_id)])
+            except StoreDown:
+                raise
+            except StoreError as error:  # such as a key of a wrong type; the next look says it again
+                refusal = error
+        if refusal and not ended:
+            raise refusal
+        return ended
 
     def _look_at(self, flow_id: str) -> FlowEnd | None:
         self.last_end, facts, now = None, self._facts(flow_id), self._now()
