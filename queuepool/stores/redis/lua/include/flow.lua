@@ -46,6 +46,9 @@ local function push_to(flow, queue, delay, payload)
   end
 end
 
+-- Those that have begun and not ended, by when they did.
+local function begun(flow) return flow.flows .. ':begun' end
+
 local function stop(flow, state)
   flow.state = state
   redis.call('hset', flow.facts, 'state', state)
@@ -156,6 +159,7 @@ local function end_if_over(flow)
   local state, keep = over_as(flow), tonumber(fact(flow, 'keep'))
   redis.call('hset', flow.facts, 'state', state, 'ended', string.format('%.6f', flow.now))
   redis.call('zrem', flow.stopped, flow.id)
+  redis.call('zrem', begun(flow), flow.id)
   local queue, payload = string.match(fact(flow, 'alarm'), '^([^\n]*)\n(.*)$')
   if state == 'failed' and queue then
     push_to(flow, queue, 0, payload)

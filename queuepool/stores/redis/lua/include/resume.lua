@@ -23,6 +23,7 @@ local function resume(flow)
   redis.call('hset', flow.facts, 'state', 'running', 'deadline', deadline)
   redis.call('hdel', flow.facts, 'ended', 'skips')
   redis.call('zrem', flow.stopped, flow.id)
+  redis.call('zadd', begun(flow), flow.now, flow.id)
   for _, key in ipairs({flow.facts, flow.letters, flow.waiting, flow.results, flow.held}) do redis.call('expire', key, FOR_EVER) end
   redis.call('zadd', flow.flows, deadline, flow.id)
   revive(flow)
