@@ -128,6 +128,18 @@ def test_a_member_that_cannot_begin_in_php_still_ends(place: Site, laravel: Peer
     assert "5 of 8 done, 2 failed, 1 cancelled" == found.flow().progress
 
 
+def test_a_result_that_is_too_large_fails_its_job_where_it_ran(place: Site, laravel: Peer) -> None:
+    large, small = (flow_of(group([ship(name, "Large", releases=fits)], then=merge.call)) for fits, name in enumerate("ab"))
+    [found, other] = [flow.push_to(place.queue) for flow in (large, small)]
+
+    assert "failed" == run_by_turns(place, laravel, found)
+    assert "done" == run_by_turns(place, laravel, other)
+    assert (["a", "b"], ["a"]) == (names(place, "ends"), names(place, "failed"))
+    if not place.connection.url.startswith("unix"):  # on Redis, Laravel's failed jobs are elsewhere
+        [failed] = place.queue.stores.failed.page()
+        assert "Its result has 65540 bytes of JSON, at most 65536 are kept" in failed.exception
+
+
 def test_a_failure_here_stops_what_is_in_php(place: Site, laravel: Peer) -> None:
     flow = flow_of(chain(fails.call(), ship("never"))).push_to(place.queue)
 
