@@ -33,8 +33,11 @@ class QueuepoolMember extends CallQueuedHandler
     public function failed(array $data, $e, string $uuid, ?Job $job = null)
     {
         $this->connection = $job ? $job->getConnectionName() : $this->connection;
-        $this->report($data, 'failed'); // first, as the rest calls the application's code
-        parent::failed($data, $e, $uuid, $job);
+        try {
+            $this->report($data, 'failed'); // first, as the rest calls the application's code
+        } finally {
+            parent::failed($data, $e, $uuid, $job);
+        }
     }
 
     protected function dispatchThroughMiddleware(Job $job, $command)
