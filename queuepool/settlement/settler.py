@@ -366,13 +366,10 @@ def record(payload: Payload, lease: Lease, connection: str, error: BaseException
     """A row of the failed store. As in Laravel, its id is the job's uuid, so that it is written only once."""
     return {
         "id": payload.uuid or (payload.id if payload.identified else f"{payload.id}-{os.urandom(4).hex()}"),
-        "name": payload.name,
-        "queue": lease.queue,
-        "connection": connection,
-        "attempts": payload.attempts,
+        "name": payload.name, "queue": lease.queue, "connection": connection, "attempts": payload.attempts,
         "payload": _counted(lease).decode("utf-8", "replace"),
         "exception": text_of(error),
-    }
+    }  # fmt: skip
 
 
 def _counted(lease: Lease) -> bytes:

@@ -18,11 +18,14 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from queuepool.unix import at_fork, proc
 from queuepool.unix.exit_codes import INTERRUPTED, LEFT
 from queuepool.unix.originals import is_in_library
+
+if TYPE_CHECKING:
+    from _typeshed import TraceFunction
 
 HANDLED = {
     signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT,
@@ -128,7 +131,7 @@ class WorkerSignals:
         self._waiting = False
         #: whether a trace function of ours is set (``_raise_behind``), and that of a debugger, say, which it stands for
         self._traces = False
-        self._traced_by: Callable[[FrameType, str, object], object] | None = None
+        self._traced_by: TraceFunction | None = None
 
     def listen(self) -> None:
         """Install the handlers. TERM, INT, QUIT: stop. USR2, CONT: pause, continue. USR1, HUP: only wake."""

@@ -131,7 +131,9 @@ def test_a_member_that_cannot_begin_in_php_still_ends(place: Site, laravel: Peer
 
 
 def test_a_result_that_is_too_large_fails_its_job_where_it_ran(place: Site, laravel: Peer) -> None:
-    large, small = (flow_of(group([ship(name, "Large", releases=fits)], then=merge.call)) for fits, name in enumerate("ab"))
+    large, small = (
+        flow_of(group([ship(name, "Large", releases=fits)], then=merge.call)) for fits, name in enumerate("ab")
+    )
     [found, other] = [flow.push_to(place.queue) for flow in (large, small)]
 
     assert "failed" == run_by_turns(place, laravel, found)

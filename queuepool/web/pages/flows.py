@@ -25,7 +25,7 @@ Facts = dict[str, Any]
 _WITHIN = 1.0
 #: followers of a member that the table names
 _MOST_THEN = 10
-#: most members, and times that they follow others, of a flow that is drawn: more take seconds for a picture of little use
+#: most members, and times that they follow others, of a flow that is drawn: more would take seconds
 _MOST_DRAWN, _MOST_LINES = 20_000, 100_000
 
 
