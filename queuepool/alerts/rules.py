@@ -74,8 +74,8 @@ class LookFacts(NamedTuple):
     ran: Mapping[str, str] = MappingProxyType({})
     #: for how long the next job of each queue that no pool serves has stayed in its place
     unserved: Mapping[str, float] = MappingProxyType({})
-    #: for how long none of the jobs of each flow has begun or ended
-    stalled: Mapping[str, float] = MappingProxyType({})
+    #: by the id of each flow: for how long none of its jobs has begun or ended, and its name
+    stalled: Mapping[str, tuple[float, str]] = MappingProxyType({})
     #: whether queues are served: neither a pause of the pool nor maintenance
     is_served: bool = True
     #: for how long the store has been full, the newest code has not become ready, and each pause has lasted
@@ -93,7 +93,10 @@ def readings(facts: LookFacts, limits: AlertSettings) -> list[AlertReading]:
         AlertReading("failed", "failed jobs", facts.counts.failed_jobs, limits.failed),
         AlertReading("crashes", facts.pool, facts.recent.deaths, limits.crashes),
         AlertReading("failed_flows", facts.pool, facts.recent.flows, limits.failed_flows),
-        *(AlertReading("stalled", flow, seconds, limits.stalled) for flow, seconds in facts.stalled.items()),
+        *(
+            AlertReading("stalled", flow, age, limits.stalled, f"its name is {name}" if name else "")
+            for flow, (age, name) in facts.stalled.items()
+        ),
         *(
             AlertReading("lost", pool, silent, limits.lost, facts.ran.get(pool, ""))
             for pool, silent in facts.silent.items()

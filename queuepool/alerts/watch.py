@@ -115,7 +115,7 @@ class AlertWatch:
         self._refused = Refusals("lost pools go unnoticed")
         self._unserved = UnservedQueues(queues, stores)
         self._not_searched = Refusals("queues that no pool serves go unnoticed")
-        self._stalled = StalledFlows(stores.flows, board.header)
+        self._stalled = StalledFlows(stores.flows, board.header, self._shown)
         self._not_followed = Refusals("flows that do not move go unnoticed")
         self._look_at = 0.0
 
@@ -176,8 +176,8 @@ class AlertWatch:
             self._not_searched.note(error)
             return None
 
-    def _stalled_flows(self, clock: float) -> Mapping[str, float] | None:
-        """For how long nothing of each flow has begun or ended; ``None`` as above."""
+    def _stalled_flows(self, clock: float) -> Mapping[str, tuple[float, str]] | None:
+        """For how long nothing of each flow has begun or ended, and its name; ``None`` as above."""
         if not self._limits.stalled or self._board.header.store_lost:
             return None
         try:
@@ -212,7 +212,7 @@ class AlertFacts:
         self._unbooted, self._paused = Lasting("boot", raised), Lasting("paused", raised)
 
     def look(
-        self, lost: Lost | None, unserved: Mapping[str, float] | None, stalled: Mapping[str, float] | None
+        self, lost: Lost | None, unserved: Mapping[str, float] | None, stalled: Mapping[str, tuple[float, str]] | None
     ) -> tuple[LookFacts, frozenset[str]]:
         """The facts, and the kinds of alerts of which nothing is known; ``None`` = not known."""
         counts, header, now = self._read(self._board), self._board.header, time.time()

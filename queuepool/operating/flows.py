@@ -96,7 +96,7 @@ def put_back(scope: Scope, flow_id: str) -> int:
 
 
 def failed_of(scope: Scope, flow_id: str) -> list[FailedJob]:
-    """The failed jobs that are members of this flow."""
-    failed = (one for one in scope.queue.stores.flows.members(flow_id) if one.letter == "f")
+    """The failed jobs that are members of this flow, also those in PHP whose report was not pushed."""
+    failed = (one for one in scope.queue.stores.flows.members(flow_id) if one.letter in "fr")
     records = (scope.store.get(MemberOf(flow_id, one.number).job_id) for one in failed)
     return [one for one in records if one]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from queuepool.events import FlowEvent, FlowFailed, FlowFinished
 from queuepool.payload.envelope import Payload, decode
-from queuepool.payload.lease import Lease
+from queuepool.payload.lease import Ending, Lease
 from queuepool.payload.members import FLOW, How, MemberEnd, member_in
 from queuepool.settlement.verdict import NOT_RUN, Run
+from queuepool.stores.contract import QueueStore
 from queuepool.stores.flows import FlowEnd
 
 
@@ -14,6 +15,16 @@ def done_member(payload: Payload, run: Run) -> MemberEnd | None:
     """Of a job that is done, or was skipped, or of that whose end it reports; ``None`` if it is in no flow."""
     how: How = "o" if run.is_left_out else "c" if run.cancelled and not run.is_skipped else "d"
     return _end_of(payload, how, run)
+
+
+def finish(store: QueueStore, lease: Lease, reports: MemberEnd | None, ending: Ending) -> bool:
+    """As ``QueueStore.finish``. A member whose end the job ``reports`` as done may have failed before and been retried.
+
+    Then its flow goes on first, in a step of its own, as it locks the rows of a flow in another order than an end does.
+    """
+    if reports and reports.how == "d" and ending.member:
+        store.flows.resume(reports.flow, reports.number)
+    return store.finish(lease, ending)
 
 
 def as_done(lease: Lease) -> Lease:

@@ -31,7 +31,7 @@ from queuepool.settlement.attempts import AttemptRecords
 from queuepool.settlement.endings import Endings, commands_of
 from queuepool.settlement.facts import facts_in, facts_of, facts_of_unread, unknown_in
 from queuepool.settlement.failing import fail, record
-from queuepool.settlement.flows import done_member, event_of, failed_member
+from queuepool.settlement.flows import done_member, event_of, failed_member, finish
 from queuepool.settlement.missed_locks import MissedLocks
 from queuepool.settlement.outage import Outage
 from queuepool.settlement.sealing import Sealer
@@ -147,7 +147,8 @@ class Settler:
             case Delete():
                 state = self.states.done(payload, lease.queue, run)
                 ending = self.endings.after(payload, locks=locks)._replace(state=state)
-                return _ended(partial(self._store.finish, lease), ending, done_member(payload, run)), None
+                verb = partial(finish, self._store, lease, run.reports)
+                return _ended(verb, ending, done_member(payload, run)), None
             case Release(wanted, uses_try):
                 delay = min(wanted, LONGEST)  # a payload may ask for more than the column of a database holds
                 state = self.states.released(payload, lease.queue, run, delay, error)

@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 
 from queuepool.board.fields import Header
-from queuepool.errors import StoreDenied, TableMissing
+from queuepool.errors import StoreDenied, StoreDown, TableMissing
 from queuepool.settlement.flows import event_of
 from queuepool.settlement.settler import Settler
 from queuepool.steward.measure import PoolMeters
@@ -33,10 +33,21 @@ class LookAtFlows:
     def run(self, now: float) -> float:
         """As of every chore."""
         if now >= self._looked + self._pause(now):
-            self._look()
-            self._looked = now
+            self._looked, before = now, self._looked  # also if it is refused: another at once would be, too
+            try:
+                self._look()
+            except StoreDown:
+                self._looked = before
+                raise
             self._settler.emit_noted()
+            self._note_others(now)
         return _PERIOD
+
+    def _note_others(self, now: float) -> None:
+        """So that gauges and alerts follow flows that were under way before the pool was started."""
+        with suppress(StoreDenied):  # a database from before there were flows, or a user without this command
+            if not self._header.flows_at and self._flows.under_way(1):
+                self._header.flows_at = now
 
     def _pause(self, now: float) -> float:
         """Seconds between two looks."""

@@ -174,11 +174,17 @@ class Flows(Protocol):
     def cancel(self, flow_id: str) -> bool:
         """Start no more of it but what follows failures or ends; ``False`` if it is over. Raises ``NoSuchFlow``."""
 
+    def resume(self, flow_id: str, number: str) -> None:
+        """Let the flow go on, as this member has failed and runs again; not if it was cancelled or has expired."""
+
     def after(self, found: Sequence[FlowEnd]) -> list[FlowEnd]:
         """Go on with flows as a reserve has left them (``Reservation.flows``); returns those that have ended."""
 
     def look(self) -> list[FlowEnd]:
-        """Do what is due by time, and go on with what was left over; returns the flows that this has ended."""
+        """Do what is due by time, and go on with what was left over; returns the flows that this has ended.
+
+        Raises ``StoreError`` for a flow that is refused, behind all others, and not if any has ended.
+        """
 
 
 def in_order(numbers: Sequence[str]) -> list[str]:

@@ -18,11 +18,14 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from queuepool.unix import at_fork, proc
 from queuepool.unix.exit_codes import INTERRUPTED, LEFT
 from queuepool.unix.originals import is_in_library
+
+if TYPE_CHECKING:
+    from _typeshed import TraceFunction
 
 HANDLED = {
     signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT,
@@ -126,6 +129,9 @@ class WorkerSignals:
         self.woken: Callable[[], object] = _nothing
         self._news = False
         self._waiting = False
+        #: whether a trace function of ours is set (``_raise_behind``), and that of a debugger, say, which it stands for
+        self._traces = False
+        self._traced_by: TraceFunction | None = None
 
     def listen(self) -> None:
         """Install the handlers. TERM, INT, QUIT: stop. USR2, CONT: pause, continue. USR1, HUP: only wake."""
@@ -178,6 +184,10 @@ class WorkerSignals:
                 self._waiting = False
         except Interrupted:
             pass  # the attributes hold what the signal asked for
+        finally:
+            if self._traces:
+                self._traces = False
+                sys.settrace(self._traced_by)
 
     def _on_signal(self, signum: int, frame: FrameType | None) -> None:
         # One handler for all signals, and it calls nothing before it has noted the signal: a second one may be handled
@@ -206,6 +216,8 @@ class WorkerSignals:
                 sys.settrace(None)
                 raise Interrupted
 
+        if not self._traces:
+            self._traces, self._traced_by = True, sys.gettrace()
         frame = finalizer
         while frame:  # the next line of whatever the finalizer has come into
             frame.f_trace = trace

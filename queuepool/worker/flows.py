@@ -7,7 +7,7 @@ import time
 from functools import partial
 from typing import Any
 
-from queuepool.errors import TableMissing
+from queuepool.errors import StoreDown, StoreError, TableMissing
 from queuepool.jobs.calls import Call
 from queuepool.jobs.connecting import default_queue
 from queuepool.jobs.current_flow import CurrentFlow
@@ -80,9 +80,13 @@ class FlowsOfWorker:
         try:
             for end in flows.look():
                 self._listeners.emit(event_of(end))
-            self._stopped = flows.stopped()
         except TableMissing as error:
             return str(error)
+        except StoreDown:
+            raise
+        except StoreError:  # of one flow: its steward meets it too, and reports it
+            pass
+        self._stopped = flows.stopped()
         return ""
 
     def _with_results(self, member: MemberOf, wanted: list[TakenBy]) -> CurrentFlow:

@@ -11,7 +11,7 @@ _KILLED = replace(QUICK, rate=40.0, backlog=5, bulk=5, naps=0.0, steps=40.0, ste
 #: a worker must die between these two: they take their time
 _PAUSE = "__import__('time').sleep(0.05)"
 _REMOVE = "        self._settler.settle(attempt.settlement(_DELETE))\n"
-_FINISH = "return _ended(partial(self._store.finish, lease), ending, done_member(payload, run)), None"
+_FINISH = "return _ended(verb, ending, done_member(payload, run)), None"
 _NEW_JOB = "__import__('queuepool.stores.contract', fromlist=['NewJob']).NewJob"
 _PUSH_FIRST = f"""return lambda: (
                     ending.outcome and self._store.push(ending.outcome.queue, [{_NEW_JOB}(ending.outcome.payload)]),

@@ -87,6 +87,16 @@ def test_a_table_that_cannot_be_worked_with_is_told(url):
     assert [line] == found(url, "FAIL")
 
 
+def test_a_table_of_ours_that_another_version_has_made_is_told(url):
+    execute(url, "DROP TABLE queuepool_joins", "CREATE TABLE queuepool_joins (flow INT)", "DROP TABLE queuepool_steps")
+
+    why = "another version has made it: drop it if nothing of it is needed, and run `queuepool migrate`"
+    line = f"the table queuepool_joins has no column bad: {why}"
+    assert [line] == found(url, "FAIL")
+    done = queuepool("migrate", "--url", url)
+    assert (1, f"{line}\n") == (done.returncode, done.stderr)
+
+
 def test_rights_that_are_missing_are_told_by_name(postgres_url):
     queuepool("migrate", "--url", postgres_url)
     drop = (

@@ -8,9 +8,11 @@ import pytest
 
 from queuepool import Flow
 from queuepool.jobs.following_flows import FlowId
+from queuepool.payload.lease import Ending
 from tests.support.flowapp import fails, step
 from tests.support.graphs import ended, taken
 from tests.support.pools import Site
+from tests.support.samples import record
 
 
 @pytest.fixture
@@ -55,6 +57,18 @@ def test_flows_are_listed_by_state_and_name(site, failed):
     assert [failed] == listed("--state", "failed") == listed("--name", "alb*")
     assert [] == listed("--state", "running", "--name", "album")
     assert "'asleep' is not one of" in said(site, "list", "--state", "asleep", code=2)
+
+
+def test_a_retry_finds_a_failed_job_whose_end_was_never_reported(site):
+    flow = Flow("album")
+    flow.add(step.call("a"))
+    found, stores = flow.push_to(site.queue), site.queue.stores
+    [(job, lease)] = taken(stores.queue).items()
+    stores.queue.fail(lease, job, record(lease, job), Ending())
+    assert 1 == found.flow().counts.running
+
+    assert "1 job put back" in said(site, "retry", found)
+    assert ([job], 0) == (list(taken(stores.queue)), stores.failed.count())
 
 
 def test_a_flow_is_shown_as_a_graph(site, failed):

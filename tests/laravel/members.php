@@ -92,6 +92,16 @@ class NeedsModel extends Shipment
     }
 }
 
+class Large extends Shipment
+{
+    public function handle()
+    {
+        parent::handle();
+
+        return str_repeat('é', (int) (65_536 / 6) + ($this->releases ? 0 : 1));
+    }
+}
+
 class Odd extends Shipment
 {
     public function handle()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from queuepool import Call, Flow, chain, group, php, results
+from queuepool.config.urls import database_of
 from queuepool.jobs.client import Queue
 from queuepool.jobs.composing import flow_of
 from queuepool.jobs.following_flows import FlowId
@@ -126,6 +128,33 @@ def test_a_member_that_cannot_begin_in_php_still_ends(place: Site, laravel: Peer
     assert "failed" == run_by_turns(place, laravel, found)
     assert {"after a missing model", "after an unknown class", "after what no JSON holds"} == {*names(place, "ends")}
     assert "5 of 8 done, 2 failed, 1 cancelled" == found.flow().progress
+
+
+def test_a_result_that_is_too_large_fails_its_job_where_it_ran(place: Site, laravel: Peer) -> None:
+    large, small = (
+        flow_of(group([ship(name, "Large", releases=fits)], then=merge.call)) for fits, name in enumerate("ab")
+    )
+    [found, other] = [flow.push_to(place.queue) for flow in (large, small)]
+
+    assert "failed" == run_by_turns(place, laravel, found)
+    assert "done" == run_by_turns(place, laravel, other)
+    assert (["a", "b"], ["a"]) == (names(place, "ends"), names(place, "failed"))
+    if not place.connection.url.startswith("unix"):  # on Redis, Laravel's failed jobs are elsewhere
+        [failed] = place.queue.stores.failed.page()
+        assert "Its result has 65540 bytes of JSON, at most 65536 are kept" in failed.exception
+
+
+def test_a_refused_report_of_a_failure_leaves_the_rest_of_it_as_it_is(place: Site, laravel: Peer, tmp_path) -> None:
+    if "sqlite" not in place.connection.url:
+        pytest.skip("a trigger of SQLite refuses the push")
+    flow = flow_of(chain(ship("bad", tries=1, fails=str(tmp_path / "gate")), step.call("b"))).push_to(place.queue)
+    refuses = f"WHEN NEW.queue = '{REPORTS}' BEGIN SELECT RAISE(ABORT, 'refused'); END"
+    with closing(sqlite3.connect(database_of(place.connection.url))) as database:
+        database.execute(f"CREATE TRIGGER no_reports BEFORE INSERT ON jobs {refuses}")
+    run_there(laravel)
+
+    assert (["bad"], 0) == (names(place, "failed"), place.queue.size("php"))
+    assert "0 of 2 done" == flow.flow().progress
 
 
 def test_a_failure_here_stops_what_is_in_php(place: Site, laravel: Peer) -> None:

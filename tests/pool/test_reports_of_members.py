@@ -67,13 +67,27 @@ def test_a_member_that_is_reported_twice_counts_once(place: Site, more: tuple[st
     assert (0, 0) == (place.queue.size(), place.queue.stores.failed.count())
 
 
-def test_the_first_report_holds_whatever_comes_after_it(place: Site) -> None:
+def test_a_member_that_is_done_does_not_fail_by_a_later_report(place: Site) -> None:
+    found = two(place)
+    report(place, f"{found}:0")
+    report(place, f"{found}:0", "failed")
+    work(place)
+
+    assert (["after"], "done") == (names(place), found.flow().state)
+    assert (0, 0) == (place.queue.size(), place.queue.stores.failed.count())
+
+
+@pytest.mark.parametrize("is_settled", [False, True])
+def test_a_flow_goes_on_when_a_member_that_had_failed_is_done_after_all(place: Site, is_settled: bool) -> None:
     found = two(place)
     report(place, f"{found}:0", "failed")
+    if is_settled:
+        work(place)
+        assert "failed" == found.flow().state
     report(place, f"{found}:0")
     work(place)
 
-    assert ([], "failed") == (names(place), found.flow().state)
+    assert (["after"], "done") == (names(place), found.flow().state)
     assert (0, 0) == (place.queue.size(), place.queue.stores.failed.count())
 
 

@@ -75,6 +75,22 @@ def test_a_look_forgets_no_flow_that_was_resumed_meanwhile(built):
     assert "running" == built.flows.find(drawn.id).state
 
 
+@pytest.mark.parametrize("end", ["done", "cancelled", "expired"])
+def test_what_flows_that_are_kept_cost_is_not_paid_by_who_asks_for_those_under_way(built, end):
+    at = Clock(built.queue)
+    drawn = begun(built, CHAIN, deadline=10.0)
+    if end == "cancelled":
+        built.flows.cancel(drawn.id)
+    at.advance(11.0 if end == "expired" else 1.0)
+    built.flows.look()
+    while found := taken(built.queue):
+        for lease in found.values():
+            ended(built.queue, lease, "d" if end == "done" else "o")
+
+    assert end == built.flows.find(drawn.id).state
+    assert 0 == built.client.command("EXISTS", built.flows._keys.begun_flows)
+
+
 def test_a_retry_reads_all_letters_only_if_some_were_cancelled(built):
     drawn = begun(built, {name: [] for name in "abc"}, stops=False)
     for lease in taken(built.queue).values():

@@ -11,8 +11,9 @@ from queuepool.board.board import Board
 from queuepool.board.counts import counts_of
 from queuepool.board.flow_mark import marker
 from queuepool.board.meters import MeterMemory, SlotMeters
+from queuepool.board.open_alerts import OpenAlert
 from queuepool.config.settings import ConnectionSettings
-from queuepool.errors import StoreDenied
+from queuepool.errors import StoreDenied, StoreError
 from queuepool.events import Event
 from queuepool.events.listeners import Listeners
 from queuepool.payload.envelope import decode
@@ -81,6 +82,35 @@ def test_what_a_lost_host_has_left_over_is_gone_on_with_by_the_next_steward(stor
     LookAtFlows(stores.flows, Board.private().header, settler).run(time.monotonic())
 
     assert "expired" == stores.flows.find(drawn.id).state
+
+
+def test_a_steward_that_finds_flows_under_way_has_them_followed(stores, settler):
+    header, now = Board.private().header, time.monotonic()
+    drawn = Drawn({"a": []})
+    stores.flows.add(drawn.flow, drawn.members)
+    chore = LookAtFlows(stores.flows, header, settler)
+    chore.run(now)
+    assert not header.flows_at, "it has not begun"
+    stores.flows.start(drawn.id)
+    LookAtFlows(stores.flows, header, settler).run(now)
+
+    assert pytest.approx(now) == header.flows_at
+
+
+def test_a_flow_that_is_broken_stops_the_look_for_no_other(stores, settler):
+    whole, broken, now = Drawn({"a": []}, deadline=0.1), Drawn({"a": []}, deadline=0.05), time.monotonic()
+    for one in (whole, broken):
+        stores.flows.write(one.flow, one.members)
+    stores.client.command("DEL", stores.flows._keys.flow(broken.id))
+    stores.client.command("SET", stores.flows._keys.flow(broken.id), "odd")
+    eventually(lambda: time.monotonic() > now + 0.3)
+    flows = Looks(stores.client, stores.flows._keys, lambda: "")
+    chore = LookAtFlows(flows, Board.private().header, settler)
+    with pytest.raises(StoreError, match="WRONGTYPE"):
+        chore.run(now)
+    chore.run(now + 1.0)
+
+    assert ("expired", 1) == (stores.flows.find(whole.id).state, flows.looks)
 
 
 def test_a_pool_that_runs_no_members_needs_no_right_to_flows(stores, settler):
@@ -191,11 +221,30 @@ def test_a_flow_is_stalled_for_as_long_as_nothing_of_it_begins_or_ends(stores):
     assert {} == stalled.look(1000.0)
 
     marker(header)()
-    name = f"drawn {drawn.id}"
-    assert [{name: 0.0}, {name: 0.0}, {name: 500.0}] == [stalled.look(at) for at in (1000.0, 1010.0, 1500.0)]
+    looks = [stalled.look(at) for at in (1000.0, 1010.0, 1500.0)]
+    assert [{drawn.id: (0.0, "drawn")}, {drawn.id: (0.0, "drawn")}, {drawn.id: (500.0, "drawn")}] == looks
     [lease] = taken(stores.queue).values()
     ended(stores.queue, lease)
-    assert {name: 0.0} == stalled.look(2000.0)
+    assert {drawn.id: (0.0, "drawn")} == stalled.look(2000.0)
     [lease] = taken(stores.queue).values()
     ended(stores.queue, lease)
     assert {} == stalled.look(3000.0)
+
+
+def test_the_next_steward_goes_on_with_what_is_stalled_and_knows_nothing_before_it_could_look(stores):
+    header, drawn = Board.private().header, Drawn({"a": [], "b": ["a"]})
+    stores.flows.write(drawn.flow, drawn.members)
+    raised = OpenAlert("stalled", drawn.id, 70.0, 60.0, since=time.time() - 10.0)
+    stalled = StalledFlows(stores.flows, header, [raised])
+    stores.client.command("ACL", "SETUSER", "default", "-zrange")
+    try:
+        with pytest.raises(StoreDenied):
+            stalled.look(1000.0)
+        assert None is stalled.look(1010.0)
+    finally:
+        stores.client.command("ACL", "SETUSER", "default", "+zrange")
+
+    assert (70.0, "drawn") == pytest.approx(stalled.look(1060.0)[drawn.id], abs=5.0)
+    [lease] = taken(stores.queue).values()
+    ended(stores.queue, lease)
+    assert {drawn.id: (0.0, "drawn")} == stalled.look(2000.0)

@@ -47,7 +47,10 @@ def of_queue(**more: object) -> LookFacts:
         (facts(counts=PoolCounts(failed_jobs=7)), AlertReading("failed", "failed jobs", 7, 1000)),
         (facts(recent=Recent({}, 6)), AlertReading("crashes", "p", 6, 5)),
         (facts(recent=Recent(flows=2)), AlertReading("failed_flows", "p", 2, 1)),
-        (facts(stalled={"album Hv": 30000.0}), AlertReading("stalled", "album Hv", 30000.0, 21600.0)),
+        (
+            facts(stalled={"Hv": (30000.0, "album")}),
+            AlertReading("stalled", "Hv", 30000.0, 21600.0, "its name is album"),
+        ),
         (facts(silent={"web2:p": 31.0}), AlertReading("lost", "web2:p", 31.0, 30.0)),
         (facts(away={"store": 61.0}), AlertReading("store", "store", 61.0, 60.0)),
         (
@@ -106,7 +109,7 @@ def test_a_limit_of_0_is_none():
         running={"a": 1e9},
         away={"store": 1e9},
         silent={"b": 1e9},
-        stalled={"album": 1e9},
+        stalled={"Hv": (1e9, "album")},
     )
 
     assert [] == readings(given, nothing)

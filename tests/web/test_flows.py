@@ -11,9 +11,10 @@ from queuepool.jobs.following_flows import FlowId
 from queuepool.operating.flow_graph import MOST_BOXES, graph_of
 from queuepool.stores.flows import MemberRecord
 from queuepool.web.graphs import drawn
+from queuepool.web.pages.flows import may_be_drawn
 from tests.support.dashboards import config_of, opened
 from tests.support.flowapp import fails, split, step
-from tests.support.graphs import ended, taken
+from tests.support.graphs import Drawn, ended, taken
 from tests.support.pools import Site
 from tests.web.test_acts import journal, told
 
@@ -163,6 +164,24 @@ def members(*edges: str, letter: str = "w", name: str = "app.load") -> list[Memb
     return [
         MemberRecord(str(number), letter, tuple(text.split()), name) for number, text in enumerate(edges)
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("members", "edges", "drawn"), [(20_000, 5, True), (20_001, 0, False), (10_001, 10, False)])
+def test_a_flow_of_very_many_members_or_edges_is_not_drawn(members, edges, drawn):
+    rows = [MemberRecord(str(number), "w", ("1s",) * edges, "") for number in range(members)]
+
+    assert drawn is may_be_drawn(rows)
+
+
+def test_the_page_of_a_flow_that_is_not_drawn_has_its_jobs(at, browser):
+    graph, most = Drawn({"a": []}), 20_001
+    many = [graph.members[0]._replace(number=str(number)) for number in range(most)]
+    at.queue.stores.flows.write(graph.flow._replace(total=most, roots=most), many)
+    facts = browser.facts(f"/flows/default/{graph.id}")
+
+    assert None is facts["graph"]
+    assert facts["members"]
+    assert "too large to be drawn" in browser.get(f"/flows/default/{graph.id}").text
 
 
 def test_ten_thousand_members_in_one_place_are_one_box():

@@ -161,6 +161,17 @@ def test_alerts_that_are_raised_lead_to_the_page_on_which_to_look(at):
             assert 200 == browser.get(path).status
 
 
+@pytest.mark.parametrize("data", ["yes", "keys", "no"])
+def test_an_alert_names_a_flow_only_to_those_who_are_shown_names(at, data):
+    words = "flow Hv: none of its jobs has begun or ended for 70 s (limit 60 s)"
+    notice = notice_with({"kind": "stalled", "subject": "Hv", "text": f"{words}; its name is Alice"})
+    at.queue.stores.control.publish("web2:p:1", notice)
+    with opened(config_of(at, data=data)) as browser:
+        [row] = browser.facts("/alerts")["alerts"]
+        assert (data == "yes") == ("Alice" in browser.get("/alerts").text)
+    assert row["text"] == (f"{words}; its name is Alice" if data == "yes" else words)
+
+
 def test_an_alert_has_the_figures_that_the_page_shows_beside_it(at):
     texts = {kind: f"{kind}: as it was a minute ago" for kind in ("wait", "quarantine", "running", "failed", "crashes")}
     subjects = {"running": "shop.slow", "failed": "failed jobs", "crashes": "p"}

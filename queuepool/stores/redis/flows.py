@@ -90,7 +90,7 @@ class RedisFlows:
 
     def _latest(self, after: FlowPlace, count: int, wanted: FlowFilter) -> list[FlowPlace]:
         """The latest places; read in steps of few commands, as there is no list by this time."""
-        ids, found = self._ids(), list[FlowPlace]()
+        ids, found = self._ids(self._keys.flows), list[FlowPlace]()
         for first in range(0, len(ids), BATCH):
             part = ids[first : first + BATCH]
             heads = self._client.script("flow_heads", [self._keys.flow(one) for one in part], [])
@@ -103,19 +103,17 @@ class RedisFlows:
         return found
 
     def under_way(self, count: int = 10_000) -> list[FlowPace]:
-        ids, found = self._ids(), list[FlowPace]()
+        ids, found = self._ids(self._keys.begun_flows, count), list[FlowPace]()
         for first in range(0, len(ids), BATCH):
             part = ids[first : first + BATCH]
             keys = [key for one in part for key in (self._keys.flow(one), f"{self._keys.flow(one)}:waiting")]
             paces = zip(part, self._client.script("flows_under_way", keys, []), strict=True)
             found += [_pace(flow_id, facts) for flow_id, facts in paces if facts]
-            if len(found) >= count:
-                break
-        return found[:count]
+        return found
 
-    def _ids(self) -> list[str]:
-        """Of all that are kept."""
-        return [key.decode() for key in self._client.command("ZRANGE", self._keys.flows, 0, -1)]
+    def _ids(self, key: str, count: int = 0) -> list[str]:
+        """So many of those with the lowest scores; 0 = all."""
+        return [one.decode() for one in self._client.command("ZRANGE", key, 0, count - 1)]
 
     def members(self, flow_id: str) -> list[MemberRecord]:
         letters = self._hash(f"{self._keys.flow(flow_id)}:letters")
@@ -137,7 +135,7 @@ class RedisFlows:
         return list(self._client.command("HMGET", f"{self._keys.flow(flow_id)}:results", *numbers))
 
     def stopped(self) -> frozenset[str]:
-        return frozenset(key.decode() for key in self._client.command("ZRANGE", self._keys.stopped_flows, 0, -1))
+        return frozenset(self._ids(self._keys.stopped_flows))
 
     def cancel(self, flow_id: str) -> bool:
         return self._stop(flow_id, "cancelled")
@@ -152,10 +150,24 @@ class RedisFlows:
             self._note(flow_id, became)
         return became != "over"
 
+    def resume(self, flow_id: str, number: str) -> None:
+        if self._text("resume_member", flow_id, number) == "more":
+            self.go_on(flow_id)
+
     def look(self) -> list[FlowEnd]:
         due = ("-inf", self._now(), "LIMIT", 0, _LOOKS)
         ids = [key.decode() for key in self._client.command("ZRANGEBYSCORE", self._keys.flows, *due)]
-        return [end for flow_id in ids if (end := self._look_at(flow_id))]
+        ended, refusal = list[FlowEnd](), None
+        for flow_id in ids:
+            try:
+                ended += filter(None, [self._look_at(flow_id)])
+            except StoreDown:
+                raise
+            except StoreError as error:  # such as a key of a wrong type; the next look says it again
+                refusal = error
+        if refusal and not ended:
+            raise refusal
+        return ended
 
     def _look_at(self, flow_id: str) -> FlowEnd | None:
         self.last_end, facts, now = None, self._facts(flow_id), self._now()

@@ -138,6 +138,11 @@ class Keys:
         return f"{self._own_prefix}flows"
 
     @property
+    def begun_flows(self) -> str:
+        """The ids of those that have begun and not ended, by when they began."""
+        return f"{self.flows}:begun"
+
+    @property
     def stopped_flows(self) -> str:
         return f"{self._own_prefix}flows:stopped"
 

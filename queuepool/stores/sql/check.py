@@ -21,7 +21,7 @@ from queuepool.stores.finding import Finding, Grade, refusal
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.encoding import UNICODE
 from queuepool.stores.sql.postgresql import is_lent
-from queuepool.stores.sql.tables import REQUIRED, TABLES, TableNames, oddity_of, problems_of, tables_of
+from queuepool.stores.sql.tables import REQUIRED, TABLES, TableNames, oddity_of, own_there, problems_of, tables_of
 from queuepool.stores.sql.texts import charset_of
 
 _OLDEST = {"sqlite": (3, 35), "postgresql": (12,), "mysql": (8,), "mariadb": (10, 6)}
@@ -123,7 +123,8 @@ def _pooler(client: SqlClient) -> tuple[Grade, str]:
 
 
 def _tables(client: SqlClient, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
-    faults = [words for table in REQUIRED for words in _faults(client, table)]
+    ours = client.ask(partial(own_there, tables=client.tables))
+    faults = [words for table in (*REQUIRED, *ours) for words in _faults(client, table)]
     denied = [words for table in _ROWS for words in _denied(client, table)] if not faults else []
     yield from ((Grade.FAIL, words) for words in (*faults, *denied))
     if faults or denied:

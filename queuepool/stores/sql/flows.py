@@ -8,7 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, select
 
 from queuepool.errors import NoSuchFlow
 from queuepool.payload.lease import Lease
@@ -142,20 +142,28 @@ class SqlFlows:
     def page(
         self, after: FlowPlace | None = None, count: int = 100, wanted: FlowFilter = ANY_FLOW
     ) -> Iterator[FlowRecord]:
-        for row in islice((row for row in self._rows_behind(after) if wanted.fits(row.state, row.name)), count):
+        rows = self._rows_behind(after, wanted)  # perhaps more than fit: not all databases tell capitals from others
+        for row in islice((row for row in rows if wanted.fits(row.state, row.name)), count):
             yield self._client.ask(partial(self._record, row=row))
 
-    def _rows_behind(self, after: FlowPlace | None) -> Iterator[Any]:
-        while rows := self._client.ask(partial(self._read_behind, after=after)):
+    def _rows_behind(self, after: FlowPlace | None, wanted: FlowFilter) -> Iterator[Any]:
+        while rows := self._client.ask(partial(self._read_behind, after=after, wanted=wanted)):
             yield from rows
             after = FlowPlace(rows[-1].created, rows[-1].id)
 
-    def _read_behind(self, connection: Connection, after: FlowPlace | None) -> Sequence[Any]:
-        flows, found = self._flows.c, self._selected()
+    def _read_behind(self, connection: Connection, after: FlowPlace | None, wanted: FlowFilter) -> Sequence[Any]:
+        flows, found = self._flows.c, self._selected().where(*self._fits(wanted))
         if after:
             is_behind = (flows.created == after.created) & (flows.id < after.id)
             found = found.where((flows.created < after.created) | is_behind)
         return connection.execute(found.order_by(flows.created.desc(), flows.id.desc()).limit(_LISTED)).all()
+
+    def _fits(self, wanted: FlowFilter) -> Iterator[ColumnElement[bool]]:
+        if wanted.state:
+            yield self._flows.c.state == wanted.state
+        if wanted.name.isprintable() and wanted.name:  # no database has a NUL
+            start, is_whole = wanted.name.removesuffix("*"), not wanted.name.endswith("*")
+            yield self._flows.c.name == start if is_whole else self._flows.c.name.startswith(start, autoescape=True)
 
     def _selected(self) -> Select[Any]:
         flows = self._flows.c
@@ -245,6 +253,14 @@ class SqlFlows:
         self._rows.set(connection, flow_id, state=state, look=now + LOST_AFTER, deadline=min(found.deadline, now))
         self.last_end = self._end(connection, flow_id, is_lost=is_lost)
         return True
+
+    def resume(self, flow_id: str, number: str) -> None:
+        columns, flows = self._members.c, self._flows.c
+        failed = select(columns.n).where(self._rows.of(flow_id), columns.n == number, columns.state == "f")
+        goes_on = select(flows.id).where(flows.id == flow_id, flows.state.not_in(("cancelled", "expired")))
+        both = failed.where(goes_on.exists())
+        if self._client.ask(lambda connection: connection.execute(both).first()):
+            self._client.transaction(partial(self._rows.resume, flow_id=flow_id, number=number))
 
     def look(self) -> list[FlowEnd]:
         flows = self._flows.c

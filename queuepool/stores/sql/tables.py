@@ -184,9 +184,12 @@ TABLES = (
 )
 #: without these nothing works; the others are for some kinds of jobs
 REQUIRED = TABLES[:3]
+#: our own
+OWN = tuple(one for one in TABLES if one.startswith("queuepool_"))
 #: the settings that give them other names
 _KEYS = {"jobs": "jobs_table", "failed_jobs": "failed_table", "cache": "cache_table", "cache_locks": "lock_table"}
 _OTHER_NAME = "if another program created it, name ours by [connection] {} (docs/producers.md#names-of-tables)"
+_NOT_OURS = "another version has made it: drop it if nothing of it is needed, and run `queuepool migrate`"
 _NO_UUID = "as before Laravel 8: add it, varchar(255), unique, and fill it in every row"
 
 
@@ -231,6 +234,12 @@ def missing(connection: Connection, tables: Tables) -> str:
     return next((table.name for table in names if not there(table.name, schema=table.schema)), "")
 
 
+def own_there(connection: Connection, tables: Tables) -> list[str]:
+    """Those of our own tables that exist, by usual names: a database from before one of them has it not."""
+    there, found = inspect(connection).has_table, ((usual, tables.table(usual)) for usual in OWN)
+    return [usual for usual, table in found if there(table.name, schema=table.schema)]
+
+
 def _columns(connection: Connection, table: Table) -> dict[str, Any]:
     """What is known of the columns, by name. Raises SQLAlchemy's ``NoSuchTableError``, which the client translates."""
     return {one["name"]: one for one in inspect(connection).get_columns(table.name, schema=table.schema)}
@@ -248,7 +257,8 @@ def _problems(usual: str, table: Table, columns: Mapping[str, Any]) -> Iterator[
     elif usual == "failed_jobs" and missing == ["uuid"]:
         yield f"the table {name} has no column uuid, {_NO_UUID}"
     elif missing:
-        yield f"the table {name} has no column {missing[0]}: it is not Laravel's; {_OTHER_NAME.format(_KEYS[usual])}"
+        why = _NOT_OURS if usual in OWN else f"it is not Laravel's; {_OTHER_NAME.format(_KEYS[usual])}"
+        yield f"the table {name} has no column {missing[0]}: {why}"
 
 
 def _largest(kind: Any) -> int:

@@ -56,7 +56,7 @@ def alerts(desk: Desk, asked: Asked) -> Facts:
     stores = watched(desk)
     queues = size_rows(desk, stores)
     places = _queue_pages(queues)
-    rows = [row | _advised(row, places) for row in alert_rows(desk, stores, queues)]
+    rows = [row | _advised(row, places) for row in alert_rows(desk, asked, stores, queues)]
     return {"alerts": rows, "limits": list(_limits(desk)), **remarks(stores)}
 
 

@@ -25,6 +25,8 @@ Facts = dict[str, Any]
 _WITHIN = 1.0
 #: followers of a member that the table names
 _MOST_THEN = 10
+#: most members, and times that they follow others, of a flow that is drawn: more would take seconds
+_MOST_DRAWN, _MOST_LINES = 20_000, 100_000
 
 
 def flows(desk: Desk, asked: Asked) -> Facts:
@@ -92,10 +94,15 @@ def _flow(desk: Desk, asked: Asked, opened: Queue, wanted: tuple[str, str]) -> F
     last = rows[asked.rows() - 1].number if len(rows) > asked.rows() else None
     return {
         **flow_without_data(flow_head(record), asked),
-        "graph": drawn(flow_id, graph_of(members)),
+        "graph": drawn(flow_id, graph_of(members)) if may_be_drawn(members) else None,
         "members": [_row(flow_id, one) for one in rows[: asked.rows()]],
         "next": desk.places.keep(last, *of) if last else None,
     }
+
+
+def may_be_drawn(members: Sequence[MemberRecord]) -> bool:
+    """Whether a graph of these is made in a moment."""
+    return len(members) <= _MOST_DRAWN and sum(len(one.edges) for one in members) <= _MOST_LINES
 
 
 def _row(flow_id: str, one: MemberRecord) -> Facts:

@@ -21,7 +21,7 @@ def overview(desk: Desk, asked: Asked) -> Facts:
     """Alerts that are raised, the state in a sentence, pools and queues."""
     stores = watched(desk)
     pools, queues = pool_rows(desk, stores), size_rows(desk, stores)
-    alerts = alert_rows(desk, stores, queues)
+    alerts = alert_rows(desk, asked, stores, queues)
     return {
         "alerts": alerts,
         "sentence": _sentence(stores, pools, queues, alerts),

@@ -8,6 +8,7 @@ from typing import Any
 
 from queuepool.board.open_alerts import OpenAlert, words_of
 from queuepool.board.overview import AlertRow, PoolOverview
+from queuepool.web.asked import Asked
 from queuepool.web.desk import Desk
 from queuepool.web.pages.pool_rows import Watched, overviews
 
@@ -18,17 +19,22 @@ _FIGURES: Mapping[str, str] = MappingProxyType({
 })  # fmt: skip
 
 
-def alert_rows(desk: Desk, stores: Watched, queues: Sequence[Facts]) -> list[Facts]:
+def alert_rows(desk: Desk, asked: Asked, stores: Watched, queues: Sequence[Facts]) -> list[Facts]:
     """The alerts that any pool has raised, each once, the oldest first. ``queues``: as the page shows them."""
     found: dict[tuple[str, str], Facts] = {}
     for pool, one in overviews(desk, stores):
         for alert in one.alerts:
-            text = _text(alert, _figure(alert, one, stores, queues))
+            text = _text(alert, alert.value if _hides(alert, asked) else _figure(alert, one, stores, queues))
             row = {"kind": alert.kind, "subject": alert.subject, "since": alert.since, "text": text, "pool": pool}
             known_row = found.setdefault((alert.kind, alert.subject), row)
             if alert.since < known_row["since"]:
                 found[alert.kind, alert.subject] = row
     return sorted(found.values(), key=lambda row: str(row["since"]))
+
+
+def _hides(alert: AlertRow, asked: Asked) -> bool:
+    """Whether its details are not shown: the name of a flow may be made of values (``flow_without_data``)."""
+    return alert.kind == "stalled" and asked.data != "yes"
 
 
 def _text(alert: AlertRow, value: float | None) -> str:

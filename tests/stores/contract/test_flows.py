@@ -449,6 +449,16 @@ def test_flows_are_listed_by_state_and_name(built, at):
     assert ({failed.id}, {album.id}) == (listed(state="failed"), listed(state="running"))
 
 
+@pytest.mark.parametrize("wanted", ["50%_", "50%_*", "50%*", "5*"])
+def test_what_means_something_to_a_database_means_itself_in_a_filter_by_name(built, wanted):
+    drawn, other = Drawn(CHAIN), Drawn(CHAIN)
+    built.flows.write(drawn.flow._replace(name="50%_"), drawn.members)
+    built.flows.write(other.flow._replace(name="50 or more" if wanted != "5*" else "Five"), other.members)
+
+    assert [drawn.id] == [one.id for one in built.flows.page(wanted=FlowFilter(name=wanted))]
+    assert [] == list(built.flows.page(wanted=FlowFilter(name="50%_\0\ud800")))
+
+
 def test_edges_are_shown(built):
     drawn = begun(built, {"a": [], "b": ["a"], "end?a": ["a", "b"]})
     shown = {one.number: one.edges for one in built.flows.members(drawn.id)}

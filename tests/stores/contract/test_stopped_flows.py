@@ -90,3 +90,29 @@ def test_a_member_that_ends_after_its_flow_was_given_up_counts_itself_only(built
     assert not built.flows.find(drawn.id).is_over
     assert ["b"] == run_all(built)
     assert built.flows.find(drawn.id).is_over
+
+
+def test_a_failed_member_that_runs_elsewhere_resumes_its_flow_once(built):
+    drawn = begun(built, {"bad": [], "first": [], **{f"m{number}": ["first"] for number in range(600)}, "b": ["bad"]})
+    assert ["bad", "first"] == sorted(run_all(built, {"bad": "f"}))
+    assert [] == built.flows.under_way()
+    for _ in range(2):
+        built.flows.resume(drawn.id, drawn.numbers["bad"])
+
+    assert [drawn.id] == [one.id for one in built.flows.under_way()]
+    assert "running" == state(built, drawn)
+    assert (601, 1) == built.flows.find(drawn.id).counts[1::-1]
+    assert 600 == len(taken(built.queue, 2000))
+
+
+@pytest.mark.parametrize("past", [0, 2000])
+def test_no_flow_that_was_cancelled_or_has_expired_is_resumed(built, at, past):
+    drawn = begun(built, {"bad": [], "other": [], "b": ["bad"]})
+    ended(built.queue, taken(built.queue)["bad"], "f")
+    at.advance(past)
+    built.flows.look() if past else built.flows.cancel(drawn.id)
+    built.flows.resume(drawn.id, drawn.numbers["bad"])
+    built.flows.resume("A" * 22, "0")
+
+    assert state(built, drawn) == ("expired" if past else "cancelled")
+    assert 1 == built.flows.find(drawn.id).counts.failed

@@ -14,6 +14,7 @@ if flow.state == 'building' then
   if fact(flow, 'there') ~= fact(flow, 'total') then return 'lacks' end
   flow.state = 'running'
   redis.call('hset', flow.facts, 'state', 'running', 'active', roots, 'failed', 0, 'next', 0)
+  redis.call('zadd', begun(flow), flow.now, flow.id)
 end
 local first = tonumber(fact(flow, 'next'))
 local after = math.min(first + tonumber(ARGV[5]), roots)

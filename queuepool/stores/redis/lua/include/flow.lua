@@ -48,6 +48,9 @@ local function push_to(flow, queue, delay, payload)
   end
 end
 
+-- Those that have begun and not ended, by when they did.
+local function begun(flow) return flow.flows .. ':begun' end
+
 local function stop(flow, state)
   flow.state = state
   redis.call('hset', flow.facts, 'state', state)
@@ -172,6 +175,7 @@ local function end_if_over(flow)
   end
   redis.call('hset', flow.facts, 'state', state, 'ended', string.format('%.6f', flow.now))
   redis.call('zrem', flow.stopped, flow.id)
+  redis.call('zrem', begun(flow), flow.id)
   keep_for(flow, state == 'done' and keep or math.max(keep, FAILED_LASTS))
   return state
 end
