@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from queuepool.errors import Cancelled, JobFailedByHand, QueuepoolError
+from queuepool.errors import Cancelled, JobError, JobFailedByHand, QueuepoolError
 from queuepool.jobs.job_options import Delay, seconds_until
 from queuepool.payload.context import Context
 from queuepool.payload.envelope import SCHEDULED_FOR, Payload
@@ -60,6 +60,7 @@ class Current:
     _asks: bool = field(init=False, repr=False, compare=False)
     _is_in_hook: bool = field(init=False, repr=False, compare=False)
     _flow: CurrentFlow = field(init=False, repr=False, compare=False)
+    _lacks: JobError = field(init=False, repr=False, compare=False)
 
     @property
     def id(self) -> str:
@@ -120,6 +121,15 @@ class Current:
     def joins(self, flow: CurrentFlow) -> None:
         """Called by the worker: it is a member of this flow."""
         self._flow = flow
+
+    @property
+    def lacks(self) -> JobError | None:
+        """Why it cannot begin, as its worker has found."""
+        return getattr(self, "_lacks", None)
+
+    @lacks.setter
+    def lacks(self, error: JobError) -> None:
+        self._lacks = error
 
     @property
     def stopping(self) -> bool:

@@ -44,6 +44,8 @@ class Lease(NamedTuple):
     record: AttemptRecord | None = None
     #: and what it does with the steps that are kept of the job, if any are
     steps: StepsEnd | None = None
+    #: the name under which it may hold places of limits, which end with it; empty = it holds none
+    holder: str = ""
 
     @property
     def attempts(self) -> int | None:

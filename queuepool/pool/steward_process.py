@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from queuepool.board.blame import Blame, Thread
 from queuepool.board.board import Board, Slot
-from queuepool.board.flow_mark import marker
+from queuepool.board.marks import flow_marker
 from queuepool.board.pauses import Pauses
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
@@ -24,6 +24,7 @@ from queuepool.settlement.verdict import RanBy
 from queuepool.steward.attempts import RecordLost, TrimAttempts
 from queuepool.steward.flows import LookAtFlows
 from queuepool.steward.leases import GiveBack, LostReplies, Renew, StageDue
+from queuepool.steward.limits import LookAtLimits
 from queuepool.steward.loop import Chore, Steward
 from queuepool.steward.measure import Measure, PoolMeters, PublishMeters
 from queuepool.steward.obey import Obey
@@ -109,13 +110,15 @@ class StewardProcess:
     def _others(self) -> list[Chore]:
         watching = [self._report_running(), *self._watching, self._publish]
         room = WatchRoom(self._board.header, self._stores.queue)  # after those that write, as it relies on them
-        self._settler.mark_flows = marker(self._board.header)
+        self._settler.mark_flows = flow_marker(self._board.header)
         flows = LookAtFlows(self._stores.flows, self._board.header, self._settler)
+        limits = LookAtLimits(self._stores.limits, self._board.header)
         return [
             *self._lease_chores(),
             *watching,
             room,
             flows,
+            limits,
             *self._measure(),
             *self._history,
             *self._attempts_chores(),

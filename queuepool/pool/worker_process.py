@@ -12,7 +12,7 @@ from functools import cache, partial
 
 from queuepool.board.board import Board
 from queuepool.board.fields import Header, Slot
-from queuepool.board.flow_mark import marker
+from queuepool.board.marks import flow_marker, limit_marker
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreDown, StoreError
@@ -153,7 +153,7 @@ def _settler(settings: PoolSettings, stores: Stores, outage: Outage, slot: Slot,
     records = attempt_records(settings, _ran_by(slot, board), stores.attempts)
     settler = Settler(stores.queue, outage, LISTENERS, settings.connection, settings.track, records)
     if board:
-        settler.mark_flows = marker(board.header)
+        settler.mark_flows, settler.mark_limits = flow_marker(board.header), limit_marker(board.header)
     return settler
 
 

@@ -22,6 +22,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from queuepool.payload.lease import NOTHING, Ending, Lease, Lock, StateRecord, Tallies, Unlock
 from queuepool.payload.members import NewFlow, NewMember
 from queuepool.stores.flows import Flows
+from queuepool.stores.limits import JobLimits
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 
 #: where a queue keeps a job
@@ -230,6 +231,10 @@ class QueueStore(PushStore, Protocol):
     @property
     def flows(self) -> Flows:
         """The flows of its jobs, which ``finish``, ``fail`` and ``cancel`` go on with."""
+
+    @property
+    def limits(self) -> JobLimits:
+        """The limits of its jobs; the verbs that end a lease also end the places that it holds."""
 
     @property
     def polls(self) -> bool:

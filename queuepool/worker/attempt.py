@@ -40,8 +40,8 @@ from queuepool.settlement.settler import Settlement
 from queuepool.settlement.verdict import Delete, Fail, Release, Run, Verdict, judge, judge_release, needs_tallies
 from queuepool.unix import fork
 from queuepool.unix.exit_codes import BROKEN
+from queuepool.worker.asking import AskFirst
 from queuepool.worker.context import WorkerContext
-from queuepool.worker.flows import FlowsOfWorker
 from queuepool.worker.invoker import Invoker, JobHooks
 from queuepool.worker.plan import Plan
 from queuepool.worker.preparation import LonePreparer, Preparer, Starter, followed
@@ -140,7 +140,7 @@ class Runner:
         self._starter = Starter(context)
         self._invoker = self._slot_writer.invoker = invoker or Invoker(context.listeners)
         self._hooks = JobHooks(context.listeners, self._invoker)
-        self._flows = FlowsOfWorker(context)
+        self._asking = AskFirst(context)
         self._job_lines = job_lines
 
     def run(self, lease: Lease) -> None:
@@ -153,8 +153,8 @@ class Runner:
             self._quarantine(lease, number, bad.reason)
             return
         attempt = JobAttempt(lease, number, payload, plan, Current(payload, lease.queue, lease=lease))
-        if plan.asks:
-            self._ask_store(attempt)
+        if plan.asks and not self._ask_store(attempt):
+            return
         if INCOMPLETE:  # by a listener
             log_incomplete()
         attempt.began = self._slot_writer.begins(payload, lease.queue, plan, number)
@@ -211,16 +211,16 @@ class Runner:
         self._batch.settled(number)
         self._settler.emit_noted()
 
-    def _ask_store(self, attempt: JobAttempt) -> None:
-        """Release the job's locks and read the clock, while it still counts as not started and has no timeout yet."""
+    def _ask_store(self, attempt: JobAttempt) -> bool:
+        """Ask what the job needs before it begins; ``False`` if it does not begin now."""
         self._batch.has_read(attempt.number)
         self._step_outside()
-        if attempt.plan.unlocks:
-            self._settler.unlock(attempt.facts, attempt.payload, attempt.plan.unlocks)
-        if attempt.plan.has_end:
-            attempt.now = self._outage.insist(self._store.now)[0]
-        if member := attempt.plan.member:
-            attempt.job.joins(self._flows.begin(attempt.payload, member))
+        admission = self._asking.ask(attempt.job, attempt.plan)
+        if admission is None:
+            self._batch.settled(attempt.number)
+            return False
+        attempt.lease, attempt.now = admission
+        return True
 
     def _perform(self, attempt: JobAttempt) -> None:
         """Call the handler and its hooks; note what it raises, or that it has succeeded."""
@@ -299,7 +299,8 @@ class Runner:
     def _follows(self, attempt: JobAttempt) -> bool:
         plan, endings = attempt.plan, self._settler.endings
         has_more = plan.track or plan.policy.locks is not None or plan.member is not None
-        return bool(has_more or attempt.job.steps is not None or endings.after(attempt.payload) != NOTHING)
+        holds = attempt.job.steps is not None or attempt.lease.holder
+        return bool(has_more or holds or endings.after(attempt.payload) != NOTHING)
 
     def _finish(self, attempt: JobAttempt) -> None:
         """Settle at once a job from which something follows."""

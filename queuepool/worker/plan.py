@@ -13,6 +13,7 @@ from queuepool.errors import ResultTooLarge, UnknownJob
 from queuepool.jobs.arguments import Reader, reader_of
 from queuepool.jobs.current_job import Current
 from queuepool.jobs.job_options import Options, Retry
+from queuepool.jobs.limits import Limit
 from queuepool.jobs.registry import Handler, Registry
 from queuepool.payload.envelope import OBJECT_JOB, Payload
 from queuepool.payload.lease import Unlock
@@ -100,6 +101,8 @@ class Plan(NamedTuple):
     asks: bool = False
     #: the unique locks to release before the job runs; only in the plan of one job
     unlocks: tuple[Unlock, ...] = ()
+    #: what the job must wait for before it begins
+    limits: tuple[Limit, ...] = ()
     #: which member of a flow the job is; only in the plan of one job
     member: MemberOf | None = None
 
@@ -161,10 +164,11 @@ class Plans:
             is_object_job=is_object_job,
             is_unique=options.is_unique,
             track=track,
-            may_follow=is_object_job or options.is_unique or track > 0,
+            may_follow=is_object_job or options.is_unique or track > 0 or bool(options.limits),
             guard=guard,
             has_end=has_end,
-            asks=has_end,
+            asks=has_end or bool(options.limits),
+            limits=options.limits,
         )
 
     def _find(self, name: str) -> Handler | None:

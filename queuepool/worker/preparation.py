@@ -206,6 +206,8 @@ class Starter:
                 job.run = job.run._replace(is_left_out=True)
                 return self._skipped(job, flow.left_out)
             flow.check(payload.name)
+        if plan.limits and job.lacks:
+            raise job.lacks
         if plan.has_end and (late := self._late(job, handler, now)):
             return late
         if not plan.is_object_job:

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from queuepool.board.board import Board
-from queuepool.board.flow_mark import marker
+from queuepool.board.marks import flow_marker
 from queuepool.config.settings import ConnectionSettings
 from queuepool.events import Event
 from queuepool.events.listeners import Listeners

@@ -59,8 +59,8 @@ _DENIED = re.compile("executing the script can't|ACL failure in script|NOPERM")
 
 
 #: how a script is called within ``keep.lua`` or ``end_steps.lua``, and the line in whose place it stands there
-KEEP, STEPS = "keep:", "steps:"
-_AROUND = {KEEP: "keep", STEPS: "end_steps"}
+KEEP, STEPS, PLACES, RENEW_PLACES = "keep:", "steps:", "places:", "renew_places:"
+_AROUND = {KEEP: "keep", STEPS: "end_steps", PLACES: "end_places", RENEW_PLACES: "renew_places"}
 _INNER = "-- the script\n"
 #: a script's name, keys and arguments
 ScriptCall = tuple[str, Sequence[str], Sequence[Any]]
@@ -380,16 +380,21 @@ def script(name: str) -> tuple[str, str]:
     for start in _AROUND:
         if name.startswith(start):
             return _digested(_around(start).replace(_INNER, f"{script(name.removeprefix(start))[0]}\n"))
-    folder = files(__package__) / "lua"
-    text = (folder / f"{name}.lua").read_text()
-    included = re.search(r"^-- include: (.*)$", text, re.MULTILINE)
-    parts = [(folder / "include" / f"{part}.lua").read_text() for part in (included[1].split() if included else ())]
-    return _digested("\n".join([*parts, text]))
+    return _digested(_with_parts(f"{name}.lua"))
 
 
 @cache
 def _around(start: str) -> str:
-    return (files(__package__) / "lua" / "include" / f"{_AROUND[start]}.lua").read_text()
+    return _with_parts(f"include/{_AROUND[start]}.lua")
+
+
+def _with_parts(file: str) -> str:
+    """The text of a file, below those that it includes."""
+    folder = files(__package__) / "lua"
+    text = (folder / file).read_text()
+    included = re.search(r"^-- include: (.*)$", text, re.MULTILINE)
+    parts = [(folder / "include" / f"{part}.lua").read_text() for part in (included[1].split() if included else ())]
+    return "\n".join([*parts, text])
 
 
 def _digested(whole: str) -> tuple[str, str]:

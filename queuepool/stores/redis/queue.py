@@ -16,15 +16,17 @@ from typing import Any
 from queuepool.errors import StoreDenied, StoreDown, StoreError
 from queuepool.payload.envelope import MAX_BYTES, uncounted
 from queuepool.payload.lease import NOTHING, Ending, Lease, Lock, StateRecord, Tallies, Unlock
+from queuepool.payload.limits import holding
 from queuepool.payload.members import NewFlow, NewMember
 from queuepool.stores.contract import NewJob, Reservation, Staged, Wake
 from queuepool.stores.locks import LocksOf
-from queuepool.stores.redis.client import RedisClient, explained
+from queuepool.stores.redis.client import RENEW_PLACES, RedisClient, ScriptCall, explained
 from queuepool.stores.redis.connections import PendingReplies
 from queuepool.stores.redis.ending import EndingScripts, PayloadPlaces
 from queuepool.stores.redis.flows import RedisFlows
+from queuepool.stores.redis.limits import RedisLimits
 from queuepool.stores.redis.shelves import RedisShelves
-from queuepool.stores.redis.wire import BATCH, BATCH_BYTES, Keys, following, whole, with_steps
+from queuepool.stores.redis.wire import BATCH, BATCH_BYTES, Keys, following, whole, with_places
 from queuepool.stores.steps import in_steps
 
 #: as many as fit the bits of a lease's score (lua/include/lease.lua)
@@ -55,8 +57,9 @@ class RedisQueue(RedisShelves):
     ) -> None:
         super().__init__(client, keys, locks_of)
         #: the scripts that end leases, where these have records
-        self._recording = EndingScripts(client, keys)
+        self._recording = EndingScripts(client, keys, lambda: self.clock)
         self.flows = RedisFlows(client, keys, lambda: self.clock)
+        self.limits = RedisLimits(client, keys, lambda: self.clock)
         self._retry_after = retry_after
         self._keep = keep
         self._outbox = outbox
@@ -166,8 +169,8 @@ class RedisQueue(RedisShelves):
     def delete(self, leases: Sequence[Lease]) -> list[bool]:
         queues = sorted({lease.queue for lease in leases})
         args = [word for lease in leases for word in (queues.index(lease.queue) + 1, lease.tag, lease.receipt)]
-        run = self._recording.around(leases, 3, step=3) if leases and leases[0].record else self.client.script
-        return [answer == 1 for answer in run("delete", list(map(self.keys.reserved, queues)), args)]
+        names = list(map(self.keys.reserved, queues))
+        return [answer == 1 for answer in self._recording.end(leases, PayloadPlaces(3, 3), "delete", names, args)]
 
     def release(
         self, lease: Lease, delay: float, job_id: str, tally: str = "", state: StateRecord | None = None
@@ -177,8 +180,7 @@ class RedisQueue(RedisShelves):
         args = [self.clock, delay, lease.receipt, tally, keys.channel(queue), lease.tag]
         if state:
             names, args = [*names, keys.state(job_id)], [*args, state.text, whole(state.seconds)]
-        run = self._recording.around([lease], 3) if lease.record else self.client.script
-        return bool(run(*with_steps(lease.steps, keys, "release", names, args)) == 1)
+        return bool(self._recording.end([lease], PayloadPlaces(3), "release", names, args) == 1)
 
     def give_back(self, leases: Sequence[Lease], mark: str = "") -> list[bool]:
         tallies = [self.keys.tallies(mark)] if mark else []
@@ -187,8 +189,7 @@ class RedisQueue(RedisShelves):
             own = [lease for lease in leases if lease.queue == queue]
             names = [self.keys.ready(queue), self.keys.reserved(queue), self.keys.notify(queue), *tallies]
             proofs = [word for lease in own for word in (lease.tag, lease.receipt)]
-            run = self._recording.around(own, 2, step=2) if own[0].record else self.client.script
-            replies = run(*with_steps(own[0].steps, self.keys, "give_back", names, proofs))
+            replies = self._recording.end(own, PayloadPlaces(2, 2), "give_back", names, proofs)
             answers |= {lease: answer == 1 for lease, answer in zip(own, replies, strict=True)}
         return [answers[lease] for lease in leases]
 
@@ -215,7 +216,10 @@ class RedisQueue(RedisShelves):
         queues = sorted({lease.queue for lease in leases})
         args = [word for lease in leases for word in (queues.index(lease.queue) + 1, lease.tag, lease.receipt)]
         names = [self.keys.tags, *map(self.keys.reserved, queues)]
-        return [answer == 1 for answer in self.client.script("renew", names, [self.clock, self._retry_after, *args])]
+        call: ScriptCall = "renew", names, [self.clock, self._retry_after, *args]
+        if self.limits.in_use:
+            call = with_places(RENEW_PLACES, [*map(holding, leases)], self.keys, self.clock, *call)
+        return [answer == 1 for answer in self.client.script(*call)]
 
     def stage(self, queues: Sequence[str]) -> Staged:
         keys = self.keys
@@ -227,10 +231,8 @@ class RedisQueue(RedisShelves):
         if ending.member:
             return self._end_member("finish_member", lease, ending, [self.keys.reserved(lease.queue)])
         names, args = following(ending, self.locks_of.here(ending.unlocks), self.keys)
-        reserved, proof = self.keys.reserved(lease.queue), [lease.receipt, lease.tag]
-        run = self._recording.around([lease], 1) if lease.record else self.client.script
-        call = with_steps(lease.steps, self.keys, "finish", [reserved, *names], [*proof, *args])
-        return self.locks_of.ended(run(*call))
+        names, args = [self.keys.reserved(lease.queue), *names], [lease.receipt, lease.tag, *args]
+        return self.locks_of.ended(self._recording.end([lease], PayloadPlaces(1), "finish", names, args))
 
     def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
         keys = self.keys
@@ -241,8 +243,7 @@ class RedisQueue(RedisShelves):
         args = [self.clock, lease.receipt, identity, text, lease.tag]
         more, words = following(ending, self.locks_of.here(ending.unlocks), keys)
         names = [keys.reserved(lease.queue), *kept, keys.tallies(job_id), *more]
-        run = self._recording.around([lease], 2) if lease.record else self.client.script
-        return self.locks_of.ended(run(*with_steps(lease.steps, keys, "fail", names, [*args, *words])))
+        return self.locks_of.ended(self._recording.end([lease], PayloadPlaces(2), "fail", names, [*args, *words]))
 
     def cancel(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
         keys, queue = self.keys, lease.queue
@@ -261,8 +262,8 @@ class RedisQueue(RedisShelves):
 
     def quarantine(self, lease: Lease, reason: str) -> bool:
         names = [self.keys.reserved(lease.queue), self.keys.quarantine(lease.queue)]
-        run = self._recording.around([lease], 2) if lease.record else self.client.script
-        return bool(run("quarantine", names, [self.clock, lease.receipt, reason, lease.tag]) == 1)
+        args = [self.clock, lease.receipt, reason, lease.tag]
+        return bool(self._recording.end([lease], PayloadPlaces(2), "quarantine", names, args) == 1)
 
     def _end_member(self, script: str, lease: Lease, ending: Ending, names: Sequence[str], *record: str) -> bool:
         """End the job of a member of a flow by this script; ``names``: its keys, but for those of the flow."""
@@ -271,9 +272,9 @@ class RedisQueue(RedisShelves):
         follows, more = following(ending, locks(ending.unlocks), self.keys)
         of_flow, words = self.flows.words(lease, ending.member, uncounted(lease.receipt))
         args = [lease.receipt, lease.tag, *words, *record, *more]
-        call = with_steps(lease.steps, self.keys, script, [names[0], *of_flow, *names[1:], *follows], args)
-        run = self._recording.around([lease], 1) if lease.record else self.client.script
-        return self.locks_of.ended(self.flows.settled(ending.member, run(*call)))
+        names = [names[0], *of_flow, *names[1:], *follows]
+        answer = self._recording.end([lease], PayloadPlaces(1), script, names, args)
+        return self.locks_of.ended(self.flows.settled(ending.member, answer))
 
     def _kept(self, record: Mapping[str, Any]) -> tuple[list[str], str, str]:
         """Where the record of a failed job is kept, under which id, and as which text; empty = it is not kept."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from queuepool.payload.kept_step import StepsEnd
-from queuepool.payload.lease import Ending, Unlock
+from queuepool.payload.lease import Ending, Lease, Unlock
 from queuepool.stores.kept_steps import STEPS_LAST
 
 #: the special characters of a Redis pattern
@@ -133,6 +133,34 @@ class Keys:
         return f"{self._own_prefix}tallies:{job_id}"
 
     @property
+    def limits(self) -> str:
+        """The limits by name."""
+        return f"{self._own_prefix}limits"
+
+    @property
+    def places(self) -> str:
+        """The keys at which each holder has places."""
+        return f"{self._own_prefix}limits:places"
+
+    @property
+    def limits_due(self) -> str:
+        """The keys of limits at which somebody waits, by the second at which a steward must look."""
+        return f"{self._own_prefix}limits:due"
+
+    def of_limit(self, kind: str, place: str) -> str:
+        """What there is of this kind at the key of a limit, as ``limits.lua`` has it."""
+        return f"{self._own_prefix}limit:{kind}:{place}"
+
+    def parked(self, queue: str) -> str:
+        """The jobs of a queue that wait for a place of a limit."""
+        return f"{self._own_prefix}parked:{queue}"
+
+    @property
+    def beginnings(self) -> tuple[str, str]:
+        """How our own keys begin, and those of queues."""
+        return self._own_prefix, self._queues
+
+    @property
     def flows(self) -> str:
         """The ids of flows, by the second at which a steward must look."""
         return f"{self._own_prefix}flows"
@@ -163,14 +191,26 @@ def following(ending: Ending, unlocks: Sequence[Unlock], keys: Keys) -> tuple[li
 
 
 def with_steps(
-    end: StepsEnd | None, keys: Keys, name: str, names: Sequence[str], args: Sequence[Any]
+    end: StepsEnd, keys: Keys, name: str, names: Sequence[str], args: Sequence[Any]
 ) -> tuple[str, Sequence[str], Sequence[Any]]:
-    """The script with its keys and arguments, within ``end_steps.lua`` if steps are kept of the job."""
-    if end is None:
-        return name, names, args
+    """The script with its keys and arguments, within ``end_steps.lua``."""
     places = [word for pair in end.places for word in pair]
     lasts = "0" if end.forget else whole(STEPS_LAST + end.delay)
     return f"steps:{name}", [*names, keys.steps(end.job_id)], [*args, *places, len(places), lasts]
+
+
+def with_places(
+    around: str,
+    leases: Sequence[Lease],
+    keys: Keys,
+    clock: str,
+    name: str,
+    names: Sequence[str],
+    args: Sequence[Any],
+) -> tuple[str, Sequence[str], Sequence[Any]]:
+    """The script within one for the places that these leases may hold."""
+    words = [*keys.beginnings, clock, *(lease.holder for lease in leases), len(leases)]
+    return f"{around}{name}", names, [*args, *words]
 
 
 def whole(seconds: float) -> int:

@@ -16,11 +16,13 @@ from sqlalchemy import Connection
 
 from queuepool.errors import StoreDenied, StoreDown, StoreError, StoreFull
 from queuepool.payload.lease import Lease, LeaseRow
+from queuepool.payload.limits import holding
 from queuepool.stores.contract import Reservation
 from queuepool.stores.sql.attempts import SqlAttempts
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
+from queuepool.stores.sql.limits import SqlLimits
 from queuepool.stores.sql.records import SqlRecords
 from queuepool.stores.sql.statements import SLACK, TAGS, marked, row_of
 from queuepool.stores.sql.step_rows import StepRows
@@ -40,8 +42,11 @@ Act = Callable[[Connection, list[int]], object]
 class Leases:
     """The leases of one process; rows whose attempts cannot be counted further are quarantined in ``records``."""
 
-    def __init__(self, client: SqlClient, table: JobsTable, records: SqlRecords, attempts: SqlAttempts) -> None:
+    def __init__(
+        self, client: SqlClient, table: JobsTable, records: SqlRecords, attempts: SqlAttempts, limits: SqlLimits
+    ) -> None:
         self._attempts = attempts
+        self._limits = limits
         self._steps = StepRows(client)
         self._client = client
         self._table = table
@@ -100,6 +105,16 @@ class Leases:
             answers = self._if_held_in_former(leases, answers, act)
             self._record(leases, answers)
         return answers
+
+    def renew(self, leases: Sequence[Lease]) -> list[bool]:
+        """Restart leases, and with them the places that they hold."""
+
+        def act(connection: Connection, ids: list[int]) -> None:
+            self._table.renew(connection, ids)
+            if self._limits.in_use:
+                self._limits.renew(connection, [holding(lease) for lease in leases if row_of(lease).id in ids])
+
+        return self.if_held(leases, act)
 
     def _with_all(self, leases: Sequence[Lease], work: Callable[[Connection, Sequence[Lease]], T]) -> T:
         """What this does with the leases in a transaction; again without their records, or steps, if those are refused.
@@ -169,6 +184,8 @@ class Leases:
             act(connection, [row_of(lease).id for lease, is_held in zip(leases, answers, strict=True) if is_held])
         if (end := leases[0].steps) and answers[0]:  # of a job that ends alone
             self._steps.end(connection, end)
+        if leases[0].holder:
+            self._limits.leave(connection, [lease for lease, is_held in zip(leases, answers, strict=True) if is_held])
         if leases[0].record and not self._client.former:  # all that one call ends have one, or none has
             self._attempts.add(connection, leases, answers)
         return answers

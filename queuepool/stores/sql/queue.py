@@ -31,6 +31,7 @@ from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.flows import SqlFlows
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.leases import LOCKED, Act, Leases
+from queuepool.stores.sql.limits import SqlLimits
 from queuepool.stores.sql.locks import marked
 from queuepool.stores.sql.records import PENDING, SqlRecords, entry_of, payload_column
 from queuepool.stores.sql.statements import row_of
@@ -77,7 +78,8 @@ class SqlQueue:
         self.locks_of = locks_of
         self.flows = SqlFlows(client, table)
         self._table = table
-        self.leases = Leases(client, table, records, attempts)
+        self.limits = SqlLimits(client, table)
+        self.leases = Leases(client, table, records, attempts, self.limits)
         self._records = records
         self._values = values
         self._keep = keep
@@ -181,7 +183,7 @@ class SqlQueue:
         return Staged(0, None, self.client.ask(self._table.now))
 
     def renew(self, leases: Sequence[Lease]) -> list[bool]:
-        return self.leases.if_held(leases, self._table.renew)
+        return self.leases.renew(leases)
 
     def delete(self, leases: Sequence[Lease]) -> list[bool]:
         return self.leases.if_held(leases, self._table.delete)

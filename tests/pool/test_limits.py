@@ -1,0 +1,80 @@
+"""Limits in real pools: never more than so many at a time, whatever is killed meanwhile, and no place at rest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from queuepool.jobs.decorator import JobFunction
+from tests.support.drivers import DATABASES, site_on
+from tests.support.eventually import eventually
+from tests.support.limitapp import aimports, calls, dies, imports, shares
+from tests.support.pools import Site
+
+APP = ("--modules", "tests.support.limitapp")
+pytestmark = pytest.mark.every_store("place")
+
+
+@pytest.fixture(params=["redis", *DATABASES])
+def place(request: pytest.FixtureRequest) -> Iterator[Site]:
+    with site_on(request.param, request) as found:
+        yield found
+
+
+def push(site: Site, kind: JobFunction[..., object], tenant: str, *more: object) -> None:
+    site.queue.push(kind.name, {"tenant": tenant, **dict(zip(("seconds",), more, strict=False))})
+
+
+def most_at_once(site: Site, tenant: str) -> int:
+    most = running = 0
+    for line in site.trail():
+        if line.get("tenant") == tenant:
+            running += {"begins": 1, "ends": -1}.get(line["what"], 0)
+            most = max(most, running)
+    return most
+
+
+@pytest.mark.parametrize("more", [(), ("--concurrency", "4")], ids=["one by one", "side by side"])
+def test_no_more_run_at_a_time(place, more):
+    for number in range(12):
+        push(place, aimports if number % 2 else imports, "a" if number % 3 else "b", 0.1)
+    with place.pool("--workers", "4", *more, *APP):
+        eventually(lambda: len(list(place.trail(what="ends"))) == 12, within=30)
+
+    assert 2 == most_at_once(place, "a")
+    assert 2 == most_at_once(place, "b")
+
+
+def test_a_start_is_counted_for_its_period(place):
+    for _ in range(11):
+        push(place, calls, "a")
+    with place.pool("--workers", "2", *APP):
+        eventually(lambda: len(list(place.trail(what="begins"))) == 11, within=30)
+
+    began = [line["at"] for line in place.trail(what="begins")]
+    assert all(later - earlier > 0.95 for earlier, later in zip(began, began[5:], strict=False))
+    assert began[10] - began[0] < 4
+
+
+def test_one_tenants_flood_waits_behind_anothers_first_job(place):
+    for number in range(20):
+        push(place, shares, "large", 0.05)
+    push(place, shares, "small", 0.05)
+    with place.pool("--workers", "2", *APP):
+        eventually(lambda: len(list(place.trail(what="ends"))) == 21, within=30)
+
+    assert 1 == max(most_at_once(place, "large"), most_at_once(place, "small"))
+    order = [line["tenant"] for line in place.trail(what="begins")]
+    assert order.index("small") < 20
+
+
+def test_the_place_of_a_dead_worker_is_free_at_once(place, tmp_path):
+    gate = str(tmp_path / "died")
+    for _ in range(3):
+        place.queue.push(dies.name, {"tenant": "a", "until": gate})
+    with place.pool("--workers", "2", *APP):
+        eventually(lambda: len(list(place.trail(what="ends"))) == 3, within=30)
+
+    assert Counter(begins=4, ends=3) == Counter(line["what"] for line in place.trail())

@@ -1,0 +1,59 @@
+"""The jobs with limits that tests run in real pools; each notes on the trail that it has begun and ended."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+from queuepool import Concurrency, Rate, current, job
+
+
+def note(what: str, **facts: object) -> None:
+    with Path(os.environ["TRAIL"]).open("a") as trail:
+        trail.write(json.dumps({"what": what, "job": current().id, "at": time.time(), **facts}) + "\n")
+
+
+@job("limit.plain", tries=20, backoff=0)
+def plain(tenant: str, seconds: float = 0.0) -> None:
+    note("begins", tenant=tenant)
+    time.sleep(seconds)
+    note("ends", tenant=tenant)
+
+
+@job("limit.imports", tries=20, backoff=0, limits=[Concurrency("import", 2, by="{tenant}")])
+def imports(tenant: str, seconds: float = 0.0) -> None:
+    note("begins", tenant=tenant)
+    time.sleep(seconds)
+    note("ends", tenant=tenant)
+
+
+@job("limit.aimports", tries=20, backoff=0, limits=[Concurrency("import", 2, by="{tenant}")])
+async def aimports(tenant: str, seconds: float = 0.0) -> None:
+    note("begins", tenant=tenant)
+    await asyncio.sleep(seconds)
+    note("ends", tenant=tenant)
+
+
+@job("limit.shares", tries=20, backoff=0, limits=[Concurrency("gpu", 1, fair="{tenant}")])
+def shares(tenant: str, seconds: float = 0.0) -> None:
+    note("begins", tenant=tenant)
+    time.sleep(seconds)
+    note("ends", tenant=tenant)
+
+
+@job("limit.calls", tries=20, backoff=0, limits=[Rate("stripe", 5, per=1)])
+def calls(tenant: str = "") -> None:
+    note("begins", tenant=tenant)
+
+
+@job("limit.dies", tries=20, backoff=0, limits=[Concurrency("import", 2, by="{tenant}")])
+def dies(tenant: str, until: str) -> None:
+    note("begins", tenant=tenant)
+    if not Path(until).exists():
+        Path(until).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    note("ends", tenant=tenant)
