@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -13,11 +14,11 @@ from typing import Any
 
 from queuepool.config import values
 from queuepool.payload.limits import NO_PART, PlaceAsked, word_of
+from queuepool.payload.strict_json import as_json
 
-#: most places of a limit
-MOST_PLACES = 10_000
 #: longest time in which starts are counted
 _LONGEST = 31 * 86400.0
+_PLAIN = (str, int, float, bool, list, dict, type(None))
 _NAME = re.compile(r"[A-Za-z0-9_.{}:-]{1,64}")
 
 
@@ -80,8 +81,8 @@ Limit = Concurrency | Rate
 def _check(name: object, number: object, by: object, fair: object) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError(f"a limit cannot be named {name!r:.80}: 1 to 64 of A-Z a-z 0-9 _ . {{ }} : -")
-    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= MOST_PLACES:
-        raise ValueError(f"limit {name}: its number cannot be {number!r}: it is from 1 to {MOST_PLACES}")
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= values.MOST_PLACES:
+        raise ValueError(f"limit {name}: its number cannot be {number!r}: it is from 1 to {values.MOST_PLACES}")
     for key, template in (("by", by), ("fair", fair)):
         if not isinstance(template, str):
             raise ValueError(f"limit {name}: {key} cannot be {template!r}: name arguments in braces, like '{{tenant}}'")
@@ -154,7 +155,7 @@ def _parameters(target: Any) -> Mapping[str, object]:
 def places_asked(
     limits: Sequence[Limit], target: object, args: Sequence[object], kwargs: Mapping[str, object]
 ) -> tuple[PlaceAsked, ...]:
-    """The places that this call needs; its arguments as JSON has them. Raises ``ValueError``."""
+    """The places that this call needs. Raises ``ValueError``."""
     known = _Arguments(target, args, kwargs)
     return tuple(
         PlaceAsked(
@@ -187,11 +188,16 @@ class _Arguments(dict[str, object]):
         """The template filled in, as a part of a key. Raises ``ValueError``."""
         for field in _fields(limit, "by", template):
             try:
-                value = self[field]
+                value = self[field] = _as_json_has(self[field])
             except KeyError:
                 raise ValueError(f"limit {limit}: {template!r}: the job has no argument {field!r}") from None
-            if isinstance(value, float) and value.is_integer():
-                value = int(value)  # as PHP and JSON may write it
             if not isinstance(value, (str, int, float)):
                 raise ValueError(f"limit {limit}: {field} is {value!r:.40}, where text or a number is needed")
         return word_of(template.format_map(self))
+
+
+def _as_json_has(value: object) -> object:
+    """The same in the program that dispatches and in the worker."""
+    if type(value) not in _PLAIN:
+        value = json.loads(json.dumps(value, default=as_json))
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -43,6 +43,8 @@ from queuepool.worker.slot_writer import SlotWriter
 from queuepool.worker.step_keeper import WorkerSteps
 
 _log = logging.getLogger("queuepool")
+#: seconds between looks at limits by a worker without a steward
+_SWEEP = 0.1
 
 
 def limits_of(
@@ -165,19 +167,36 @@ def _lone_chores(
     settings: PoolSettings, stores: Stores, recorder: FailureRecorder | None
 ) -> Callable[[], object] | None:
     """What a worker without a steward does in each round."""
+    run_first = recorder.run if recorder else None
+    if settings.limits or any(REGISTRY.find(name).options.limits for name in REGISTRY.names()):
+        run_first = _also_limits(stores, run_first)
     if not settings.keep_done:
-        return recorder.run if recorder else None
+        return run_first
     from queuepool.steward.attempts import TRIM_AGAIN, TrimAttempts  # imported here: few keep records
 
     trim, due = TrimAttempts(stores.attempts, settings.queues), 0.0
 
     def run() -> None:
         nonlocal due
-        if recorder:
-            recorder.run()
+        if run_first:
+            run_first()
         if (now := time.monotonic()) >= due:
             due = now + TRIM_AGAIN  # first: it may raise
             due = now + trim.run(now)
+
+    return run
+
+
+def _also_limits(stores: Stores, run_first: Callable[[], object] | None) -> Callable[[], object]:
+    swept = 0.0
+
+    def run() -> None:
+        nonlocal swept
+        if run_first:
+            run_first()
+        if stores.limits.in_use and (now := time.monotonic()) >= swept:
+            swept = now + _SWEEP
+            stores.limits.sweep()
 
     return run
 

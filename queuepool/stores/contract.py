@@ -20,6 +20,7 @@ from enum import Enum
 from typing import Any, Literal, NamedTuple, Protocol
 
 from queuepool.payload.lease import NOTHING, Ending, Lease, Lock, StateRecord, Tallies, Unlock
+from queuepool.payload.limits import PlaceAsked
 from queuepool.payload.members import NewFlow, NewMember
 from queuepool.stores.flows import Flows
 from queuepool.stores.limits import JobLimits
@@ -148,6 +149,9 @@ class NewJob(NamedTuple):
 
     payload: bytes
     state: StateRecord | None = None
+    #: the digest of its id, and the places that it will need, if the dispatch knows its limits
+    word: str = ""
+    asked: Sequence[PlaceAsked] = ()
 
 
 class ShelfJob(NamedTuple):

@@ -55,6 +55,9 @@ class JobLimits(Protocol):
     def enter(self, lease: Lease, job_id: str, asked: Sequence[PlaceAsked]) -> Entry:
         """Take all these places, or park the job. May be repeated: it then finds what it has taken."""
 
+    def parked(self, queue: str) -> int:
+        """How many jobs of the queue are parked."""
+
     def sweep(self, name: str | None = None) -> float | None:
         """Hand on what has come free by itself; returns seconds until something may, ``None`` = nobody waits.
 

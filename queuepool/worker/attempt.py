@@ -44,7 +44,7 @@ from queuepool.worker.asking import AskFirst
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.invoker import Invoker, JobHooks
 from queuepool.worker.plan import Plan
-from queuepool.worker.preparation import LonePreparer, Preparer, Starter, followed
+from queuepool.worker.preparation import LonePreparer, Preparer, QueueLimits, Starter, followed
 from queuepool.worker.step_keeper import has_left, is_of
 
 _DELETE = Delete()
@@ -136,7 +136,8 @@ class Runner:
         self._settler = context.settler
         self._attempts = context.settler.attempts
         preparer = Preparer(context, self._step_outside)
-        self._preparer = LonePreparer(preparer, context.settler) if context.alone else preparer
+        known = LonePreparer(preparer, context.settler) if context.alone else preparer
+        self._preparer = QueueLimits(known, context.pool.limits) if context.pool.limits else known
         self._starter = Starter(context)
         self._invoker = self._slot_writer.invoker = invoker or Invoker(context.listeners)
         self._hooks = JobHooks(context.listeners, self._invoker)

@@ -11,7 +11,7 @@ from queuepool.jobs.limits import Limit, places_asked
 from queuepool.jobs.registry import arguments_for
 from queuepool.payload.envelope import Payload
 from queuepool.payload.lease import Lease
-from queuepool.payload.limits import PlaceAsked, holding
+from queuepool.payload.limits import NO_PART, PlaceAsked, holding
 from queuepool.settlement.facts import facts_of
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.plan import Plan
@@ -56,6 +56,8 @@ class LimitsOfWorker:
         return None
 
     def _asked(self, payload: Payload, plan: Plan) -> tuple[PlaceAsked, ...]:
+        if not any(one.by or one.fair for one in plan.limits):
+            return tuple(PlaceAsked(one.name, NO_PART, one.number, one.seconds) for one in plan.limits)
         target = plan.handler.target if plan.handler else None
         commands = self._endings.commands
         data = commands.of(payload).arguments if plan.is_object_job else commands.data_of(payload)

@@ -116,6 +116,10 @@ class Plan(NamedTuple):
         policy = replace(self.policy, locks=locks)
         return self._replace(policy=policy, text=policy.to_text(), unlocks=unlocks, asks=self.asks or bool(unlocks))
 
+    def limited_by(self, limit: Limit) -> Plan:
+        """The plan for a job whose queue has this limit."""
+        return self._replace(limits=(*self.limits, limit), asks=True, may_follow=True)
+
     def in_flow(self, member: MemberOf | None) -> Plan:
         """The plan for this member of a flow."""
         guard = self.guard

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from queuepool.payload.lease import Lease
 from queuepool.payload.limits import PlaceAsked, job_word
+from queuepool.stores.contract import NewJob
 from queuepool.stores.limits import Entry, KeyRecord, LimitRecord
 from queuepool.stores.redis.client import RedisClient
-from queuepool.stores.redis.wire import Keys
+from queuepool.stores.redis.wire import BATCH_BYTES, Keys
+from queuepool.stores.steps import in_steps
 
-#: how many keys one look takes
-_LOOKS = 100
+#: keys that one look takes, and jobs that one script pushes
+_LOOKS, _PUSHED = 100, 200
 
 
 class RedisLimits:
@@ -25,9 +28,21 @@ class RedisLimits:
 
     def enter(self, lease: Lease, job_id: str, asked: Sequence[PlaceAsked]) -> Entry:
         words = [lease.receipt, lease.tag, *self._words(), lease.holder, job_word(job_id), lease.queue]
-        args = [*words, *(word for one in asked for word in (one.key, one.part, one.number, one.per))]
-        answer = int(self._client.script("enter", [self._keys.reserved(lease.queue), self._keys.places], args))
+        names = [self._keys.reserved(lease.queue), self._keys.places]
+        answer = int(self._client.script("enter", names, [*words, *_places(asked)]))
         return Entry(answer == 0, asked[answer - 1].key if answer > 0 else "")
+
+    def push(self, queue: str, jobs: Sequence[NewJob]) -> bool:
+        """Push these, and park at once those that could not start now."""
+        keys = self._keys
+        names = [keys.ready(queue), keys.notify(queue), keys.parked(queue)]
+        for step in in_steps(jobs, _PUSHED, BATCH_BYTES, lambda job: len(job.payload)):
+            args = [word for job in step for word in (job.payload, job.word, 4 * len(job.asked), *_places(job.asked))]
+            self._client.script("push_limited", names, [*self._words(), queue, *args])
+        return True
+
+    def parked(self, queue: str) -> int:
+        return int(self._client.command("HLEN", self._keys.parked(queue)))
 
     def sweep(self, name: str | None = None) -> float | None:
         also = [] if name is None else [name]
@@ -79,6 +94,10 @@ class RedisLimits:
     def _pairs(self, key: str) -> Iterable[tuple[bytes, bytes]]:
         flat = self._client.command("HGETALL", key)
         return flat.items() if isinstance(flat, dict) else zip(flat[::2], flat[1::2], strict=True)
+
+
+def _places(asked: Sequence[PlaceAsked]) -> Iterable[Any]:
+    return (word for one in asked for word in (one.key, one.part, one.number, one.per))
 
 
 def _record(name: str, text: bytes) -> LimitRecord:

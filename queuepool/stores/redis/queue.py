@@ -99,6 +99,8 @@ class RedisQueue(RedisShelves):
         keys, payloads, states = self.keys, [job.payload for job in jobs], [job.state for job in jobs if job.state]
         names = [keys.delayed(queue)] if delay > 0 else [keys.ready(queue), keys.notify(queue)]
         if delay <= 0 and not states and lock is None:
+            if jobs and jobs[0].asked:
+                return self.limits.push(queue, jobs)
             self.client.script("push", names, payloads)
             return True
         args: list[Any] = [self.clock, delay, keys.channel(queue), len(jobs), lock.owner if lock else "", *payloads]

@@ -220,6 +220,10 @@ class SqlLimits:
             connection.execute(delete(self._places).where(these))
         return keys
 
+    def parked(self, queue: str) -> int:
+        count = select(func.count()).select_from(self._parked).where(self._parked.c.queue == queue)
+        return int(self._client.ask(lambda connection: connection.execute(count).scalar_one()))
+
     def sweep(self, name: str | None = None) -> float | None:
         limits = self._limits.c
         due = limits.look <= self._client.ask(self._now)
@@ -266,7 +270,7 @@ class SqlLimits:
         if self._waits(connection, key):
             coming = self._at(key), self._places.c.until > now
             first = connection.execute(select(func.min(self._places.c.until)).where(*coming)).scalar()
-            look = min(first or now + 1, now + 1)
+            look = now + 1 if first is None or self._stale(connection, key, now) else first
         connection.execute(update(self._limits).where(self._limits.c.key == key).values(look=look))
 
     def _look_at(self, connection: Connection, key: str, now: float) -> None:

@@ -16,11 +16,9 @@ if redis.call('hexists', KEYS[2], holder) == 1 then return 0 end
 local asked = asked_at(limits, 9, #ARGV)
 local refused = first_refusing(limits, asked, job)
 if refused then
-  local words = {ARGV[7]}
-  for i, limit in ipairs(asked) do words[i + 1] = limit.key .. ' ' .. limit.part end
   end_grant(limits, job)
   redis.call('zrem', KEYS[1], ARGV[1])
-  park(limits, table.concat(words, ' ') .. '\n' .. unbumped(ARGV[1]), asked, asked[refused], queue)
+  park(limits, parked_text(ARGV[7], asked, unbumped(ARGV[1])), asked[refused], queue)
   return refused
 end
 

@@ -131,12 +131,14 @@ local function note_due(limits, key, is_done)
     redis.call('zrem', due, key)
     return
   end
-  local at = is_done and limits.now + 1 or limits.now
-  for _, kind in ipairs(is_done and {'held', 'granted'} or {}) do
-    local first = redis.call('zrange', key_of(limits, kind, key), 0, 0, 'WITHSCORES')[2]
-    if first and tonumber(first) > limits.now then at = math.min(at, tonumber(first)) end
+  local at = limits.now
+  if is_done then
+    local held = redis.call('zrange', key_of(limits, 'held', key), 0, 0, 'WITHSCORES')[2]
+    local granted = redis.call('zrange', key_of(limits, 'granted', key), 0, 0, 'WITHSCORES')[2]
+    at = math.min(tonumber(held or 'inf'), tonumber(granted or 'inf'))
+    if at <= limits.now or at == math.huge then at = limits.now + 1 end
   end
-  redis.call('zadd', due, at, key)
+  redis.call('zadd', due, string.format('%.6f', at), key)
 end
 
 -- Hand the free places of this key to those that wait. One that another limit refuses goes to the line of that.
@@ -168,7 +170,13 @@ local function hand_on(limits, key, passed)
   note_due(limits, key, is_done)
 end
 
-local function park(limits, text, asked, refused, queue)
+local function parked_text(job, asked, payload)
+  local words = {job}
+  for i, limit in ipairs(asked) do words[i + 1] = limit.key .. ' ' .. limit.part end
+  return table.concat(words, ' ') .. '\n' .. payload
+end
+
+local function park(limits, text, refused, queue)
   local number = redis.call('incr', limits.own .. 'limits:last')
   redis.call('hset', limits.own .. 'parked:' .. queue, number, text)
   line_up(limits, refused, queue, number)
