@@ -6,8 +6,10 @@ from queuepool.board.fields import Header
 from queuepool.errors import TableMissing
 from queuepool.stores.limits import JobLimits
 
-#: seconds between looks at least, and at most
-_SOON, _PERIOD = 0.02, 1.0
+#: seconds between looks at least; at most while jobs with limits start; and afterwards, as others may park some
+_SOON, _OFTEN, _PERIOD = 0.02, 0.2, 1.0
+#: seconds for which they are called to start
+_LATELY = 60.0
 
 
 class LookAtLimits:
@@ -19,11 +21,13 @@ class LookAtLimits:
 
     def run(self, now: float) -> float:
         """As of every chore."""
-        if not self._header.limits_at:
+        marked = self._header.limits_at
+        if not marked:
             return _PERIOD
         self._limits.in_use = True
         try:
             due = self._limits.sweep()
         except TableMissing:  # the database was made before there were limits
             return _PERIOD
-        return _PERIOD if due is None else min(max(due, _SOON), _PERIOD)
+        longest = _OFTEN if now < marked + _LATELY or due is not None else _PERIOD
+        return longest if due is None else min(max(due, _SOON), longest)

@@ -58,6 +58,15 @@ class JobLimits(Protocol):
     def parked(self, queue: str) -> int:
         """How many jobs of the queue are parked."""
 
+    def find(self, queue: str, job_id: str) -> bytes | None:
+        """The payload of this job, if it is parked; reads all that are parked of the queue."""
+
+    def unpark(self, queue: str, job_id: str = "") -> int:
+        """Put this parked job, or all of the queue, back into the queue; returns how many there were.
+
+        Workers park again what still has no place; only who takes jobs out of queues needs this.
+        """
+
     def sweep(self, name: str | None = None) -> float | None:
         """Hand on what has come free by itself; returns seconds until something may, ``None`` = nobody waits.
 
@@ -67,7 +76,7 @@ class JobLimits(Protocol):
     def all(self) -> list[LimitRecord]:
         """The limits that are known, by name."""
 
-    def keys(self) -> list[KeyRecord]:
+    def by_key(self) -> list[KeyRecord]:
         """The keys at which jobs hold places or wait."""
 
     def set(self, name: str, number: int | None) -> bool:

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from queuepool.errors import BadArguments
 from queuepool.jobs.current_job import Current
-from queuepool.payload.lease import Lease
 from queuepool.settlement.facts import facts_of
 from queuepool.settlement.verdict import may_start
 from queuepool.worker.context import WorkerContext
@@ -16,9 +15,12 @@ from queuepool.worker.plan import Plan
 
 
 class Admission(NamedTuple):
-    """The lease with the places that the job now holds, and the store's clock, if the job can expire; else 0."""
+    """A job may begin. ``holder``: the name under which it holds places, which end with its lease; empty = none.
 
-    lease: Lease
+    ``now``: the store's clock, if the job can expire; else 0.
+    """
+
+    holder: str
     now: float
 
 
@@ -37,27 +39,26 @@ class AskFirst:
 
         What keeps it from beginning otherwise is noted on the job.
         """
-        assert job.lease
-        now = self._outage.insist(self._store.now)[0] if plan.has_end else 0.0
+        now, holder = self._outage.insist(self._store.now)[0] if plan.has_end else 0.0, ""
         if member := plan.member:
             job.joins(self._flows.begin(job.payload, member))
-        if plan.limits and self._needs_places(job, plan, now) and not self._enters(job, plan):
-            return None
+        if plan.limits and self._needs_places(job, plan, now):
+            found = self._enter(job, plan)
+            if found is None:
+                return None
+            holder = found
         if plan.unlocks:
             self._settler.unlock(facts_of(job.payload, job.queue), job.payload, plan.unlocks)
-        return Admission(job.lease, now)
+        return Admission(holder, now)
 
     def _needs_places(self, job: Current, plan: Plan, now: float) -> bool:
         """Whether it is to run at all."""
         is_left_out = job.flow is not None and job.flow.left_out
         return not is_left_out and may_start(job.name, job.attempts, plan.policy, now) is None
 
-    def _enters(self, job: Current, plan: Plan) -> bool:
+    def _enter(self, job: Current, plan: Plan) -> str | None:
         try:
-            lease = self._limits.enter(job, plan)
+            return self._limits.enter(job, plan)
         except BadArguments as error:
             job.lacks = error
-            return True
-        if lease:
-            job.lease = lease
-        return lease is not None
+            return ""

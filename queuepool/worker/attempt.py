@@ -44,7 +44,7 @@ from queuepool.worker.asking import AskFirst
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.invoker import Invoker, JobHooks
 from queuepool.worker.plan import Plan
-from queuepool.worker.preparation import LonePreparer, Preparer, QueueLimits, Starter, followed
+from queuepool.worker.preparation import Starter, followed, preparer_of
 from queuepool.worker.step_keeper import has_left, is_of
 
 _DELETE = Delete()
@@ -72,6 +72,8 @@ class JobAttempt:
     suspect_since: float = 0.0
     #: in how many workers it ran that died without proof of which job killed them, as far as the store was asked
     suspicions: int = 0
+    #: the name under which it holds places of limits, which end with its lease; empty = it holds none
+    holder: str = ""
     #: whether another worker may have the job, so that nothing is settled
     is_lost: bool = False
     #: the event that the settlement begins with, if the attempt has run past its deadline
@@ -97,8 +99,9 @@ class JobAttempt:
 
     @property
     def ending_lease(self) -> Lease:
-        """The lease as it is to end: with what becomes of the job's steps, which are over by this."""
-        return self.lease if self.job.steps is None else self.lease._replace(steps=self.job.steps.end())
+        """The lease as it is to end: with its places, and what becomes of the job's steps, which are over by this."""
+        lease = self.lease if self.job.steps is None else self.lease._replace(steps=self.job.steps.end())
+        return lease._replace(holder=self.holder) if self.holder else lease
 
     @property
     def is_told_by_end(self) -> bool:
@@ -135,9 +138,7 @@ class Runner:
         self._meter = context.slot_writer.meter
         self._settler = context.settler
         self._attempts = context.settler.attempts
-        preparer = Preparer(context, self._step_outside)
-        known = LonePreparer(preparer, context.settler) if context.alone else preparer
-        self._preparer = QueueLimits(known, context.pool.limits) if context.pool.limits else known
+        self._preparer = preparer_of(context, self._step_outside)
         self._starter = Starter(context)
         self._invoker = self._slot_writer.invoker = invoker or Invoker(context.listeners)
         self._hooks = JobHooks(context.listeners, self._invoker)
@@ -220,7 +221,7 @@ class Runner:
         if admission is None:
             self._batch.settled(attempt.number)
             return False
-        attempt.lease, attempt.now = admission
+        attempt.holder, attempt.now = admission
         return True
 
     def _perform(self, attempt: JobAttempt) -> None:
@@ -300,7 +301,7 @@ class Runner:
     def _follows(self, attempt: JobAttempt) -> bool:
         plan, endings = attempt.plan, self._settler.endings
         has_more = plan.track or plan.policy.locks is not None or plan.member is not None
-        holds = attempt.job.steps is not None or attempt.lease.holder
+        holds = attempt.job.steps is not None or attempt.holder
         return bool(has_more or holds or endings.after(attempt.payload) != NOTHING)
 
     def _finish(self, attempt: JobAttempt) -> None:

@@ -10,7 +10,6 @@ from queuepool.jobs.current_job import Current
 from queuepool.jobs.limits import Limit, places_asked
 from queuepool.jobs.registry import arguments_for
 from queuepool.payload.envelope import Payload
-from queuepool.payload.lease import Lease
 from queuepool.payload.limits import NO_PART, PlaceAsked, holding
 from queuepool.settlement.facts import facts_of
 from queuepool.worker.context import WorkerContext
@@ -29,13 +28,14 @@ class LimitsOfWorker:
         #: the limits of which this process has said what its code says
         self._declared = set[str]()
 
-    def enter(self, job: Current, plan: Plan) -> Lease | None:
-        """The job's lease with the places that it now holds; ``None``: it is parked, or another worker may have it.
+    def enter(self, job: Current, plan: Plan) -> str | None:
+        """The name under which it now holds places that end with its lease, empty if none do; ``None``: it is parked,
+        or another worker may have it.
 
         Raises ``BadArguments`` if the job's arguments do not say which places it needs.
         """
-        payload, lease, asked = job.payload, job.lease, self._asked(job.payload, plan)
-        assert lease
+        payload, asked = job.payload, self._asked(job.payload, plan)
+        assert job.lease
         try:
             for limit in plan.limits:
                 if limit.name not in self._declared:
@@ -44,11 +44,11 @@ class LimitsOfWorker:
             raise BadArguments(payload.name, str(error)) from error
         self._settler.mark_limits()
         self._store.limits.in_use = True
-        lease = holding(lease)
+        lease = holding(job.lease)
         entry, is_certain = self._outage.insist(partial(self._store.limits.enter, lease, payload.id, asked))
         if entry.is_in:
             # A start that is counted stays so; only a place that ends with the lease needs more than its removal.
-            return lease if any(not one.per for one in asked) else job.lease
+            return lease.holder if any(not one.per for one in asked) else ""
         if entry.parked_at:
             self._listeners.emit(JobParked(facts_of(payload, lease.queue), entry.parked_at))
         elif is_certain:  # else the unanswered call may have parked it

@@ -120,6 +120,13 @@ class QueueLimits:
         return payload, plan.limited_by(limit) if limit else plan
 
 
+def preparer_of(context: WorkerContext, step_outside: Callable[[], object]) -> Preparer | LonePreparer | QueueLimits:
+    """The ``Preparer`` of this worker."""
+    preparer = Preparer(context, step_outside)
+    known = LonePreparer(preparer, context.settler) if context.alone else preparer
+    return QueueLimits(known, context.pool.limits) if context.pool.limits else known
+
+
 def _has_come_before(lease: Lease) -> bool:
     """Whether this may not be the first attempt, without parsing the payload; errs on the side of yes."""
     if lease.attempts is not None:

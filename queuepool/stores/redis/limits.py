@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from queuepool.payload.lease import Lease
-from queuepool.payload.limits import PlaceAsked, job_word
+from queuepool.payload.limits import PlaceAsked, holding, job_word
 from queuepool.stores.contract import NewJob
 from queuepool.stores.limits import Entry, KeyRecord, LimitRecord
-from queuepool.stores.redis.client import RedisClient
-from queuepool.stores.redis.wire import BATCH_BYTES, Keys
+from queuepool.stores.redis.client import RENEW_PLACES, RedisClient, ScriptCall
+from queuepool.stores.redis.wire import BATCH_BYTES, Keys, with_places
 from queuepool.stores.steps import in_steps
 
-#: keys that one look takes, and jobs that one script pushes
-_LOOKS, _PUSHED = 100, 200
+#: keys that one look takes, jobs that one script pushes, and parked ones that one call reads
+_LOOKS, _PUSHED, _SCANNED = 100, 200, 500
 
 
 class RedisLimits:
@@ -32,6 +32,12 @@ class RedisLimits:
         answer = int(self._client.script("enter", names, [*words, *_places(asked)]))
         return Entry(answer == 0, asked[answer - 1].key if answer > 0 else "")
 
+    def renewing(self, leases: Sequence[Lease], name: str, keys: Sequence[str], args: Sequence[Any]) -> ScriptCall:
+        """The script that renews these leases, made to renew the places that they hold."""
+        if not self.in_use:
+            return name, keys, args
+        return with_places(RENEW_PLACES, [*map(holding, leases)], self._keys, self._clock(), name, keys, args)
+
     def push(self, queue: str, jobs: Sequence[NewJob]) -> bool:
         """Push these, and park at once those that could not start now."""
         keys = self._keys
@@ -44,6 +50,35 @@ class RedisLimits:
     def parked(self, queue: str) -> int:
         return int(self._client.command("HLEN", self._keys.parked(queue)))
 
+    def find(self, queue: str, job_id: str) -> bytes | None:
+        return next((text.partition(b"\n")[2] for _, text in self._of_job(queue, job_id)), None)
+
+    def unpark(self, queue: str, job_id: str = "") -> int:
+        keys = self._keys
+        names = [keys.parked(queue), keys.ready(queue), keys.notify(queue)]
+        pages = [[number for number, _ in self._of_job(queue, job_id)]] if job_id else self._numbers(queue)
+        return sum(int(self._client.script("unpark", names, page)) for page in pages if page)
+
+    def _of_job(self, queue: str, job_id: str) -> Iterator[tuple[bytes, bytes]]:
+        word = job_word(job_id).encode()
+        found = (row for page in self._scan(queue) for row in page if row[1].startswith(word))
+        return found if self.parked(queue) else iter(())
+
+    def _numbers(self, queue: str) -> Iterator[list[bytes]]:
+        """Of those that were parked when this began, in their order as far as one page shows it."""
+        last = int(self._client.command("GET", self._keys.last_parked) or 0)
+        for page in self._scan(queue):
+            yield sorted((number for number, _ in page if int(number) <= last), key=int)
+
+    def _scan(self, queue: str) -> Iterator[list[tuple[bytes, bytes]]]:
+        """The parked jobs of a queue with their numbers."""
+        cursor = b"0"
+        while True:
+            cursor, flat = self._client.command("HSCAN", self._keys.parked(queue), cursor, "COUNT", _SCANNED)
+            yield list(flat.items() if isinstance(flat, dict) else zip(flat[::2], flat[1::2], strict=True))
+            if int(cursor) == 0:
+                return
+
     def sweep(self, name: str | None = None) -> float | None:
         also = [] if name is None else [name]
         due = self._client.script("sweep_limits", [self._keys.limits_due], [*self._words(), _LOOKS, *also])
@@ -52,7 +87,7 @@ class RedisLimits:
     def all(self) -> list[LimitRecord]:
         return [_record(name.decode(), text) for name, text in sorted(self._pairs(self._keys.limits))]
 
-    def keys(self) -> list[KeyRecord]:
+    def by_key(self) -> list[KeyRecord]:
         wait = self._client.command("ZRANGE", self._keys.limits_due, 0, -1)
         hold = (key for _, keys in self._pairs(self._keys.places) for key in keys.split())
         return [self._key(key.decode()) for key in sorted({*wait, *hold})]

@@ -16,17 +16,16 @@ from typing import Any
 from queuepool.errors import StoreDenied, StoreDown, StoreError
 from queuepool.payload.envelope import MAX_BYTES, uncounted
 from queuepool.payload.lease import NOTHING, Ending, Lease, Lock, StateRecord, Tallies, Unlock
-from queuepool.payload.limits import holding
 from queuepool.payload.members import NewFlow, NewMember
 from queuepool.stores.contract import NewJob, Reservation, Staged, Wake
 from queuepool.stores.locks import LocksOf
-from queuepool.stores.redis.client import RENEW_PLACES, RedisClient, ScriptCall, explained
+from queuepool.stores.redis.client import RedisClient, explained
 from queuepool.stores.redis.connections import PendingReplies
 from queuepool.stores.redis.ending import EndingScripts, PayloadPlaces
 from queuepool.stores.redis.flows import RedisFlows
 from queuepool.stores.redis.limits import RedisLimits
 from queuepool.stores.redis.shelves import RedisShelves
-from queuepool.stores.redis.wire import BATCH, BATCH_BYTES, Keys, following, whole, with_places
+from queuepool.stores.redis.wire import BATCH, BATCH_BYTES, Keys, following, whole
 from queuepool.stores.steps import in_steps
 
 #: as many as fit the bits of a lease's score (lua/include/lease.lua)
@@ -56,7 +55,6 @@ class RedisQueue(RedisShelves):
         outbox: bool = False,
     ) -> None:
         super().__init__(client, keys, locks_of)
-        #: the scripts that end leases, where these have records
         self._recording = EndingScripts(client, keys, lambda: self.clock)
         self.flows = RedisFlows(client, keys, lambda: self.clock)
         self.limits = RedisLimits(client, keys, lambda: self.clock)
@@ -99,7 +97,7 @@ class RedisQueue(RedisShelves):
         keys, payloads, states = self.keys, [job.payload for job in jobs], [job.state for job in jobs if job.state]
         names = [keys.delayed(queue)] if delay > 0 else [keys.ready(queue), keys.notify(queue)]
         if delay <= 0 and not states and lock is None:
-            if jobs and jobs[0].asked:
+            if jobs[0].asked:
                 return self.limits.push(queue, jobs)
             self.client.script("push", names, payloads)
             return True
@@ -216,11 +214,9 @@ class RedisQueue(RedisShelves):
 
     def renew(self, leases: Sequence[Lease]) -> list[bool]:
         queues = sorted({lease.queue for lease in leases})
-        args = [word for lease in leases for word in (queues.index(lease.queue) + 1, lease.tag, lease.receipt)]
-        names = [self.keys.tags, *map(self.keys.reserved, queues)]
-        call: ScriptCall = "renew", names, [self.clock, self._retry_after, *args]
-        if self.limits.in_use:
-            call = with_places(RENEW_PLACES, [*map(holding, leases)], self.keys, self.clock, *call)
+        proofs = [word for lease in leases for word in (queues.index(lease.queue) + 1, lease.tag, lease.receipt)]
+        names, args = [self.keys.tags, *map(self.keys.reserved, queues)], [self.clock, self._retry_after, *proofs]
+        call = self.limits.renewing(leases, "renew", names, args)
         return [answer == 1 for answer in self.client.script(*call)]
 
     def stage(self, queues: Sequence[str]) -> Staged:
@@ -274,8 +270,9 @@ class RedisQueue(RedisShelves):
         follows, more = following(ending, locks(ending.unlocks), self.keys)
         of_flow, words = self.flows.words(lease, ending.member, uncounted(lease.receipt))
         args = [lease.receipt, lease.tag, *words, *record, *more]
-        names = [names[0], *of_flow, *names[1:], *follows]
-        answer = self._recording.end([lease], PayloadPlaces(1), script, names, args)
+        answer = self._recording.end(
+            [lease], PayloadPlaces(1), script, [names[0], *of_flow, *names[1:], *follows], args
+        )
         return self.locks_of.ended(self.flows.settled(ending.member, answer))
 
     def _kept(self, record: Mapping[str, Any]) -> tuple[list[str], str, str]:

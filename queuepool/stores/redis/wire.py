@@ -48,9 +48,10 @@ class Keys:
         return f"{_GLOB.sub(_ESCAPED, self._queues.removesuffix('s:'))}*"
 
     def queue_of(self, key: str) -> str | None:
-        """The queue whose jobs or quarantined payloads this key holds; ``None`` for any other key."""
-        if key.startswith(self._quarantines):
-            return key.removeprefix(self._quarantines)
+        """The queue whose jobs, quarantined payloads or parked jobs this key holds; ``None`` for any other key."""
+        for start in (self._quarantines, self.parked("")):
+            if key.startswith(start):
+                return key.removeprefix(start)
         if not key.startswith(self._queues) or key.endswith(":notify"):  # which may outlive the jobs
             return None
         return key.removeprefix(self._queues).removesuffix(":delayed").removesuffix(":reserved")
@@ -154,6 +155,11 @@ class Keys:
     def parked(self, queue: str) -> str:
         """The jobs of a queue that wait for a place of a limit."""
         return f"{self._own_prefix}parked:{queue}"
+
+    @property
+    def last_parked(self) -> str:
+        """The number of the last job that was parked."""
+        return f"{self._own_prefix}limits:last"
 
     @property
     def beginnings(self) -> tuple[str, str]:

@@ -42,11 +42,10 @@ Act = Callable[[Connection, list[int]], object]
 class Leases:
     """The leases of one process; rows whose attempts cannot be counted further are quarantined in ``records``."""
 
-    def __init__(
-        self, client: SqlClient, table: JobsTable, records: SqlRecords, attempts: SqlAttempts, limits: SqlLimits
-    ) -> None:
+    def __init__(self, client: SqlClient, table: JobsTable, records: SqlRecords, attempts: SqlAttempts) -> None:
         self._attempts = attempts
-        self._limits = limits
+        #: whose places end with leases
+        self.limits = SqlLimits(client, table)
         self._steps = StepRows(client)
         self._client = client
         self._table = table
@@ -111,8 +110,8 @@ class Leases:
 
         def act(connection: Connection, ids: list[int]) -> None:
             self._table.renew(connection, ids)
-            if self._limits.in_use:
-                self._limits.renew(connection, [holding(lease) for lease in leases if row_of(lease).id in ids])
+            if self.limits.in_use:
+                self.limits.renew(connection, [holding(lease) for lease in leases if row_of(lease).id in ids])
 
         return self.if_held(leases, act)
 
@@ -185,7 +184,7 @@ class Leases:
         if (end := leases[0].steps) and answers[0]:  # of a job that ends alone
             self._steps.end(connection, end)
         if leases[0].holder:
-            self._limits.leave(connection, [lease for lease, is_held in zip(leases, answers, strict=True) if is_held])
+            self.limits.leave(connection, [lease for lease, is_held in zip(leases, answers, strict=True) if is_held])
         if leases[0].record and not self._client.former:  # all that one call ends have one, or none has
             self._attempts.add(connection, leases, answers)
         return answers

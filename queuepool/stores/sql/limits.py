@@ -17,12 +17,15 @@ from queuepool.payload.limits import PlaceAsked, job_word, name_of
 from queuepool.stores.limits import GRANT_LASTS, Entry, KeyRecord, LimitRecord
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
+from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.locks import unless_there
 from queuepool.stores.sql.statements import marked, row_of, skips_locked
 
 #: keys that one look takes, and parked jobs that are looked at before other transactions may go on
 _LOOKS, _MOST_LOOKS = 100, 100
+#: those that one transaction puts back by hand
+_UNPARKED = 500
 
 
 class _Parked(NamedTuple):
@@ -61,29 +64,30 @@ class SqlLimits:
         now = self._now(connection)
         granted = f"{job} {lease.queue}"
         refusing = next((one for one in asked if not self._admits(connection, one.key, granted, now)), None)
-        for key in self._end_grant(connection, granted) - {one.key for one in asked}:
-            self._look_at(connection, key, now)
+        freed = self._end_grant(connection, granted)
         if refusing:
             self._park(connection, lease, job, asked, refusing, now)
-            return Entry(is_in=False, parked_at=refusing.key)
-        self._take(connection, lease, asked, now)
-        return Entry(is_in=True)
+        else:
+            freed |= self._take(connection, lease, asked, now)
+        self._free_as_well(connection, freed, now)
+        return Entry(is_in=False, parked_at=refusing.key) if refusing else Entry(is_in=True)
 
-    def _take(self, connection: Connection, lease: Lease, asked: Sequence[PlaceAsked], now: float) -> None:
+    def _take(self, connection: Connection, lease: Lease, asked: Sequence[PlaceAsked], now: float) -> set[str]:
+        """Returns at which keys places of others were freed by that."""
+        freed = set[str]()
         for one in asked:
             if self._free(connection, one.key, now) <= 0 and (stale := self._stale(connection, one.key, now)):
-                for key in self._end_grant(connection, stale[0]) - {one.key}:
-                    self._look_at(connection, key, now)
+                freed |= self._end_grant(connection, stale[0].holder)
             until = now + (one.per or self._jobs.retry_after)
             holder = f"{lease.holder} {now:.6f}" if one.per else lease.holder
             self._add(connection, one.key, holder, until, lease.queue)
+        return freed
 
     def _admits(self, connection: Connection, key: str, job: str, now: float) -> bool:
         """A place that was kept for the job, or a free one for which nobody waits, or one that was kept too long."""
-        is_mine = self._at(key), self._places.c.holder == job
+        is_mine, free = (self._at(key), self._places.c.holder == job), self._free(connection, key, now)
         if connection.execute(select(self._places.c.key).where(*is_mine)).first():
-            return True
-        free = self._free(connection, key, now)
+            return free >= 0  # its own place is one of those that are not free; the number may have been lowered since
         if free > 0:
             return not self._waits(connection, key)
         return free == 0 and bool(self._stale(connection, key, now))
@@ -194,12 +198,7 @@ class SqlLimits:
 
     def _grant(self, connection: Connection, one: _Parked, now: float) -> None:
         """Back to the head of its queue, where its former number puts it, with a place kept for it at each limit."""
-        jobs, parked = self._client.tables.jobs, self._parked.c
-        names = ["id", "queue", "payload", "attempts", "available_at", "created_at"]
-        clock = Clock(connection.dialect, self._jobs.clock)
-        columns = parked.id, parked.queue, parked.payload, parked.attempts, clock.down(), parked.created_at
-        connection.execute(insert(jobs).from_select(names, select(*columns).where(parked.id == one.id)))
-        connection.execute(delete(self._parked).where(parked.id == one.id))
+        self._back_to_jobs(connection, [one.id])
         holder = f"{one.job} {one.queue}"
         self._end_grant(connection, holder)  # of a copy
         for key, _ in one.asked:
@@ -223,6 +222,35 @@ class SqlLimits:
     def parked(self, queue: str) -> int:
         count = select(func.count()).select_from(self._parked).where(self._parked.c.queue == queue)
         return int(self._client.ask(lambda connection: connection.execute(count).scalar_one()))
+
+    def find(self, queue: str, job_id: str) -> bytes | None:
+        these = self._parked.c.queue == queue, self._parked.c.job == job_word(job_id)
+        found = self._client.ask(lambda c: c.execute(select(self._parked.c.payload).where(*these).limit(1)).scalar())
+        return None if found is None else bytes_of(found)
+
+    def unpark(self, queue: str, job_id: str = "") -> int:
+        parked, back = self._parked.c, 0
+        these = [parked.queue == queue, *([parked.job == job_word(job_id)] if job_id else [])]
+        wanted = select(parked.id).where(*these).order_by(parked.id).limit(_UNPARKED)
+        while ids := list(self._client.ask(lambda connection: connection.execute(wanted).scalars())):
+            back += self._client.transaction(partial(self._unpark, queue=queue, ids=ids))
+        return back
+
+    def _unpark(self, connection: Connection, queue: str, ids: Sequence[int]) -> int:
+        rows = select(self._parked.c.id).where(self._parked.c.id.in_(ids)).order_by(self._parked.c.id)
+        there = list(connection.execute(rows.with_for_update()).scalars())
+        self._back_to_jobs(connection, there)
+        self._jobs.notify(connection, queue)
+        return len(there)
+
+    def _back_to_jobs(self, connection: Connection, ids: Sequence[int]) -> None:
+        """Under their former numbers, which put them before those that were pushed since."""
+        jobs, parked = self._client.tables.jobs, self._parked.c
+        names = ["id", "queue", "payload", "attempts", "available_at", "created_at"]
+        clock = Clock(connection.dialect, self._jobs.clock)
+        columns = parked.id, parked.queue, parked.payload, parked.attempts, clock.down(), parked.created_at
+        connection.execute(insert(jobs).from_select(names, select(*columns).where(parked.id.in_(ids))))
+        connection.execute(delete(self._parked).where(parked.id.in_(ids)))
 
     def sweep(self, name: str | None = None) -> float | None:
         limits = self._limits.c
@@ -259,10 +287,19 @@ class SqlLimits:
                 break
             self._end_elsewhere(connection, grant.holder, key, now)
         self.hand_on(connection, key, now, passed)
+        self.hand_on(connection, key, now)
 
     def _end_elsewhere(self, connection: Connection, job: str, key: str, now: float) -> None:
-        for other in self._end_grant(connection, job) - {key}:
-            self._look_at(connection, other, now)
+        """Keep no place for this job, and hand on those that this frees at other keys than this one."""
+        self._free_as_well(connection, self._end_grant(connection, job) - {key}, now)
+
+    def _free_as_well(self, connection: Connection, keys: Iterable[str], now: float) -> None:
+        """Hand on what came free at these keys, unless others have them."""
+        for key in sorted(keys):
+            if self._waits(connection, key) and self._try_lock(connection, [key]):
+                self.hand_on(connection, key, now)
+            else:
+                self._look_at(connection, key, now)
 
     def _note_look(self, connection: Connection, key: str, now: float) -> None:
         """When a place may come free by itself, if somebody waits."""
@@ -346,10 +383,10 @@ class SqlLimits:
         rows = self._client.ask(lambda connection: connection.execute(wanted.order_by(limits.key)).all())
         return [LimitRecord(*row) for row in rows]
 
-    def keys(self) -> list[KeyRecord]:
-        return self._client.ask(self._keys)
+    def by_key(self) -> list[KeyRecord]:
+        return self._client.ask(self._by_key)
 
-    def _keys(self, connection: Connection) -> list[KeyRecord]:
+    def _by_key(self, connection: Connection) -> list[KeyRecord]:
         places, rings, parked = self._places.c, self._rings.c, self._parked.c
         taken = or_(places.granted.is_not(None), places.until > self._now(connection))
         counted = select(places.key, func.count(places.granted), func.count()).where(taken).group_by(places.key)

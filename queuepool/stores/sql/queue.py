@@ -31,7 +31,6 @@ from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.flows import SqlFlows
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.leases import LOCKED, Act, Leases
-from queuepool.stores.sql.limits import SqlLimits
 from queuepool.stores.sql.locks import marked
 from queuepool.stores.sql.records import PENDING, SqlRecords, entry_of, payload_column
 from queuepool.stores.sql.statements import row_of
@@ -78,10 +77,9 @@ class SqlQueue:
         self.locks_of = locks_of
         self.flows = SqlFlows(client, table)
         self._table = table
-        self.limits = SqlLimits(client, table)
-        self.leases = Leases(client, table, records, attempts, self.limits)
-        self._records = records
-        self._values = values
+        self.leases = Leases(client, table, records, attempts)
+        self.limits = self.leases.limits
+        self._records, self._values = records, values
         self._keep = keep
         self._outbox = outbox
         self._offset = self._offset_ends = 0.0

@@ -19,6 +19,7 @@ if refused then
   end_grant(limits, job)
   redis.call('zrem', KEYS[1], ARGV[1])
   park(limits, parked_text(ARGV[7], asked, unbumped(ARGV[1])), asked[refused], queue)
+  free_as_well(limits)
   return refused
 end
 
@@ -36,4 +37,5 @@ for _, limit in ipairs(asked) do
   end
 end
 if #lasting > 0 then redis.call('hset', KEYS[2], holder, table.concat(lasting, ' ')) end
+free_as_well(limits)
 return 0

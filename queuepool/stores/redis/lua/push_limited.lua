@@ -27,4 +27,5 @@ while at <= #ARGV do
   end
   at = last + 1
 end
+free_as_well(limits)
 return parked

@@ -34,6 +34,8 @@ local function look(key)
     end_grant(limits, job)
   end
   hand_on(limits, key, passed)
+  hand_on(limits, key)
+  free_as_well(limits, key)
 end
 
 for i = 5, #ARGV do

@@ -13,7 +13,7 @@ local GRANT_LASTS, MOST_LOOKS, MOST_SEARCHED = 0.2, 100, 1000
 
 -- Given: how our keys begin, how those of queues do, test clock.
 local function open_limits(own, queues, time)
-  return {own = own, queues = queues, now = clock(time)}
+  return {own = own, queues = queues, now = clock(time), freed = {}}
 end
 
 local function key_of(limits, kind, key) return limits.own .. 'limit:' .. kind .. ':' .. key end
@@ -56,16 +56,14 @@ local function free_places(limits, key)
   return free
 end
 
--- Let nobody's place be kept for this job; returns whether it was.
+-- Keep no place for this job; returns whether some were, which free_as_well hands on.
 local function end_grant(limits, job)
   local text = redis.call('hget', limits.own .. 'limits:granted', job)
   if not text then return false end
   redis.call('hdel', limits.own .. 'limits:granted', job)
   for _, limit in ipairs(asked_in(text)) do
     redis.call('zrem', key_of(limits, 'granted', limit.key), job)
-    if redis.call('exists', key_of(limits, 'queues', limit.key)) == 1 then
-      redis.call('zadd', limits.own .. 'limits:due', limits.now, limit.key)
-    end
+    limits.freed[#limits.freed + 1] = limit.key
   end
   return true
 end
@@ -170,6 +168,16 @@ local function hand_on(limits, key, passed)
   note_due(limits, key, is_done)
 end
 
+-- Hand on what end_grant has freed, but not at the key `but`.
+local function free_as_well(limits, but)
+  for _ = 1, MOST_LOOKS do
+    local key = table.remove(limits.freed)
+    if not key then return end
+    if key ~= but and redis.call('exists', key_of(limits, 'queues', key)) == 1 then hand_on(limits, key) end
+  end
+  for _, key in ipairs(limits.freed) do redis.call('zadd', limits.own .. 'limits:due', 'XX', limits.now, key) end
+end
+
 local function parked_text(job, asked, payload)
   local words = {job}
   for i, limit in ipairs(asked) do words[i + 1] = limit.key .. ' ' .. limit.part end
@@ -190,6 +198,7 @@ local function leave(limits, holder)
   redis.call('hdel', places, holder)
   for key in string.gmatch(keys, '%S+') do
     redis.call('zrem', key_of(limits, 'held', key), holder)
-    if redis.call('exists', key_of(limits, 'queues', key)) == 1 then hand_on(limits, key) end
+    limits.freed[#limits.freed + 1] = key
   end
+  free_as_well(limits)
 end

@@ -19,8 +19,9 @@ end
 
 -- A place that was kept for the job, or a free one for which nobody waits, or one that was kept for too long.
 local function admits(limits, key, job)
-  if redis.call('zscore', key_of(limits, 'granted', key), job) then return true end
   local free = free_places(limits, key)
+  -- Its own place is one of those that are not free; the number may have been lowered since.
+  if redis.call('zscore', key_of(limits, 'granted', key), job) then return free >= 0 end
   if free > 0 then return redis.call('exists', key_of(limits, 'queues', key)) == 0 end
   return free == 0 and stale_at(limits, key) and true
 end
