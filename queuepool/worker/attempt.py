@@ -100,8 +100,7 @@ class JobAttempt:
     @property
     def ending_lease(self) -> Lease:
         """The lease as it is to end: with its places, and what becomes of the job's steps, which are over by this."""
-        lease = self.lease if self.job.steps is None else self.lease._replace(steps=self.job.steps.end())
-        return lease._replace(holder=self.holder) if self.holder else lease
+        return self.lease._replace(steps=self.job.steps and self.job.steps.end(), holder=self.holder)
 
     @property
     def is_told_by_end(self) -> bool:
@@ -300,9 +299,8 @@ class Runner:
 
     def _follows(self, attempt: JobAttempt) -> bool:
         plan, endings = attempt.plan, self._settler.endings
-        has_more = plan.track or plan.policy.locks is not None or plan.member is not None
-        holds = attempt.job.steps is not None or attempt.holder
-        return bool(has_more or holds or endings.after(attempt.payload) != NOTHING)
+        has_more = plan.track or plan.policy.locks is not None or plan.member or attempt.holder or attempt.job.steps
+        return bool(has_more or endings.after(attempt.payload) != NOTHING)
 
     def _finish(self, attempt: JobAttempt) -> None:
         """Settle at once a job from which something follows."""

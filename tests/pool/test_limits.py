@@ -59,7 +59,7 @@ def test_a_start_is_counted_for_its_period(place):
 
 
 def test_one_tenants_flood_waits_behind_anothers_first_job(place):
-    for number in range(20):
+    for _ in range(20):
         push(place, shares, "large", 0.05)
     push(place, shares, "small", 0.05)
     with place.pool("--workers", "2", *APP):

@@ -42,7 +42,7 @@ def test_a_steward_looks_only_once_members_have_run(stores, settler):
         looks.run(time.monotonic() + seconds)
     assert "running" == stores.flows.find(drawn.id).state
 
-    marker(header)()
+    flow_marker(header)()
     looks.run(time.monotonic() + 2000)
     assert "expired" == stores.flows.find(drawn.id).state
 

@@ -23,6 +23,8 @@ def built(request: pytest.FixtureRequest) -> Iterator[Stores]:
         yield stores
 
 
-@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.thorough("more seeds")) for seed in range(6, 40))])
+@pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.thorough("more seeds")) for seed in range(6, 40))]
+)
 def test_the_laws_hold(built, seed):
     Trial(built, seed).run(STEPS)

@@ -184,7 +184,9 @@ class Trial:
         self.nothing_is_lost()
         for one in self.limits.by_key():
             if one.parked and self.ending(one.key) == 0:
-                assert one.held + one.granted >= self.number(one.key), f"a place of {one.key} is at rest: {self.where()}"
+                assert one.held + one.granted >= self.number(one.key), (
+                    f"a place of {one.key} is at rest: {self.where()}"
+                )
 
     def ending(self, key: str) -> int:
         """How many places have ended by themselves, which a sweep hands on."""

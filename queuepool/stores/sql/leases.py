@@ -111,7 +111,7 @@ class Leases:
         def act(connection: Connection, ids: list[int]) -> None:
             self._table.renew(connection, ids)
             if self.limits.in_use:
-                self.limits.renew(connection, [holding(lease) for lease in leases if row_of(lease).id in ids])
+                self.limits.places.renew(connection, [holding(lease) for lease in leases if row_of(lease).id in ids])
 
         return self.if_held(leases, act)
 
@@ -184,7 +184,9 @@ class Leases:
         if (end := leases[0].steps) and answers[0]:  # of a job that ends alone
             self._steps.end(connection, end)
         if leases[0].holder:
-            self.limits.leave(connection, [lease for lease, is_held in zip(leases, answers, strict=True) if is_held])
+            self.limits.places.leave(
+                connection, [lease for lease, is_held in zip(leases, answers, strict=True) if is_held]
+            )
         if leases[0].record and not self._client.former:  # all that one call ends have one, or none has
             self._attempts.add(connection, leases, answers)
         return answers

@@ -13,7 +13,7 @@ from queuepool.stores.contract import NewJob
 from queuepool.stores.factory import Stores
 from queuepool.stores.limits import GRANT_LASTS, Entry, LimitRecord
 from tests.support.samples import ids, new_jobs, payload, record
-from tests.support.store_contract import RETRY_AFTER, Clock, attempts_of
+from tests.support.store_contract import RETRY_AFTER, attempts_of
 
 pytestmark = pytest.mark.usefixtures("at")
 
@@ -332,5 +332,3 @@ def test_a_push_that_knows_the_limits_parks_at_once(store, worker, connection):
     assert (2, 0, 0) == sizes(store)
     assert 3 == store.limits.parked("default")
     assert ["a", "b"] == ids(worker.starts(TWO))
-
-
