@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from queuepool.errors import StoreDenied
 from queuepool.payload.lease import Lease
 from queuepool.payload.limits import PlaceAsked, holding, job_word
 from queuepool.stores.contract import NewJob
@@ -16,6 +18,9 @@ from queuepool.stores.steps import in_steps
 #: keys that one look takes, jobs that one script pushes, and parked ones that one call reads
 _LOOKS, _PUSHED, _SCANNED = 100, 200, 500
 
+#: seconds for which a push does not park after that was denied
+_DENIED = 60.0
+
 
 class RedisLimits:
     """The limits of one connection. ``clock`` returns '' for the server's, or a test's Unix seconds as text."""
@@ -25,6 +30,8 @@ class RedisLimits:
         self._keys = keys
         self._clock = clock
         self.in_use = False
+        #: until when pushes leave it to workers to park (monotonic)
+        self._denied_until = 0.0
 
     def enter(self, lease: Lease, job_id: str, asked: Sequence[PlaceAsked]) -> Entry:
         words = [lease.receipt, lease.tag, *self._words(), lease.holder, job_word(job_id), lease.queue]
@@ -39,12 +46,25 @@ class RedisLimits:
         return with_places(RENEW_PLACES, [*map(holding, leases)], self._keys, self._clock(), name, keys, args)
 
     def push(self, queue: str, jobs: Sequence[NewJob]) -> bool:
-        """Push these, and park at once those that could not start now."""
+        """Push these, and park at once those that could not start now.
+
+        A user who may not do that, like one made before there were limits, leaves it to workers.
+        """
+        for step in in_steps(jobs, _PUSHED, BATCH_BYTES, lambda job: len(job.payload)):
+            if time.monotonic() < self._denied_until or not self._push_limited(queue, step):
+                names = [self._keys.ready(queue), self._keys.notify(queue)]
+                self._client.script("push", names, [job.payload for job in step])
+        return True
+
+    def _push_limited(self, queue: str, jobs: Sequence[NewJob]) -> bool:
         keys = self._keys
         names = [keys.ready(queue), keys.notify(queue), keys.parked(queue)]
-        for step in in_steps(jobs, _PUSHED, BATCH_BYTES, lambda job: len(job.payload)):
-            args = [word for job in step for word in (job.payload, job.word, 4 * len(job.asked), *_places(job.asked))]
+        args = [word for job in jobs for word in (job.payload, job.word, 4 * len(job.asked), *_places(job.asked))]
+        try:
             self._client.script("push_limited", names, [*self._words(), queue, *args])
+        except StoreDenied:  # before anything is written: it begins with what only this needs
+            self._denied_until = time.monotonic() + _DENIED
+            return False
         return True
 
     def parked(self, queue: str) -> int:

@@ -7,8 +7,10 @@
 -- Returns  how many were parked
 -- include: clock limits may_start
 local limits, queue, at, parked = open_limits(unpack(ARGV, 1, 3)), ARGV[4], 5, 0
-redis.call('llen', KEYS[1]) -- a key of the wrong type must fail before anything is written
+-- A key of the wrong type, or what is denied, must fail before anything is written.
+redis.call('llen', KEYS[1])
 redis.call('hlen', KEYS[3])
+redis.call('hget', limits.own .. 'limits', '')
 while at <= #ARGV do
   local last = at + 2 + tonumber(ARGV[at + 2])
   local payload, job, asked = ARGV[at], ARGV[at + 1], asked_at(limits, at + 3, last)
