@@ -12,8 +12,8 @@ FAULTS = {
     "a look at the places": "one too many",
     "the number for those that were handed a place": "one too many",
     "handing on": "at rest",
-    "the end of a place": "stuck",
-    "the ends of places": "stuck",
+    "the end of a place": "at rest",
+    "the ends of places": "at rest",
 }
 
 
