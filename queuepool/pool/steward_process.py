@@ -6,9 +6,11 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from queuepool.board.blame import Blame, Thread
 from queuepool.board.board import Board, Slot
+from queuepool.board.fields import Header
 from queuepool.board.marks import flow_marker
 from queuepool.board.pauses import Pauses
 from queuepool.board.runtime_dir import RuntimeDir
@@ -183,14 +185,19 @@ class StewardProcess:
         LISTENERS.add(StoreLost, note_outage)
         is_elsewhere = self._settings.connection.failed_url  # whose silence must not stop this process
         count = stores.failed.count if not is_elsewhere else lambda: 0
+        parked = partial(self._parked, header)
         if not self._settings.scales:
-            return [Measure(meters, stores.queue, count)]
+            return [Measure(meters, stores.queue, count, parked)]
         from queuepool.steward import neighbours, scale  # imported here: few pools scale by themselves
 
-        measure = Measure(meters, stores.queue, count, period=scale.PERIOD)
+        measure = Measure(meters, stores.queue, count, parked, period=scale.PERIOD)
         instance, queues = self._board.name.instance, self._settings.queues
         known = neighbours.KnowNeighbours(instance, queues, stores.control.pools, stores.queue.now)
         return [measure, known, scale.WishForWorkers(self._settings, self._board, LISTENERS, known)]
+
+    def _parked(self, header: Header, queue: str) -> int:
+        """How many jobs of the queue wait for places of limits; asked only where some have limits."""
+        return self._stores.limits.parked(queue) if header.limits_at and self._stores.limits.in_use else 0
 
     def _report_running(self) -> Chore:
         return ReportRunning(self._orphaned_boards, self._stores.queue, self._stores.values, self._settler.states)

@@ -156,6 +156,8 @@ def _settler(settings: PoolSettings, stores: Stores, outage: Outage, slot: Slot,
     settler = Settler(stores.queue, outage, LISTENERS, settings.connection, settings.track, records)
     if board:
         settler.mark_flows, settler.mark_limits = flow_marker(board.header), limit_marker(board.header)
+        if _has_limits(settings):
+            settler.mark_limits()  # others may have parked jobs before this pool began
     return settler
 
 
@@ -168,7 +170,7 @@ def _lone_chores(
 ) -> Callable[[], object] | None:
     """What a worker without a steward does in each round."""
     run_first = recorder.run if recorder else None
-    if settings.limits or any(REGISTRY.find(name).options.limits for name in REGISTRY.names()):
+    if _has_limits(settings):
         run_first = _also_limits(stores, run_first)
     if not settings.keep_done:
         return run_first
@@ -187,6 +189,11 @@ def _lone_chores(
     return run
 
 
+def _has_limits(settings: PoolSettings) -> bool:
+    """Whether jobs of this code, or of this pool's queues, have limits."""
+    return bool(settings.limits) or any(REGISTRY.find(name).options.limits for name in REGISTRY.names())
+
+
 def _also_limits(stores: Stores, run_first: Callable[[], object] | None) -> Callable[[], object]:
     swept = 0.0
 
@@ -194,7 +201,7 @@ def _also_limits(stores: Stores, run_first: Callable[[], object] | None) -> Call
         nonlocal swept
         if run_first:
             run_first()
-        if stores.limits.in_use and (now := time.monotonic()) >= swept:
+        if (now := time.monotonic()) >= swept:
             swept = now + _SWEEP
             stores.limits.sweep()
 
