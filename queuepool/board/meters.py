@@ -109,8 +109,8 @@ FIRST_QUEUE = 64
 MAX_QUEUES = 100_000
 #: queues that have rows in a slot's area, which is 3.4 MB of addresses then: the system must grant them for all slots
 MOST_ROWS = 1000
-#: of a queue: ready, delayed, reserved, quarantined, parked, whether these are lower bounds, oldest, overdue, measured at;
-#: the digest of the job that was seen last as the next one, and since when (monotonic); its name
+#: of a queue: ready, delayed, reserved, quarantined, parked, whether these are lower bounds, oldest, overdue, measured
+#: at; the digest of the job that was seen last as the next one, and since when (monotonic); its name
 QUEUE_STRUCT, FIRST_SEEN, SEEN_STRUCT = Struct("=6q3d"), 9, Struct("=16sd")
 QUEUE_NUMBERS = 12
 QUEUE_ROW = QUEUE_NUMBERS + QUEUE_TEXT // WORD

@@ -169,7 +169,7 @@ def _lone_chores(
     settings: PoolSettings, stores: Stores, recorder: FailureRecorder | None
 ) -> Callable[[], object] | None:
     """What a worker without a steward does in each round."""
-    run_first = recorder.run if recorder else None
+    run_first: Callable[[], object] | None = recorder.run if recorder else None
     if _has_limits(settings):
         run_first = _also_limits(stores, run_first)
     if not settings.keep_done:

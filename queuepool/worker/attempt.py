@@ -100,7 +100,7 @@ class JobAttempt:
     @property
     def ending_lease(self) -> Lease:
         """The lease as it is to end: with its places, and what becomes of the job's steps, which are over by this."""
-        return self.lease._replace(steps=self.job.steps and self.job.steps.end(), holder=self.holder)
+        return self.lease._replace(steps=self.job.steps.end() if self.job.steps else None, holder=self.holder)
 
     @property
     def is_told_by_end(self) -> bool:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
+from queuepool import group
+from queuepool.jobs.composing import flow_of
 from queuepool.jobs.decorator import JobFunction
 from tests.support.drivers import DATABASES, site_on
 from tests.support.eventually import eventually
-from tests.support.limitapp import aimports, calls, dies, imports, shares
-from tests.support.pools import Site
+from tests.support.limitapp import aimports, calls, dies, imports, plain, shares, steps
+from tests.support.pools import RunningPool, Site
 
 APP = ("--modules", "tests.support.limitapp")
 pytestmark = pytest.mark.every_store("place")
@@ -41,7 +44,7 @@ def test_no_more_run_at_a_time(place, more):
     for number in range(12):
         push(place, aimports if number % 2 else imports, "a" if number % 3 else "b", 0.1)
     with place.pool("--workers", "4", *more, *APP):
-        eventually(lambda: len(list(place.trail(what="ends"))) == 12, within=30)
+        eventually(lambda: len(place.trail(what="ends")) == 12, within=30)
 
     assert 2 == most_at_once(place, "a")
     assert 2 == most_at_once(place, "b")
@@ -51,7 +54,7 @@ def test_a_start_is_counted_for_its_period(place):
     for _ in range(11):
         push(place, calls, "a")
     with place.pool("--workers", "2", *APP):
-        eventually(lambda: len(list(place.trail(what="begins"))) == 11, within=30)
+        eventually(lambda: len(place.trail(what="begins")) == 11, within=30)
 
     began = [line["at"] for line in place.trail(what="begins")]
     assert all(later - earlier > 0.95 for earlier, later in zip(began, began[5:], strict=False))
@@ -63,7 +66,7 @@ def test_one_tenants_flood_waits_behind_anothers_first_job(place):
         push(place, shares, "large", 0.05)
     push(place, shares, "small", 0.05)
     with place.pool("--workers", "2", *APP):
-        eventually(lambda: len(list(place.trail(what="ends"))) == 21, within=30)
+        eventually(lambda: len(place.trail(what="ends")) == 21, within=30)
 
     assert 1 == max(most_at_once(place, "large"), most_at_once(place, "small"))
     order = [line["tenant"] for line in place.trail(what="begins")]
@@ -75,6 +78,58 @@ def test_the_place_of_a_dead_worker_is_free_at_once(place, tmp_path):
     for _ in range(3):
         place.queue.push(dies.name, {"tenant": "a", "until": gate})
     with place.pool("--workers", "2", *APP):
-        eventually(lambda: len(list(place.trail(what="ends"))) == 3, within=30)
+        eventually(lambda: len(place.trail(what="ends")) == 3, within=30)
 
     assert Counter(begins=4, ends=3) == Counter(line["what"] for line in place.trail())
+
+
+def test_the_place_of_a_lost_host_is_free_with_its_lease(place):
+    push(place, shares, "lost", 600)
+    config = "[connection]\nretry_after = 4\n"
+    lost = RunningPool(place, place.flags("--runtime-dir", str(place.path / "lost"), "--workers", "1", *APP), config)
+    eventually(lambda: place.trail(what="begins"))
+    lost.kill_all()
+    killed = time.time()
+    push(place, shares, "next")
+    with place.pool("--workers", "2", *APP, config=config):
+        eventually(lambda: place.trail(what="ends", tenant="next"), within=30)
+        [began] = place.trail(what="begins", tenant="next")
+        assert began["at"] < killed + 8
+
+
+def test_members_of_a_flow_wait_for_their_places(place):
+    calls = [imports.call("a", 0.02) for _ in range(8)]
+    page = flow_of(group(calls, then=imports.call("b"))).push_to(place.queue)
+    with place.pool("--workers", "4", *APP):
+        assert "done" == page.wait(30).state
+
+    assert 2 == most_at_once(place, "a")
+
+
+def test_a_queue_has_a_limit_of_its_own(place):
+    for _ in range(6):
+        push(place, plain, "a", 0.1)
+    with place.pool("--workers", "3", *APP, config="[pool]\nlimits = default:1\n"):
+        eventually(lambda: len(place.trail(what="ends")) == 6, within=30)
+
+    assert 1 == most_at_once(place, "a")
+
+
+def test_a_job_without_the_argument_of_its_limit_fails_with_one_line(place):
+    place.queue.push(imports.name, {"tenant": None})
+    place.queue.push(imports.name, {"tenant": "a"})
+    with place.pool("--workers", "1", *APP) as pool:
+        eventually(lambda: place.trail(what="ends"))
+        assert "limit import: tenant is None, where text or a number is needed" in pool.log()
+
+
+def test_a_job_that_leaves_at_a_step_gives_its_place_back(place):
+    push(place, steps, "a")
+    push(place, steps, "b")
+    with place.pool("--workers", "1", *APP) as pool:
+        eventually(lambda: place.trail(what="begins"))
+        pool.end()
+    with place.pool("--workers", "1", *APP):
+        eventually(lambda: len(place.trail(what="ends")) == 2, within=30)
+
+    assert {1} == {line["attempts"] for line in place.trail(what="ends")}

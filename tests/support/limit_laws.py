@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass, field
 
+from queuepool.config.settings import ConnectionSettings
 from queuepool.payload.lease import NOTHING, Lease
 from queuepool.payload.limits import NO_PART, PlaceAsked, holding, job_word, name_of
 from queuepool.stores.contract import NewJob
@@ -111,7 +114,7 @@ class Trial:
             there = sum(one.key == own.key for other in live for own in other.asked)
             assert one.per or there < self.number(one.key), f"{name} is one too many at {one.key}: {self.where()}"
             recent = [at for at in self.starts.get(one.key, ()) if at > self.clock.now - _PERIOD + 0.01]
-            assert len(recent) <= self.number(one.key), f"{name} started too early at {one.key}: {self.where()}"
+            assert len(recent) <= self.number(one.key), f"{name} began too early at {one.key}: {self.where()}"
         self.running.append(held)
 
     def number(self, key: str) -> int:
@@ -199,3 +202,18 @@ class Trial:
     def nothing_is_lost(self) -> None:
         there = sum(self.store.sizes(queue).total + self.limits.parked(queue) for queue in QUEUES)
         assert there == len(self.asked) - self.over, f"{there} jobs are there: {self.where()}"
+
+
+def main() -> None:
+    """``python -m tests.support.limit_laws URL PREFIX SEEDS``: so many histories, until one breaks a law."""
+    url, prefix, seeds = sys.argv[1:]
+    for seed in range(int(seeds)):
+        with closing(Stores(ConnectionSettings(url=url, prefix=f"{prefix}{seed}:", retry_after=RETRY_AFTER))) as built:
+            try:
+                Trial(built, seed).run(60)
+            except AssertionError as broken:
+                sys.exit(str(broken))
+
+
+if __name__ == "__main__":
+    main()

@@ -9,7 +9,7 @@ import signal
 import time
 from pathlib import Path
 
-from queuepool import Concurrency, Rate, current, job
+from queuepool import Concurrency, Rate, current, job, step
 
 
 def note(what: str, **facts: object) -> None:
@@ -57,3 +57,11 @@ def dies(tenant: str, until: str) -> None:
         Path(until).touch()
         os.kill(os.getpid(), signal.SIGKILL)
     note("ends", tenant=tenant)
+
+
+@job("limit.steps", tries=20, backoff=0, limits=[Concurrency("stepped", 1)])
+def steps(tenant: str) -> None:
+    note("begins", tenant=tenant)
+    for number in range(10):
+        step(f"part {number}", time.sleep, 0.1)
+    note("ends", tenant=tenant, attempts=current().attempts)

@@ -6,6 +6,7 @@ locks first. A transaction locks several in their order; while it hands places o
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -51,7 +52,8 @@ class SqlPlaces:
             if self._free(connection, one.key, now) <= 0 and (stale := self._stale(connection, one.key, now)):
                 freed |= self.end_grant(connection, stale[0].holder)
             until = now + (one.per or self._jobs.retry_after)
-            holder = f"{lease.holder} {now:.6f}" if one.per else lease.holder
+            # Each start counts, also under one lease.
+            holder = f"{lease.holder} {secrets.token_hex(4)}" if one.per else lease.holder
             self._add(connection, one.key, holder, until, lease.queue)
         return freed
 
@@ -297,9 +299,12 @@ class SqlPlaces:
         if not keys or connection.dialect.name == "sqlite":
             return True
         limits = self._limits.c
-        skips = {"skip_locked": True} if skips_locked(connection.dialect) else {"nowait": True}
-        rows = select(limits.key).where(limits.key.in_(keys)).order_by(limits.key).with_for_update(**skips)
-        return len(connection.execute(rows).all()) == len(set(keys))
+        rows, skips = (
+            select(limits.key).where(limits.key.in_(keys)).order_by(limits.key),
+            skips_locked(connection.dialect),
+        )
+        locked = rows.with_for_update(skip_locked=skips, nowait=not skips)
+        return len(connection.execute(locked).all()) == len(set(keys))
 
     def now(self, connection: Connection) -> float:
         return self._jobs.now(connection)

@@ -29,7 +29,8 @@ for _, limit in ipairs(asked) do
   if free_places(limits, limit.key) <= 0 then end_grant(limits, stale_at(limits, limit.key) or '') end
   local held = key_of(limits, 'held', limit.key)
   if limit.per > 0 then
-    redis.call('zadd', held, limits.now + limit.per, holder .. string.format(' %.6f', limits.now))
+    local number = redis.call('incr', limits.own .. 'limits:last') -- each start counts, also under one lease
+    redis.call('zadd', held, limits.now + limit.per, holder .. ' ' .. number)
     redis.call('expire', held, math.ceil(limit.per) + 1)
   else
     redis.call('zadd', held, score, holder)

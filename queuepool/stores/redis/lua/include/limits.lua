@@ -3,7 +3,7 @@
 -- `limits`: hash of names, each with its number, its seconds per number (0 = none), the number that an operator has set
 -- ('' = none); `limits:places`: hash of holders, each with the keys of its places; `limits:due`: zset of the keys at which
 -- somebody waits, by the second at which a place may come free by itself; `limits:granted`: hash of jobs that were handed
--- a place, as JOB QUEUE, each as it was parked; `limits:last`: counts parked jobs.
+-- a place, as JOB QUEUE, each as it was parked; `limits:last`: numbers parked jobs and counted starts.
 -- Of a key: `limit:held:` zset of holders by the end of their leases, or of a start's period; `limit:granted:` zset of
 -- those in `limits:granted`, by the second from which a starting job may take their place; `limit:queues:` list of the
 -- queues whose jobs wait, in turn; `limit:ring:KEY QUEUE` list of their partitions, in turn; `limit:lane:KEY PART QUEUE`
