@@ -25,6 +25,12 @@ def held(n: int = 0) -> None:
     """A no-op that always finds a place."""
 
 
+@job("shared", limits=[Concurrency("tenants", 4, fair="{tenant}")])
+def shared(tenant: int) -> None:
+    note(float(tenant))
+    time.sleep(0.002)
+
+
 @job("nap")
 def nap(n: int) -> None:
     time.sleep(0.01)

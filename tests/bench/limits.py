@@ -11,10 +11,12 @@ import subprocess
 import sys
 import time
 
+from queuepool import configure
 from queuepool.payload.lease import NOTHING, Lease
 from queuepool.payload.limits import NO_PART, PlaceAsked, holding, job_word
 from queuepool.stores.contract import NewJob
-from tests.bench.rig import ROOT, Rig, redis_rig
+from tests.bench import app
+from tests.bench.rig import ROOT, Rig, redis_rig, until
 from tests.bench.words import QUICK, rates, ratios, say
 
 _JOBS, _ROUNDS, _STARTS = (2000, 2, 300) if QUICK else (10_000, 5, 2000)
@@ -24,6 +26,7 @@ _PARKED = (10, 100_000) if QUICK else (10, 1_000_000)
 def main() -> None:
     with redis_rig() as rig:
         beside_plain_jobs(rig)
+        tenants(rig)
         for parked in _PARKED:
             for partitions in (1, parked // 10):
                 starts(rig, parked, partitions)
@@ -46,6 +49,24 @@ def worker(rig: Rig, job: str, jobs: int) -> float:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, env=env, cwd=ROOT, check=True, capture_output=True, text=True)
     return jobs / float(done.stdout)
+
+
+def tenants(rig: Rig) -> None:
+    """Three tenants dispatch one after the other, to two pools: when the first and the last job of each has begun."""
+    configure(rig.queue)
+    counts = (1000, 100, 1) if QUICK else (10_000, 100, 1)
+    other = ("--runtime-dir", str(rig.path / "other"))
+    with rig.pool(2), rig.pool(2, *other):
+        rig.forget()
+        began = time.monotonic()
+        for tenant, count in enumerate(counts):
+            app.shared.bulk([{"tenant": tenant} for _ in range(count)])
+        dispatched = time.monotonic() - began
+        until(lambda: len(rig.trail()) == sum(counts), within=300)
+    for tenant, count in enumerate(counts):
+        moments = [at - began for stamp, at, _ in rig.trail() if stamp == tenant]
+        say(f"tenant with {count:,} jobs: first after {moments[0]:.2f} s, last after {moments[-1]:.2f} s")
+    say(f"  all were dispatched after {dispatched:.2f} s")
 
 
 def starts(rig: Rig, parked: int, partitions: int) -> None:

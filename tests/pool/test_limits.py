@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import random
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -13,8 +17,8 @@ from queuepool.jobs.composing import flow_of
 from queuepool.jobs.decorator import JobFunction
 from tests.support.drivers import DATABASES, site_on
 from tests.support.eventually import eventually
-from tests.support.limitapp import aimports, calls, dies, imports, plain, shares, steps
-from tests.support.pools import RunningPool, Site
+from tests.support.limitapp import aimports, calls, dies, imports, locked, plain, shares, steps
+from tests.support.pools import STEWARD, RunningPool, Site
 
 APP = ("--modules", "tests.support.limitapp")
 pytestmark = pytest.mark.every_store("place")
@@ -133,3 +137,26 @@ def test_a_job_that_leaves_at_a_step_gives_its_place_back(place):
         eventually(lambda: len(place.trail(what="ends")) == 2, within=30)
 
     assert {1} == {line["attempts"] for line in place.trail(what="ends")}
+
+
+def test_never_more_run_whatever_is_killed(place):
+    """Two pools, as on two hosts, lose workers and stewards all the while."""
+    jobs, chance = 120, random.Random(7)
+    for number in range(jobs):
+        place.queue.push(locked.name, {"tenant": "ab"[number % 2], "number": number})
+    other = ("--runtime-dir", str(place.path / "other"))
+    with place.pool("--workers", "3", *APP) as first, place.pool("--workers", "3", *other, *APP) as second:
+
+        def kill_and_look() -> bool:
+            pool = chance.choice([first, second])
+            pids = [*pool.workers(), *(pool.pids(STEWARD) if chance.random() < 0.2 else [])]
+            if pids and chance.random() < 0.15:
+                with suppress(ProcessLookupError):
+                    os.kill(chance.choice(pids), signal.SIGKILL)
+            return len({line["number"] for line in place.trail(what="ends")}) == jobs
+
+        eventually(kill_and_look, within=90)
+        eventually(lambda: not place.queue.stores.limits.by_key(), within=30)
+
+    assert [] == place.trail(what="too many")
+    assert 0 == place.queue.size() + place.queue.parked()
