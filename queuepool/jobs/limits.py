@@ -90,10 +90,11 @@ def _check(name: object, number: object, by: object, fair: object) -> None:
             raise ValueError(f"limit {name}: {key}={template!r} names no argument: write one in braces, '{{tenant}}'")
 
 
-def _fields(name: str, key: str, template: str) -> list[str]:
+@lru_cache(maxsize=1024)
+def _fields(name: str, key: str, template: str) -> tuple[str, ...]:
     """The arguments that a template names. Raises ``ValueError``."""
     try:
-        fields = [field for _, field, *_ in Formatter().parse(template) if field is not None]
+        fields = tuple(field for _, field, *_ in Formatter().parse(template) if field is not None)
     except ValueError as error:
         raise ValueError(f"limit {name}: {key}={template!r}: {error}") from None
     for field in fields:

@@ -323,6 +323,22 @@ def test_a_long_line_ends_in_its_order(built, store, worker):
     assert [] == built.limits.by_key()
 
 
+def test_a_flushed_store_begins_anew(built, store, worker, connection):
+    if not connection.url.startswith(("redis", "unix")):
+        pytest.skip("nobody empties a database")
+    pushed(store, "a", "b")
+    lost, _ = worker.enter(ONE)
+    worker.enter(ONE)
+    keys = [key for page in built.queue.client.scan(f"{connection.prefix}*") for key in page]
+    built.queue.client.command("DEL", *keys)
+    assert not store.finish(lost, NOTHING)
+    worker.tag = store.join()
+    pushed(store, "c", "d")
+
+    assert worker.enter(ONE)[1].is_in
+    assert not worker.enter(ONE)[1].is_in
+
+
 def test_a_push_that_knows_the_limits_parks_at_once(store, worker, connection):
     if not connection.url.startswith(("redis", "unix")):
         pytest.skip("in a database workers park")
