@@ -61,6 +61,7 @@ class Current:
     _is_in_hook: bool = field(init=False, repr=False, compare=False)
     _flow: CurrentFlow = field(init=False, repr=False, compare=False)
     _lacks: JobError = field(init=False, repr=False, compare=False)
+    _holder: str = field(init=False, repr=False, compare=False)
 
     @property
     def id(self) -> str:
@@ -130,6 +131,15 @@ class Current:
     @lacks.setter
     def lacks(self, error: JobError) -> None:
         self._lacks = error
+
+    @property
+    def holder(self) -> str:
+        """The name under which it holds places of limits, which end with its lease; empty = it holds none."""
+        return getattr(self, "_holder", "")
+
+    @holder.setter
+    def holder(self, name: str) -> None:
+        self._holder = name
 
     @property
     def stopping(self) -> bool:

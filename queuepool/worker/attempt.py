@@ -72,8 +72,6 @@ class JobAttempt:
     suspect_since: float = 0.0
     #: in how many workers it ran that died without proof of which job killed them, as far as the store was asked
     suspicions: int = 0
-    #: the name under which it holds places of limits, which end with its lease; empty = it holds none
-    holder: str = ""
     #: whether another worker may have the job, so that nothing is settled
     is_lost: bool = False
     #: the event that the settlement begins with, if the attempt has run past its deadline
@@ -100,7 +98,7 @@ class JobAttempt:
     @property
     def ending_lease(self) -> Lease:
         """The lease as it is to end: with its places, and what becomes of the job's steps, which are over by this."""
-        return self.lease._replace(steps=self.job.steps.end() if self.job.steps else None, holder=self.holder)
+        return self.lease._replace(steps=self.job.steps.end() if self.job.steps else None, holder=self.job.holder)
 
     @property
     def is_told_by_end(self) -> bool:
@@ -216,11 +214,11 @@ class Runner:
         """Ask what the job needs before it begins; ``False`` if it does not begin now."""
         self._batch.has_read(attempt.number)
         self._step_outside()
-        admission = self._asking.ask(attempt.job, attempt.plan)
-        if admission is None:
+        now = self._asking.ask(attempt.job, attempt.plan)
+        if now is None:
             self._batch.settled(attempt.number)
             return False
-        attempt.holder, attempt.now = admission
+        attempt.now = now
         return True
 
     def _perform(self, attempt: JobAttempt) -> None:
@@ -299,7 +297,7 @@ class Runner:
 
     def _follows(self, attempt: JobAttempt) -> bool:
         plan, endings = attempt.plan, self._settler.endings
-        has_more = plan.track or plan.policy.locks is not None or plan.member or attempt.holder or attempt.job.steps
+        has_more = plan.track or plan.policy.locks is not None or plan.member or attempt.job.holder or attempt.job.steps
         return bool(has_more or endings.after(attempt.payload) != NOTHING)
 
     def _finish(self, attempt: JobAttempt) -> None:
