@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from contextlib import closing
+from collections.abc import Callable
+from contextlib import closing, suppress
+from typing import TypeVar
 
 import pytest
 
 from queuepool.config.settings import ConnectionSettings
+from queuepool.errors import StoreDown
 from queuepool.payload.lease import NOTHING
 from queuepool.payload.limits import NO_PART, PlaceAsked, holding
 from queuepool.stores.factory import Stores
@@ -16,6 +19,7 @@ from tests.support.drivers import DATABASES, connection_of, opened
 from tests.support.eventually import eventually
 from tests.support.samples import ids, new_jobs, payload
 
+T = TypeVar("T")
 A, B = PlaceAsked("a", NO_PART, 1), PlaceAsked("b", NO_PART, 2)
 #: by the last digit of a job
 ASKED = (A, B), (B, A), (A,), (B,)
@@ -30,6 +34,13 @@ def connection(request: pytest.FixtureRequest) -> ConnectionSettings:
     with opened(found) as stores:
         stores.queue.push("default", new_jobs(*(payload(f"j{number}") for number in range(JOBS))))
     return found
+
+
+def insisted(call: Callable[[], T]) -> T:
+    """As workers do: a file that others write to may be locked for long."""
+    while True:
+        with suppress(StoreDown):
+            return call()
 
 
 class Workers:
@@ -53,13 +64,13 @@ class Workers:
 
     def take_one(self, stores: Stores, tag: int) -> None:
         store = stores.queue
-        leases = store.reserve(["default"], tag, 1).leases
+        leases = insisted(lambda: store.reserve(["default"], tag, 1).leases)
         if not leases:
-            store.limits.sweep()
+            insisted(store.limits.sweep)
             return
         [name], lease = ids(leases), holding(leases[0])
         asked = ASKED[int(name[-1]) % len(ASKED)]
-        if not store.limits.enter(lease, name, asked).is_in:
+        if not insisted(lambda: store.limits.enter(lease, name, asked)).is_in:
             return
         with self._lock:
             self.running.update(one.key for one in asked)
@@ -67,7 +78,7 @@ class Workers:
         store.limits.by_key()  # takes a while, in which others may begin
         with self._lock:
             self.running.subtract(one.key for one in asked)
-        assert store.finish(lease, NOTHING)
+        assert insisted(lambda: store.finish(lease, NOTHING))
         self.done.append(name)
 
 
