@@ -23,10 +23,11 @@ if refused then
   return refused
 end
 
-local lasting = {}
-end_grant(limits, job)
+local lasting, is_granted = {}, end_grant(limits, job)
 for _, limit in ipairs(asked) do
-  if free_places(limits, limit.key) <= 0 then end_grant(limits, stale_at(limits, limit.key) or '') end
+  -- A job that was handed a place may ask for more than when it was parked.
+  local is_short = is_full[limit.key] and (not is_granted or free_places(limits, limit.key) <= 0)
+  if is_short then end_grant(limits, stale_at(limits, limit.key) or '') end
   local held = key_of(limits, 'held', limit.key)
   if limit.per > 0 then
     local number = redis.call('incr', limits.own .. 'limits:last') -- each start counts, also under one lease

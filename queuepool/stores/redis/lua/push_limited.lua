@@ -21,7 +21,7 @@ while at <= #ARGV do
     parked = parked + 1
   else
     for _, limit in ipairs(asked) do
-      if free_places(limits, limit.key) <= 0 then end_grant(limits, stale_at(limits, limit.key) or '') end
+      if is_full[limit.key] then end_grant(limits, stale_at(limits, limit.key) or '') end
     end
     grant(limits, text, asked, queue)
     redis.call('rpush', KEYS[1], payload)

@@ -13,15 +13,19 @@ local GRANT_LASTS, MOST_LOOKS, MOST_SEARCHED = 0.2, 100, 1000
 
 -- Given: how our keys begin, how those of queues do, test clock.
 local function open_limits(own, queues, time)
-  return {own = own, queues = queues, now = clock(time), freed = {}}
+  return {own = own, queues = queues, now = clock(time), freed = {}, numbers = {}}
 end
 
 local function key_of(limits, kind, key) return limits.own .. 'limit:' .. kind .. ':' .. key end
 
 local function number_of(limits, key)
-  local known = redis.call('hget', limits.own .. 'limits', string.match(key, '^[^=]+')) or ''
-  local number, by_hand = string.match(known, '^(%d+) %S+ (%d*)$')
-  return tonumber(by_hand ~= '' and by_hand or number)
+  local name = string.match(key, '^[^=]+')
+  if limits.numbers[name] == nil then
+    local known = redis.call('hget', limits.own .. 'limits', name) or ''
+    local number, by_hand = string.match(known, '^(%d+) %S+ (%d*)$')
+    limits.numbers[name] = tonumber(by_hand ~= '' and by_hand or number) or false
+  end
+  return limits.numbers[name]
 end
 
 -- Key and partition of each of the limits of a parked job.
@@ -78,6 +82,7 @@ end
 -- The queue whose turn it is; `passed`: those that are passed over.
 local function next_queue(limits, key, passed)
   local queues = key_of(limits, 'queues', key)
+  if not passed then return redis.call('rpoplpush', queues, queues) end
   for _ = 1, redis.call('llen', queues) do
     local queue = redis.call('rpoplpush', queues, queues)
     if not passed[queue] then return queue end
@@ -98,16 +103,19 @@ local function next_number(limits, key, queue)
   return number
 end
 
-local function refusing(limits, asked)
+-- The other limit that has no place; `key` has one.
+local function refusing(limits, asked, key)
   for _, limit in ipairs(asked) do
-    if free_places(limits, limit.key) <= 0 then return limit end
+    if limit.key ~= key and free_places(limits, limit.key) <= 0 then return limit end
   end
 end
 
 local function grant(limits, text, asked, queue)
   local job = string.match(text, '^%S+') .. ' ' .. queue
-  end_grant(limits, job) -- of a copy
-  redis.call('hset', limits.own .. 'limits:granted', job, text)
+  if redis.call('hsetnx', limits.own .. 'limits:granted', job, text) == 0 then
+    end_grant(limits, job) -- of a copy
+    redis.call('hset', limits.own .. 'limits:granted', job, text)
+  end
   for _, limit in ipairs(asked) do
     redis.call('zadd', key_of(limits, 'granted', limit.key), limits.now + GRANT_LASTS, job)
   end
@@ -139,29 +147,35 @@ local function note_due(limits, key, is_done)
   redis.call('zadd', due, string.format('%.6f', at), key)
 end
 
--- Hand the free places of this key to those that wait. One that another limit refuses goes to the line of that.
+-- Hand a place of this key to the next of this queue. One that another limit refuses goes to the line of that.
+-- Returns the job that has a place now; nil if it was taken out by hand, or moved.
+local function hand_to(limits, key, queue)
+  local number, parked = next_number(limits, key, queue), limits.own .. 'parked:' .. queue
+  local text = redis.call('hget', parked, number)
+  if not text then return end
+  local asked = asked_in(text)
+  local refused = refusing(limits, asked, key)
+  if refused then
+    line_up(limits, refused, queue, number)
+    note_due(limits, refused.key, true)
+    return
+  end
+  redis.call('hdel', parked, number)
+  grant(limits, text, asked, queue)
+  return {queue = queue, payload = string.match(text, '^[^\n]*\n(.*)$')}
+end
+
+-- Hand the free places of this key to those that wait.
 local function hand_on(limits, key, passed)
-  local granted, looks, is_done = {}, 0, false
-  while looks < MOST_LOOKS and not is_done do
-    looks = looks + 1
-    local queue = free_places(limits, key) > 0 and next_queue(limits, key, passed or {})
-    if queue then
-      local number, parked = next_number(limits, key, queue), limits.own .. 'parked:' .. queue
-      local text = redis.call('hget', parked, number)
-      if text then -- else it was taken out
-        local asked = asked_in(text)
-        local refused = refusing(limits, asked)
-        if refused then
-          line_up(limits, refused, queue, number)
-          note_due(limits, refused.key, true)
-        else
-          redis.call('hdel', parked, number)
-          grant(limits, text, asked, queue)
-          granted[#granted + 1] = {queue = queue, payload = string.match(text, '^[^\n]*\n(.*)$')}
-        end
-      end
-    else
-      is_done = true
+  local granted, free, is_done = {}, free_places(limits, key), false
+  for _ = 1, MOST_LOOKS do
+    local queue = free > 0 and next_queue(limits, key, passed)
+    is_done = not queue
+    if is_done then break end
+    local job = hand_to(limits, key, queue)
+    if job then
+      granted[#granted + 1] = job
+      free = free - 1
     end
   end
   make_ready(limits, granted)

@@ -6,7 +6,9 @@ local function asked_at(limits, first, last)
     local limit = {key = ARGV[i], part = ARGV[i + 1], number = ARGV[i + 2], per = tonumber(ARGV[i + 3])}
     asked[#asked + 1] = limit
     if not number_of(limits, limit.key) then
-      redis.call('hset', limits.own .. 'limits', string.match(limit.key, '^[^=]+'), limit.number .. ' ' .. ARGV[i + 3] .. ' ')
+      local name = string.match(limit.key, '^[^=]+')
+      redis.call('hset', limits.own .. 'limits', name, limit.number .. ' ' .. ARGV[i + 3] .. ' ')
+      limits.numbers[name] = tonumber(limit.number)
     end
   end
   return asked
@@ -17,9 +19,13 @@ local function stale_at(limits, key)
   return redis.call('zrangebyscore', key_of(limits, 'granted', key), '-inf', limits.now, 'LIMIT', 0, 1)[1]
 end
 
+-- The keys that had no free place when they were asked.
+local is_full = {}
+
 -- A place that was kept for the job, or a free one for which nobody waits, or one that was kept for too long.
 local function admits(limits, key, job)
   local free = free_places(limits, key)
+  is_full[key] = free <= 0
   -- Its own place is one of those that are not free; the number may have been lowered since.
   if redis.call('zscore', key_of(limits, 'granted', key), job) then return free >= 0 end
   if free > 0 then return redis.call('exists', key_of(limits, 'queues', key)) == 0 end
