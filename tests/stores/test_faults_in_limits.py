@@ -38,8 +38,8 @@ PLANTS = {
         (
             (
                 _LIMITS,
-                "local free = number - redis.call('zcard', held) - redis.call('zcard', granted)",
-                "local free = number - redis.call('zcard', held)",
+                "local free = number - redis.call('zcard', held) - kept\n",
+                "local free = number - redis.call('zcard', held)\n",
             ),
         ),
     ),

@@ -16,17 +16,18 @@ if redis.call('hexists', KEYS[2], holder) == 1 then return 0 end
 local asked = asked_at(limits, 9, #ARGV)
 local refused = first_refusing(limits, asked, job)
 if refused then
-  end_grant(limits, job)
+  if is_kept then end_grant(limits, job) end
   redis.call('zrem', KEYS[1], ARGV[1])
   park(limits, parked_text(ARGV[7], asked, unbumped(ARGV[1])), asked[refused], queue)
   free_as_well(limits)
   return refused
 end
 
-local lasting, is_granted = {}, end_grant(limits, job)
+local lasting = {}
+if is_kept then end_grant(limits, job) end
 for _, limit in ipairs(asked) do
   -- A job that was handed a place may ask for more than when it was parked.
-  local is_short = is_full[limit.key] and (not is_granted or free_places(limits, limit.key) <= 0)
+  local is_short = is_full[limit.key] and (not is_kept or free_places(limits, limit.key) <= 0)
   if is_short then end_grant(limits, stale_at(limits, limit.key) or '') end
   local held = key_of(limits, 'held', limit.key)
   if limit.per > 0 then

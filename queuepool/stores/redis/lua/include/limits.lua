@@ -48,16 +48,14 @@ local function drop_ended(limits, key)
   end
 end
 
--- How many jobs may start at this key; below 1, none.
+-- How many jobs may start at this key, below 1: none; and how many places are kept for some that are about to.
 local function free_places(limits, key)
-  local held, granted = key_of(limits, 'held', key), key_of(limits, 'granted', key)
-  local number = number_of(limits, key)
-  if not number then return 1 end -- nobody knows the limit any more
-  local free = number - redis.call('zcard', held) - redis.call('zcard', granted)
-  if free <= 0 and drop_ended(limits, key) then
-    free = number - redis.call('zcard', held) - redis.call('zcard', granted)
-  end
-  return free
+  local held, number = key_of(limits, 'held', key), number_of(limits, key)
+  local kept = redis.call('zcard', key_of(limits, 'granted', key))
+  if not number then return 1, kept end -- nobody knows the limit any more
+  local free = number - redis.call('zcard', held) - kept
+  if free <= 0 and drop_ended(limits, key) then free = number - redis.call('zcard', held) - kept end
+  return free, kept
 end
 
 -- Keep no place for this job; returns whether some were, which free_as_well hands on.

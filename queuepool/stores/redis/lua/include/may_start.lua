@@ -19,15 +19,17 @@ local function stale_at(limits, key)
   return redis.call('zrangebyscore', key_of(limits, 'granted', key), '-inf', limits.now, 'LIMIT', 0, 1)[1]
 end
 
--- The keys that had no free place when they were asked.
-local is_full = {}
+-- Of the keys that were asked, which had no free place, and whether one was kept for the job.
+local is_full, is_kept = {}, false
 
 -- A place that was kept for the job, or a free one for which nobody waits, or one that was kept for too long.
 local function admits(limits, key, job)
-  local free = free_places(limits, key)
+  local free, kept = free_places(limits, key)
   is_full[key] = free <= 0
-  -- Its own place is one of those that are not free; the number may have been lowered since.
-  if redis.call('zscore', key_of(limits, 'granted', key), job) then return free >= 0 end
+  if kept > 0 and redis.call('zscore', key_of(limits, 'granted', key), job) then
+    is_kept = true
+    return free >= 0 -- its own place is one of those that are not free; the number may have been lowered since
+  end
   if free > 0 then return redis.call('exists', key_of(limits, 'queues', key)) == 0 end
   return free == 0 and stale_at(limits, key) and true
 end
