@@ -18,7 +18,7 @@ from queuepool.payload.limits import PlaceAsked
 GRANT_LASTS = 0.2
 
 
-class Entered(NamedTuple):
+class Admission(NamedTuple):
     """What became of a job that wanted to start."""
 
     is_in: bool
@@ -52,7 +52,7 @@ class JobLimits(Protocol):
     #: whether jobs of this process's pool may hold places, so that these are renewed with their leases
     in_use: bool
 
-    def enter(self, lease: Lease, job_id: str, asked: Sequence[PlaceAsked]) -> Entered:
+    def enter(self, lease: Lease, job_id: str, asked: Sequence[PlaceAsked]) -> Admission:
         """Take all these places, or park the job. May be repeated: it then finds what it has taken."""
 
     def parked(self, queue: str) -> int:

@@ -60,11 +60,14 @@ class Trial:
         """Act at random, then let all that is left run to its end. Raises ``AssertionError``."""
         for _ in range(steps):
             acts = [self.push, self.push, self.start, self.start, self.start, self.end, self.end, self.wait, self.sweep]
-            self.chance.choice([*acts, self.give_back, self.lose, self.renew, self.set_number, self.repeat])()
+            rare = self.give_back, self.lose, self.renew, self.set_number, self.repeat, self.run_unlimited
+            self.chance.choice([*acts, *rare])()
             self.check()
         for name in list(self.by_hand):
             self.limits.set(name, None)
             self.by_hand.pop(name)
+        self.lost, self.running = [*self.lost, *self.running], []
+        self.clock.advance(RETRY_AFTER + 1)
         self.limits.sweep("")
         for _ in range(40 * (len(self.asked) + 1)):
             if self.over == len(self.asked):
@@ -151,6 +154,12 @@ class Trial:
             assert self.limits.enter(held.lease, ids([held.lease])[0], held.asked).is_in, self.where()
         if held:
             self.running.append(held)
+
+    def run_unlimited(self) -> None:
+        """Code that does not know the limits runs a job, for which a place may be kept."""
+        for lease in self.store.reserve(QUEUES, self.tag, 1).leases:
+            assert self.store.finish(lease, NOTHING), self.where()
+            self.over += 1
 
     def lose(self) -> None:
         if held := self.drawn():

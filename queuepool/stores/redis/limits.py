@@ -10,7 +10,7 @@ from queuepool.errors import StoreDenied
 from queuepool.payload.lease import Lease
 from queuepool.payload.limits import PlaceAsked, holding, job_word
 from queuepool.stores.contract import NewJob
-from queuepool.stores.limits import Entered, KeyRecord, LimitRecord
+from queuepool.stores.limits import Admission, KeyRecord, LimitRecord
 from queuepool.stores.redis.client import RENEW_PLACES, RedisClient, ScriptCall
 from queuepool.stores.redis.wire import BATCH_BYTES, Keys, with_places
 from queuepool.stores.steps import in_steps
@@ -33,11 +33,11 @@ class RedisLimits:
         #: until when pushes leave it to workers to park (monotonic)
         self._denied_until = 0.0
 
-    def enter(self, lease: Lease, job_id: str, asked: Sequence[PlaceAsked]) -> Entered:
+    def enter(self, lease: Lease, job_id: str, asked: Sequence[PlaceAsked]) -> Admission:
         words = [lease.receipt, lease.tag, *self._words(), lease.holder, job_word(job_id), lease.queue]
         names = [self._keys.reserved(lease.queue), self._keys.places]
         answer = int(self._client.script("enter", names, [*words, *_places(asked)]))
-        return Entered(answer == 0, asked[answer - 1].key if answer > 0 else "")
+        return Admission(answer == 0, asked[answer - 1].key if answer > 0 else "")
 
     def renewing(self, leases: Sequence[Lease], name: str, keys: Sequence[str], args: Sequence[Any]) -> ScriptCall:
         """The script that renews these leases, made to renew the places that they hold."""

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, and_, func, or_, select, update
 
 from queuepool.payload.lease import Lease
 from queuepool.payload.limits import PlaceAsked, job_word, name_of
-from queuepool.stores.limits import Entered, KeyRecord, LimitRecord
+from queuepool.stores.limits import Admission, KeyRecord, LimitRecord
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
@@ -33,16 +33,16 @@ class SqlLimits:
         self.places = SqlPlaces(client, jobs)
         self.in_use = False
 
-    def enter(self, lease: Lease, job_id: str, asked: Sequence[PlaceAsked]) -> Entered:
+    def enter(self, lease: Lease, job_id: str, asked: Sequence[PlaceAsked]) -> Admission:
         self._jobs.examine()
         return self._client.transaction(partial(self._enter, lease=lease, job=job_word(job_id), asked=asked))
 
-    def _enter(self, connection: Connection, lease: Lease, job: str, asked: Sequence[PlaceAsked]) -> Entered:
+    def _enter(self, connection: Connection, lease: Lease, job: str, asked: Sequence[PlaceAsked]) -> Admission:
         if marked(lease) not in self._jobs.leased(connection, [row_of(lease).id]):
-            return Entered(is_in=False)
+            return Admission(is_in=False)
         mine = select(self._rows_of_places.c.key).where(self._rows_of_places.c.holder == lease.holder)
         if connection.execute(mine).first():
-            return Entered(is_in=True)
+            return Admission(is_in=True)
         self._declare_missing(connection, asked)
         self.places.lock(connection, [one.key for one in asked])
         now = self.places.now(connection)
@@ -54,7 +54,7 @@ class SqlLimits:
         else:
             freed |= self.places.take(connection, lease, asked, now)
         self.places.free_as_well(connection, freed, now)
-        return Entered(is_in=False, parked_at=refusing.key) if refusing else Entered(is_in=True)
+        return Admission(is_in=False, parked_at=refusing.key) if refusing else Admission(is_in=True)
 
     def parked(self, queue: str) -> int:
         count = select(func.count()).select_from(self._parked).where(self._parked.c.queue == queue)

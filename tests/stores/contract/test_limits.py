@@ -11,7 +11,7 @@ from queuepool.payload.lease import NOTHING, Lease
 from queuepool.payload.limits import NO_PART, PlaceAsked, holding, job_word
 from queuepool.stores.contract import NewJob
 from queuepool.stores.factory import Stores
-from queuepool.stores.limits import GRANT_LASTS, Entered, LimitRecord
+from queuepool.stores.limits import GRANT_LASTS, Admission, LimitRecord
 from tests.support.samples import ids, new_jobs, payload, record
 from tests.support.store_contract import RETRY_AFTER, attempts_of
 
@@ -36,7 +36,7 @@ class Worker:
         [lease] = self.store.reserve([queue], self.tag, 1).leases
         return holding(lease)
 
-    def enter(self, *asked: PlaceAsked, queue: str = "default") -> tuple[Lease, Entered]:
+    def enter(self, *asked: PlaceAsked, queue: str = "default") -> tuple[Lease, Admission]:
         lease = self.take(queue)
         return lease, self.store.limits.enter(lease, ids([lease])[0], asked)
 
@@ -72,7 +72,7 @@ def test_what_finds_a_place_is_in_and_what_finds_none_is_parked(built, store, wo
     pushed(store, "a", "b", "c")
     entries = [worker.enter(TWO)[1] for _ in range(3)]
 
-    assert [Entered(True), Entered(True), Entered(False, "import")] == entries
+    assert [Admission(True), Admission(True), Admission(False, "import")] == entries
     assert (0, 0, 2) == sizes(store)
     assert [("default", NO_PART, 1)] == waiting(built)
     assert 1 == built.limits.parked("default")
@@ -203,7 +203,7 @@ def test_a_job_with_several_limits_takes_all_or_none(built, store, worker):
     gpu, _ = worker.enter(other)
     _, refused = worker.enter(ONE, other)
 
-    assert Entered(False, "gpu") == refused
+    assert Admission(False, "gpu") == refused
     assert worker.enter(ONE)[1].is_in  # nothing was taken of the first
     store.finish(gpu, NOTHING)  # b is next there, but the other limit refuses it now
     assert [("default", NO_PART, 1)] == waiting(built)
@@ -258,7 +258,7 @@ def test_entering_may_be_repeated(built, store, worker):
     pushed(store, "a")
     lease, _ = worker.enter(ONE)
 
-    assert Entered(True) == store.limits.enter(lease, "a", [ONE])
+    assert Admission(True) == store.limits.enter(lease, "a", [ONE])
     assert 1 == held(built)
 
 
@@ -267,7 +267,7 @@ def test_a_lost_lease_takes_no_place(built, store, worker):
     lease = worker.take()
     store.give_back([lease])
 
-    assert Entered(False) == store.limits.enter(lease, "a", [ONE])
+    assert Admission(False) == store.limits.enter(lease, "a", [ONE])
     assert 0 == held(built)
 
 
