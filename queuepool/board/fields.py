@@ -113,8 +113,8 @@ class Header(Record):
     #: how many workers its jobs need, whatever the bounds, and how many they needed of late; 0 = unknown
     needed = Whole()
     lately = Whole()
-    limits_at = Seconds()  # monotonic, by workers: when the last job with a limit wanted to start
     flows_at = Seconds()  # monotonic, by all who run or settle a member of a flow: when the last one did
+    limits_at = Seconds()  # monotonic, by workers: when the last job with a limit wanted to start
 
     @property
     def facts(self) -> HeaderFacts:
