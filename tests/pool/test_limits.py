@@ -17,7 +17,7 @@ from queuepool.jobs.composing import flow_of
 from queuepool.jobs.decorator import JobFunction
 from tests.support.drivers import DATABASES, site_on
 from tests.support.eventually import eventually
-from tests.support.limitapp import aimports, calls, dies, imports, locked, plain, shares, steps
+from tests.support.limitapp import aimports, calls, dies, imports, locked, plain, shares, steps, waits
 from tests.support.pools import STEWARD, RunningPool, Site
 
 APP = ("--modules", "tests.support.limitapp")
@@ -88,12 +88,14 @@ def test_the_place_of_a_dead_worker_is_free_at_once(place, tmp_path):
 
 
 def test_the_place_of_a_lost_host_is_free_with_its_lease(place):
-    push(place, shares, "lost", 600)
+    gate = place.path / "gate"
+    place.queue.push(waits.name, {"tenant": "lost", "gate": str(gate)})
     config = "[connection]\nretry_after = 4\n"
     lost = RunningPool(place, place.flags("--runtime-dir", str(place.path / "lost"), "--workers", "1", *APP), config)
     eventually(lambda: place.trail(what="begins"))
     lost.kill_all()
     killed = time.time()
+    gate.touch()
     push(place, shares, "next")
     with place.pool("--workers", "2", *APP, config=config):
         eventually(lambda: place.trail(what="ends", tenant="next"), within=30)

@@ -47,6 +47,13 @@ def shares(tenant: str, seconds: float = 0.0) -> None:
     note("ends", tenant=tenant)
 
 
+@job("limit.waits", tries=20, backoff=0, limits=[Concurrency("gpu", 1, fair="{tenant}")])
+def waits(tenant: str, gate: str) -> None:
+    note("begins", tenant=tenant)
+    while not Path(gate).exists():
+        time.sleep(0.05)
+
+
 @job("limit.calls", tries=20, backoff=0, limits=[Rate("stripe", 5, per=1)])
 def calls(tenant: str = "") -> None:
     note("begins", tenant=tenant)
