@@ -8,12 +8,17 @@
 local limits = open_limits(unpack(ARGV, 1, 3))
 write_nothing(KEYS[1])
 
--- A job that was handed a place and is at the head of its queue no longer runs without the limit, or was taken out.
+-- Whether the job that was handed a place still waits; else it runs without the limit, or was taken out. Others that were
+-- handed places later may have come before it, again and again: it goes back to the head.
 local function waits(job)
   local text = redis.call('hget', limits.own .. 'limits:granted', job)
   if not text then return false end
   local ready, payload = limits.queues .. string.match(job, '^%S+ (.*)$'), string.match(text, '^[^\n]*\n(.*)$')
   local place = redis.pcall('lpos', ready, payload, 'MAXLEN', MOST_SEARCHED)
+  if type(place) == 'number' and place > 0 then
+    redis.call('lrem', ready, 1, payload)
+    redis.call('lpush', ready, payload)
+  end
   return type(place) == 'number'
 end
 
