@@ -50,10 +50,6 @@ PLANTS = {
             (_MAY_START, "and stale_at(limits, key) and true", "and false"),
         ),
     ),
-    "places are not renewed": Plant(
-        "one too many",
-        (("stores/redis/lua/include/renew_places.lua", "redis.call('zadd', own", "redis.pcall('zcard', own"),),
-    ),
     "waiting uses up a try": Plant("lost a try", ((_ENTER, "unbumped(ARGV[1])", "ARGV[1]"),)),
     "a start is counted while its job runs": Plant("too early", ((_ENTER, "if limit.per > 0 then", "if false then"),)),
     "a lowered number is not asked again": Plant(

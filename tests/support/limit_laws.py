@@ -60,7 +60,7 @@ class Trial:
         """Act at random, then let all that is left run to its end. Raises ``AssertionError``."""
         for _ in range(steps):
             acts = [self.push, self.push, self.start, self.start, self.start, self.end, self.end, self.wait, self.sweep]
-            rare = self.give_back, self.lose, self.renew, self.set_number, self.repeat, self.run_unlimited
+            rare = self.give_back, self.lose, self.renew, self.renew, self.set_number, self.repeat, self.run_unlimited
             self.chance.choice([*acts, *rare])()
             self.check()
         for name in list(self.by_hand):
@@ -172,7 +172,7 @@ class Trial:
             self.running = [Held(one.lease, one.asked, self.clock.now + RETRY_AFTER) for one in live]
 
     def wait(self) -> None:
-        self.clock.advance(self.chance.choice([0.05, GRANT_LASTS + 0.05, 1.0, RETRY_AFTER / 2]))
+        self.clock.advance(self.chance.choice([0.05, GRANT_LASTS + 0.05, 1.0, RETRY_AFTER * 0.6]))
         over = [one for one in self.running if one.ends <= self.clock.now]
         self.lost += over
         self.running = [one for one in self.running if one not in over]
