@@ -109,7 +109,7 @@ def test_members_of_a_flow_wait_for_their_places(place):
     with place.pool("--workers", "4", *APP):
         assert "done" == page.wait(30).state
 
-    assert 2 == most_at_once(place, "a")
+    assert most_at_once(place, "a") <= 2
 
 
 def test_a_queue_has_a_limit_of_its_own(place):
