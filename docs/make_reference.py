@@ -38,6 +38,7 @@ _VALUES: Mapping[object, str] = {
     values.some_seconds: f"{_TIME}; above 0",
     values.delays: f"one or several of: {_TIME}; commas in between",
     values.count: "a whole number",
+    values.queue_limits: "queues, each with a number from 1 to 10000: `emails:20, imports:2`; empty = none",
     values.kept: "a time from `1h` to `35d`, or 0",
     values.workers: f"a whole number from 1 to {values.MAX_WORKERS}, or `auto`",
     values.bound: f"a whole number from 1 to {values.MAX_WORKERS}, or empty",

@@ -227,6 +227,11 @@ class PoolSettings:
     loop: str = setting(
         "asyncio", one_of("asyncio", "uvloop"), "NAME", "Event loop of workers that run many jobs", is_masters=True
     )
+    #: Most jobs of a queue that run at a time, over all hosts, separated by commas: emails:20, imports:2
+    #: (docs/limits.md). All pools that serve the queue must have it.
+    limits: tuple[tuple[str, int], ...] = setting(
+        (), values.queue_limits, "QUEUE:COUNT,...", "Most jobs of a queue that run at a time, over all hosts"
+    )
     #: Python modules with jobs, separated by commas. Every worker imports them after the fork; with preload, the
     #: template imports them once.
     modules: tuple[str, ...] = setting((), values.modules, "MODULE,...", "Modules to import jobs from")

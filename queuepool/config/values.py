@@ -22,6 +22,8 @@ MAX_WORKERS = 1024
 MAX_CONCURRENCY = 1000
 MAX_AHEAD = 64
 MAX_WEIGHT = 100
+#: of a limit; and most characters of a queue's name that has one of its own
+MOST_PLACES, _LONGEST_LIMITED = 10_000, 58
 #: the queue of the jobs that are on their way to another connection: no pool serves it
 ON_THEIR_WAY = "queuepool:moving"
 LONGEST = 87600 * 3600.0  # ten years; Python's timers end at 292
@@ -274,6 +276,21 @@ def queue(name: str) -> str:
     if not re.fullmatch(r"[^{}]*(\{[^{}]+\}[^{}]*)?", name):
         raise ValueError(f"{shown(name)}: braces are for one hash tag, {{name}}")
     return name
+
+
+def queue_limits(raw: str) -> tuple[tuple[str, int], ...]:
+    """Queues, each with a number of jobs: emails:20, imports:2."""
+    found = dict[str, int]()
+    for part in _parts(raw) if raw.strip() else ():
+        name, _, number = part.rpartition(":")
+        if not name or not number.isdecimal() or not 1 <= int(number) <= MOST_PLACES:
+            raise ValueError(f"{shown(part)} is not a queue and a number from 1 to {MOST_PLACES}, like emails:20")
+        if len(queue(name)) > _LONGEST_LIMITED:
+            raise ValueError(f"{shown(name)}: a queue with a limit has a name of at most {_LONGEST_LIMITED} characters")
+        if name in found:
+            raise ValueError(f"{shown(name)} is given twice")
+        found[name] = int(number)
+    return tuple(found.items())
 
 
 def table(raw: str) -> str:

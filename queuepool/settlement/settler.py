@@ -107,6 +107,8 @@ class Settler:
         self._noted: list[Event] = []
         #: called after each try to end a member of a flow
         self.mark_flows: Callable[[], None] = lambda: None
+        #: called when a job with limits wants to start
+        self.mark_limits: Callable[[], None] = lambda: None
         #: whether the store can have flows, as far as the steward has seen; else no member of one is ended
         self.has_flows = True
 

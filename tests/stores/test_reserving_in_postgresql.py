@@ -146,7 +146,9 @@ def test_a_session_that_ends_before_the_commit_leaves_everything_as_it_was(
     found = []
 
     def cut_off(connection: Any) -> None:
-        found.append(stores.queue.leases._reserve(connection, ["default"], OURS, 5, done, stores.queue.leases._table.delete))
+        found.append(
+            stores.queue.leases._reserve(connection, ["default"], OURS, 5, done, stores.queue.leases._table.delete)
+        )
         postgres.execute(postgres_url, _END.format(driver_of(stores.client).info.backend_pid))
 
     with pytest.raises(StoreDown):
