@@ -13,6 +13,7 @@ from string import Formatter
 from typing import Any
 
 from queuepool.config import values
+from queuepool.config.pool_queues import MOST_PLACES
 from queuepool.payload.limits import NO_PART, PlaceAsked, word_of
 from queuepool.payload.strict_json import as_json
 
@@ -81,8 +82,8 @@ Limit = Concurrency | Rate
 def _check(name: object, number: object, by: object, fair: object) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError(f"a limit cannot be named {name!r:.80}: 1 to 64 of A-Z a-z 0-9 _ . {{ }} : -")
-    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= values.MOST_PLACES:
-        raise ValueError(f"limit {name}: its number cannot be {number!r}: it is from 1 to {values.MOST_PLACES}")
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= MOST_PLACES:
+        raise ValueError(f"limit {name}: its number cannot be {number!r}: it is from 1 to {MOST_PLACES}")
     for key, template in (("by", by), ("fair", fair)):
         if not isinstance(template, str):
             raise ValueError(f"limit {name}: {key} cannot be {template!r}: name arguments in braces, like '{{tenant}}'")
