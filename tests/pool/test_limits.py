@@ -112,6 +112,18 @@ def test_members_of_a_flow_wait_for_their_places(place):
     assert most_at_once(place, "a") <= 2
 
 
+def test_members_of_a_flow_give_their_places_back_as_they_end(place):
+    """Those that find no place, and those whose end could wait for the next reserve if they held none."""
+    members = [plain.call("a", 0.02) for _ in range(5)]
+    counted = [calls.call("b") for _ in range(3)]
+    page = flow_of(group([*members, *counted], then=plain.call("a"))).push_to(place.queue)
+    with place.pool("--workers", "3", *APP, config="[pool]\nlimits = default:1\nkeep_done = 1h\n"):
+        assert "done" == page.wait(30).state
+        eventually(lambda: not place.queue.stores.limits.by_key())
+
+    assert 1 == most_at_once(place, "a")
+
+
 def test_a_queue_has_a_limit_of_its_own(place):
     for _ in range(6):
         push(place, plain, "a", 0.1)

@@ -7,16 +7,18 @@ from typing import Any
 
 import pytest
 
-from queuepool.payload.lease import NOTHING, Lease
+from queuepool.payload.lease import NOTHING, AttemptRecord, Lease
 from queuepool.payload.limits import NO_PART, PlaceAsked, holding, job_word
-from queuepool.stores.contract import NewJob
+from queuepool.stores.contract import NO_TRY, NewJob
 from queuepool.stores.factory import Stores
 from queuepool.stores.limits import GRANT_LASTS, Admission, LimitRecord
+from tests.support.graphs import Drawn, ended
 from tests.support.samples import ids, new_jobs, payload, record
 from tests.support.store_contract import RETRY_AFTER, attempts_of
 
 pytestmark = pytest.mark.usefixtures("at")
 
+RECORD = AttemptRecord("a", '"id":"a"', "", 60.0)
 ONE = PlaceAsked("import", NO_PART, 1)
 TWO = PlaceAsked("import", NO_PART, 2)
 
@@ -78,7 +80,7 @@ def test_what_finds_a_place_is_in_and_what_finds_none_is_parked(built, store, wo
     assert 1 == built.limits.parked("default")
 
 
-@pytest.mark.parametrize("end", ["finish", "fail", "release", "give_back", "quarantine", "delete"])
+@pytest.mark.parametrize("end", ["finish", "fail", "release", "postpone", "give_back", "quarantine", "delete"])
 def test_each_end_of_a_lease_hands_its_place_on(built, store, worker, end):
     pushed(store, "a", "b")
     lease, _ = worker.enter(ONE)
@@ -87,6 +89,7 @@ def test_each_end_of_a_lease_hands_its_place_on(built, store, worker, end):
         "finish": lambda: store.finish(lease, NOTHING),
         "fail": lambda: store.fail(lease, "a", record(lease)),
         "release": lambda: store.release(lease, 60, "a"),
+        "postpone": lambda: store.release(lease, 60, "a", NO_TRY),
         "give_back": lambda: store.give_back([lease]),
         "quarantine": lambda: store.quarantine(lease, "odd"),
         "delete": lambda: store.delete([lease]),
@@ -96,6 +99,20 @@ def test_each_end_of_a_lease_hands_its_place_on(built, store, worker, end):
     assert 0 == held(built)
     assert "b" in ids(store.reserve(["default"], worker.tag, 2).leases)
     assert [] == waiting(built)
+
+
+@pytest.mark.parametrize("how", ["d", "f"])
+def test_the_end_of_a_member_hands_its_place_on(built, store, worker, how):
+    drawn = Drawn({"a": [], "after?a": ["a"]})
+    built.flows.write(drawn.flow, drawn.members)
+    pushed(store, "b")
+    lease, _ = worker.enter(ONE)
+    worker.enter(ONE)
+    kept = RECORD if how == "f" else None  # which is kept around all that ends with a lease
+    assert ended(store, lease._replace(record=kept), how)
+
+    assert 0 == held(built)
+    assert {"b", "after?a"} == {*ids(store.reserve(["default"], worker.tag, 2).leases)}
 
 
 def test_a_postponement_uses_up_no_try(store, worker):
