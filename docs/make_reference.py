@@ -19,7 +19,7 @@ from textwrap import dedent
 import click
 
 from queuepool.cli.verbs import verbs
-from queuepool.config import secrets, values
+from queuepool.config import pool_queues, secrets, values
 from queuepool.config.alerts import program, share, silence, waits, webhook
 from queuepool.config.setting import Setting
 from queuepool.config.settings import KEYS, SECTIONS
@@ -38,6 +38,7 @@ _VALUES: Mapping[object, str] = {
     values.some_seconds: f"{_TIME}; above 0",
     values.delays: f"one or several of: {_TIME}; commas in between",
     values.count: "a whole number",
+    pool_queues.queue_limits: "queues, each with a number from 1 to 10000: `emails:20, imports:2`; empty = none",
     values.kept: "a time from `1h` to `35d`, or 0",
     values.workers: f"a whole number from 1 to {values.MAX_WORKERS}, or `auto`",
     values.bound: f"a whole number from 1 to {values.MAX_WORKERS}, or empty",
@@ -47,7 +48,7 @@ _VALUES: Mapping[object, str] = {
     values.boolean: "yes or no",
     values.megabytes: "MB: `128`, `128M`, `1G`",
     values.memory_limit: "MB: `128`, `128M`, `1G`; or with a `+`: `+128`",
-    values.served_queues: "names of queues, commas in between; each with a weight, or none: `high*6,low*4`",
+    pool_queues.served_queues: "names of queues, commas in between; each with a weight, or none: `high*6,low*4`",
     values.modules: "names of Python modules, commas in between",
     values.log_level: "`debug`, `info`, `warning`, `error`, `critical`",
     values.path: "a path",

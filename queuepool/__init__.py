@@ -18,15 +18,16 @@ if TYPE_CHECKING:
     from queuepool.jobs.flows import Flow
     from queuepool.jobs.job_class import Job
     from queuepool.jobs.job_options import Retry, exponential
+    from queuepool.jobs.limits import Concurrency, Rate
     from queuepool.jobs.php import php
     from queuepool.jobs.steps import cursor, step
     from queuepool.payload.on_push import on_push
     from queuepool.payload.strict_json import register_type
 
 __all__ = [
-    "Call", "Flow", "Job", "Member", "Queue", "Retry", "SoftTimeout", "around", "chain", "configure", "connect",
-    "context", "current", "cursor", "exponential", "group", "job", "lifespan", "on", "on_push", "php", "register_type",
-    "result", "results", "step",
+    "Call", "Concurrency", "Flow", "Job", "Member", "Queue", "Rate", "Retry", "SoftTimeout", "around", "chain",
+    "configure", "connect", "context", "current", "cursor", "exponential", "group", "job", "lifespan", "on", "on_push",
+    "php", "register_type", "result", "results", "step",
 ]  # fmt: skip
 __version__ = "0.1.0"
 
@@ -38,7 +39,7 @@ _MODULES = MappingProxyType({
     "lifespan": "jobs.around", "on": "events.listeners", "on_push": "payload.on_push",
     "register_type": "payload.strict_json", "step": "jobs.steps", "Call": "jobs.calls", "Member": "jobs.calls",
     "result": "jobs.calls", "results": "jobs.calls", "Flow": "jobs.flows", "php": "jobs.php", "chain": "jobs.composing",
-    "group": "jobs.composing",
+    "group": "jobs.composing", "Concurrency": "jobs.limits", "Rate": "jobs.limits",
 })  # fmt: skip
 
 

@@ -99,6 +99,8 @@ class QueueFacts(NamedTuple):
     overdue: float = 0.0
     #: when it was measured, in Unix seconds by this host's clock; 0.0 = never
     measured_at: float = 0.0
+    #: jobs that wait for places of limits, and are in no queue
+    parked: int = 0
     paused: bool = False
     #: whether ``ready`` is only a lower bound: a database counts no further
     is_at_least: bool = False
@@ -302,7 +304,7 @@ def _rows(pool: bytes, count: int) -> list[bytes]:
 
 def _queue(raw: bytes) -> tuple[str, QueueFacts]:
     *counts, oldest, overdue, measured_at = layout.QUEUE_STRUCT.unpack_from(raw)
-    ready, delayed, reserved, quarantined, is_at_least = map(as_count, counts)
+    ready, delayed, reserved, quarantined, parked, is_at_least = map(as_count, counts)
     facts = QueueFacts(ready, delayed, reserved, quarantined, _time(oldest), _time(overdue), _time(measured_at))
     name = layout.text_in(raw, layout.QUEUE_NUMBERS * layout.WORD, layout.QUEUE_TEXT)
-    return name, facts._replace(is_at_least=bool(is_at_least))
+    return name, facts._replace(parked=parked, is_at_least=bool(is_at_least))

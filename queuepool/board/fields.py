@@ -114,6 +114,7 @@ class Header(Record):
     needed = Whole()
     lately = Whole()
     flows_at = Seconds()  # monotonic, by all who run or settle a member of a flow: when the last one did
+    limits_at = Seconds()  # monotonic, by workers: when the last job with a limit wanted to start
 
     @property
     def facts(self) -> HeaderFacts:

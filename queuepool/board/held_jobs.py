@@ -88,7 +88,7 @@ class HeldJobs:
         # In columns, each made by one call: the loop writes a hand for every few jobs.
         parts = [
             part
-            for queue, receipt, tag, row, _, _, _ in (*done, *leases)
+            for queue, receipt, tag, row, _, _, _, _ in (*done, *leases)
             for part in (queue.encode(), receipt, array("q", (tag, *row)).tobytes() if row else _proof(tag))
         ]
         sizes = array("I", map(len, parts))

@@ -105,7 +105,7 @@ JOBS = Rows(JOB_ROWS, FIRST_JOB, JOB_ROW, JOB_STRUCT, 3, (QUEUE_TEXT, JOB_TEXT))
 ERRORS = Rows(ERROR_ROWS, FIRST_ERROR, ERROR_ROW, ERROR_STRUCT, 1, (JOB_TEXT, ERROR_TEXT))
 
 #: the first of the pool's words
-MAGIC = 0x71756575_4D000003
+MAGIC = 0x71756575_4D000004
 #: ``QUEUES``: those whose names are written; ``ROOM``: those that there is room for
 POOL_MAGIC, CAPACITY, PUBLISHED, OUTAGES, FAILED_JOBS, QUEUES, ROOM = range(7)
 #: flows of the store that are under way, their members that have not begun, when the oldest of them was created, and
@@ -116,10 +116,10 @@ FIRST_QUEUE = 64
 MAX_QUEUES = 100_000
 #: queues that have rows in a slot's area, which is 3.4 MB of addresses then: the system must grant them for all slots
 MOST_ROWS = 1000
-#: of a queue: ready, delayed, reserved, quarantined, whether these are lower bounds, oldest, overdue, measured at; the
-#: digest of the job that was seen last as the next one, and since when (monotonic); its name
-QUEUE_STRUCT, FIRST_SEEN, SEEN_STRUCT = Struct("=5q3d"), 8, Struct("=16sd")
-QUEUE_NUMBERS = 11
+#: of a queue: ready, delayed, reserved, quarantined, parked, whether these are lower bounds, oldest, overdue, measured
+#: at; the digest of the job that was seen last as the next one, and since when (monotonic); its name
+QUEUE_STRUCT, FIRST_SEEN, SEEN_STRUCT = Struct("=6q3d"), 9, Struct("=16sd")
+QUEUE_NUMBERS = 12
 QUEUE_ROW = QUEUE_NUMBERS + QUEUE_TEXT // WORD
 
 EXITS_STRUCT = Struct(f"={len(EXITS)}q")

@@ -110,6 +110,7 @@ def move(
         opened = stack.enter_context(closing(Queue(connection, by_hand=True)))
         look, steps = Look(opened.stores, wanted), list[Step]()
         if shelves:
+            opened.unpark(queue)
             steps.append(_waiting(look, queue, shelves, lambda acts: partial(acts.move_to, target)))
         if "failed" in states:
             scope = stack.enter_context(scope_of(where, connection, queue=queue))
@@ -222,6 +223,8 @@ def _drop_on(
         shelves = [shelf for shelf in _SHELVES if shelf in states]
         every = names or all_queues(where, connection, opened, output.complain)
         queues = [queue for queue in every if queue != ON_THEIR_WAY]  # whose jobs may fit by what is around them
+        for queue in queues:
+            opened.unpark(queue)
         steps = [_waiting(look, queue, shelves, lambda acts: acts.drop) for queue in queues]
         return _all_of("Drop", "dropped", f" on connection {connection.name}", look, steps, force)
 

@@ -54,10 +54,12 @@ def size(where: Where, queues: Sequence[str], as_json: bool) -> int:
     reading = Reading(where.connections())
     counted = _Counted(where, queues, reading, as_json)
     rows = (
-        reading.place(one.connection) | {"queue": one.name, "size": one.sizes.total} | _marked(one.mark, as_json)
+        reading.place(one.connection)
+        | {"queue": one.name, "size": one.sizes.total, "parked": one.queue.parked(one.name)}
+        | _marked(one.mark, as_json)
         for one in counted.all()
     )
-    output.listing(rows, as_json, spare=("connection",))
+    output.listing(rows, as_json, spare=("parked", "connection"))
     counted.note_nowhere()
     return reading.code
 
@@ -85,11 +87,11 @@ def monitor(where: Where, queues: Sequence[str], limit: int, fail: bool, as_json
     counted, rows = _Counted(where, queues, reading, as_json), list[dict[str, Any]]()
     for connection, queue, name, sizes, mark in counted.all():
         measured = queue.stores.queue.measure(name)
-        parts = _parts(name, sizes, limit, age(measured)) | _marked(mark, as_json)
+        parts = _parts(name, sizes, queue.parked(name), limit, age(measured)) | _marked(mark, as_json)
         rows.append({"connection": connection.name, **parts})
         if name == connection.outcomes and (words := untaken(name, measured)):
             counted.warnings.append(f"warn: {words}")
-    output.listing(rows, as_json, spare=("quarantined", "reserved", "delayed", "connection"))
+    output.listing(rows, as_json, spare=("parked", "quarantined", "reserved", "delayed", "connection"))
     counted.note_nowhere()
     return FAILED if fail and any(row["status"] == "ALERT" for row in rows) else reading.code
 
@@ -168,7 +170,7 @@ class _Counted:
             self._reading.refuse(f"queue {name}: {error}")
             self._held.add(name)
             return None
-        self._held |= {name} if found.total or found.quarantined else set()
+        self._held |= {name} if found.total or found.quarantined or queue.parked(name) else set()
         return found
 
 
@@ -195,7 +197,7 @@ def _whose(opened: Sequence[tuple[Queue, Sequence[str]]]) -> str:
     )
 
 
-def _parts(name: str, sizes: Sizes, limit: int, oldest: float | None) -> dict[str, Any]:
+def _parts(name: str, sizes: Sizes, parked: int, limit: int, oldest: float | None) -> dict[str, Any]:
     """Source: Illuminate/Queue/Console/MonitorCommand.php (13.x)."""
     return {
         "queue": name,
@@ -203,7 +205,8 @@ def _parts(name: str, sizes: Sizes, limit: int, oldest: float | None) -> dict[st
         "pending": sizes.ready,
         "delayed": sizes.delayed,
         "reserved": sizes.reserved,
+        "parked": parked,
         "quarantined": sizes.quarantined,
         "oldest_pending": oldest,
-        "status": "ALERT" if sizes.total >= limit else "OK",
+        "status": "ALERT" if sizes.total + parked >= limit else "OK",
     }

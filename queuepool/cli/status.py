@@ -20,8 +20,9 @@ from queuepool.cli.error_report import code_of
 from queuepool.cli.local import code_for, runtime_of
 from queuepool.cli.options import JSON, PLACE, Where, located, option, parsed
 from queuepool.cli.waiting import within
+from queuepool.config.pool_queues import queue_words
 from queuepool.config.settings import ConnectionSettings, PoolSettings
-from queuepool.config.values import queue_words, some_seconds
+from queuepool.config.values import some_seconds
 from queuepool.errors import NotRunning, StoreDown, StoreError
 from queuepool.steward.orphaned_boards import left_by_others, words_for
 from queuepool.unix import exit_codes

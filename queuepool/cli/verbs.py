@@ -39,6 +39,7 @@ VERBS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "step": ("steps.steps", "Forget a step that is kept of a job, so that it runs again"),
     "cancel": ("cancel.cancel", "Cancel one job that waits, or that runs on this host"),
     "flow": ("flow.flow", "List flows, show one as a graph, cancel it, or resume it after a failure"),
+    "limits": ("limits.limits", "List limits, with those that hold places and those that wait, or set their numbers"),
     "stack": ("stack.stack", "Show where a job is in its code, while it runs"),
     "size": ("queues.size", "Count the jobs of queues"),
     "monitor": ("queues.monitor", "Show which queues are too long"),

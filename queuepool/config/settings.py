@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from queuepool.config import secrets, timetable, values
 from queuepool.config.alerts import AlertSettings
+from queuepool.config.pool_queues import queue_limits, served_queues
 from queuepool.config.setting import Setting, linked, setting, settings_of
 from queuepool.config.values import MemoryLimit, MemoryReserve, one_of, optional
 from queuepool.config.web import WebSettings
@@ -187,7 +188,7 @@ class PoolSettings:
     #: Queues, separated by commas, in strict order of priority; or each with a weight, 1 to 100, by which they share
     #: the workers while all of them have jobs: high*6,default*3,low*1.
     queues: tuple[str, ...] = setting(
-        ("default",), values.served_queues, "QUEUE,...", "Queues to serve, in strict order or QUEUE*WEIGHT", key="queue"
+        ("default",), served_queues, "QUEUE,...", "Queues to serve, in strict order or QUEUE*WEIGHT", key="queue"
     )
     #: those of the queues; empty = strict order
     weights: tuple[int, ...] = ()
@@ -226,6 +227,11 @@ class PoolSettings:
     #: The event loop that they share: asyncio, or uvloop, which must be installed.
     loop: str = setting(
         "asyncio", one_of("asyncio", "uvloop"), "NAME", "Event loop of workers that run many jobs", is_masters=True
+    )
+    #: Most jobs of a queue that run at a time, over all hosts, separated by commas: emails:20, imports:2
+    #: (docs/limits.md). All pools that serve the queue must have it.
+    limits: tuple[tuple[str, int], ...] = setting(
+        (), queue_limits, "QUEUE:COUNT,...", "Most jobs of a queue that run at a time, over all hosts"
     )
     #: Python modules with jobs, separated by commas. Every worker imports them after the fork; with preload, the
     #: template imports them once.

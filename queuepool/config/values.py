@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_address
@@ -21,7 +21,6 @@ NO_INLINE_COMMENTS = "inline comments are not supported: put the comment on a li
 MAX_WORKERS = 1024
 MAX_CONCURRENCY = 1000
 MAX_AHEAD = 64
-MAX_WEIGHT = 100
 #: the queue of the jobs that are on their way to another connection: no pool serves it
 ON_THEIR_WAY = "queuepool:moving"
 LONGEST = 87600 * 3600.0  # ten years; Python's timers end at 292
@@ -160,7 +159,7 @@ def some_seconds(raw: str) -> float:
 
 def delays(raw: str) -> tuple[float, ...]:
     """A list of times in seconds, separated by commas."""
-    return tuple(seconds(part) for part in _parts(raw))
+    return tuple(seconds(part) for part in listed(raw))
 
 
 def megabytes(raw: str) -> float:
@@ -234,32 +233,11 @@ def log_level(raw: str) -> str:
 
 def queues(raw: str) -> tuple[str, ...]:
     """Names of queues, separated by commas, each once."""
-    names = _parts(raw)
+    names = listed(raw)
     for name in names:
         if names.count(queue(name)) > 1:
             raise ValueError(f"{shown(name)} is given twice")
     return names
-
-
-def served_queues(raw: str) -> tuple[str, ...]:
-    """Names of queues, each once, all of them with a weight or none: ``high*6,low*4``, without blanks."""
-    parts = [part.partition("*") for part in _parts(raw)]
-    names = queues(",".join(name.strip() or star for name, star, _ in parts))
-    plain = [name for name, (_, star, _) in zip(names, parts, strict=True) if not star]
-    if plain and len(plain) < len(names):
-        raise ValueError(f"{shown(plain[0])} has no weight, but others have: give one to each, or to none")
-    return names if plain else tuple(f"{name}*{_weight(part)}" for name, part in zip(names, parts, strict=True))
-
-
-def queue_words(queues: Sequence[str], weights: Sequence[int]) -> str:
-    """The queues as the key `queue` has them."""
-    return ",".join(map("{}*{}".format, queues, weights) if weights else queues)
-
-
-def _weight(part: tuple[str, str, str]) -> int:
-    if not re.fullmatch(r"\s*0*[1-9][0-9]{0,2}\s*", part[2], re.ASCII) or int(part[2]) > MAX_WEIGHT:
-        raise ValueError(f"{shown(''.join(part))}: a weight is a whole number from 1 to {MAX_WEIGHT}")
-    return int(part[2])
 
 
 def queue(name: str) -> str:
@@ -290,7 +268,7 @@ def schema(raw: str) -> str:
 
 def modules(raw: str) -> tuple[str, ...]:
     """Names of modules, separated by commas; may be empty."""
-    names = _parts(raw) if raw else ()
+    names = listed(raw) if raw else ()
     for name in names:
         if not all(part.isidentifier() and not iskeyword(part) for part in name.split(".")):
             raise ValueError(f"{shown(name)} is not a module's name like app.jobs")
@@ -304,7 +282,8 @@ def php_class(raw: str) -> str:
     return raw
 
 
-def _parts(raw: str) -> tuple[str, ...]:
+def listed(raw: str) -> tuple[str, ...]:
+    """What is between commas, without blanks."""
     parts = tuple(part.strip(" \t") for part in raw.split(","))
     if not all(parts):
         raise ValueError("there is nothing between two commas or at an end" if raw else "must not be empty")

@@ -54,6 +54,33 @@ class FlowFailed(FlowEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class JobParked(JobEvent):
+    """A job did not begin, as the ``limit`` with this key has no place for it. It begins later, and loses no try."""
+
+    words: ClassVar[str] = "job parked"
+    level: ClassVar[int] = logging.DEBUG
+
+    limit: str
+
+
+@dataclass(frozen=True, slots=True)
+class LimitChanged(Event):
+    """The code of this worker has other numbers for a limit than the code of those before; its own are now in force.
+
+    ``seconds``: 0.0 = so many at a time.
+    """
+
+    words: ClassVar[str] = "the code has other numbers for this limit than before; they are now in force"
+    level: ClassVar[int] = logging.WARNING
+
+    limit: str
+    number: int
+    seconds: float
+    number_before: int
+    seconds_before: float
+
+
+@dataclass(frozen=True, slots=True)
 class JobReserving(Event):
     """The worker is about to reserve a job."""
 

@@ -18,7 +18,7 @@ from queuepool.board.cancelling import Came, Contrary, Ordered, RunningHere, ord
 from queuepool.board.runtime_dir import boards_in, default_folders
 from queuepool.board.shown_pools import pools_in, running_jobs
 from queuepool.config.connections import identity_of
-from queuepool.errors import BadPayload, Cancelled, StoreDenied, StoreDown, StoreError
+from queuepool.errors import BadPayload, Cancelled, StoreDenied, StoreDown, StoreError, TableMissing
 from queuepool.events import JobCancelled, JobFailed
 from queuepool.events.listeners import LISTENERS
 from queuepool.jobs.following import OVER
@@ -145,6 +145,7 @@ class Canceller:
 
     def _waiting(self, wish: CancelWish) -> Cancellation | None:
         for queue in self._queues:
+            self._unpark(queue, wish.job_id)
             found = find_waiting(self._stores, queue, wish.job_id)
             if not found:
                 continue
@@ -154,6 +155,11 @@ class Canceller:
             if (no_hook := self._take_out(found, wish)) is not None:
                 return Cancellation(outcome=CancelOutcome.CANCELLED, no_hook=no_hook, **about)
         return None
+
+    def _unpark(self, queue: str, job_id: str) -> None:
+        """One that waits for a place of a limit comes back into its queue, and is met there."""
+        with suppress(TableMissing):  # the database was made before there were limits
+            self._stores.limits.unpark(queue, job_id)
 
     def _take_out(self, found: WaitingJob, wish: CancelWish) -> str | None:
         """As ``_leave_hook``; ``None`` if it waits no longer."""

@@ -258,11 +258,25 @@ class Queue(AnsweringQueue):
         """The number of ready, delayed, reserved and quarantined jobs."""
         return self.stores.queue.sizes(queue)
 
+    def parked(self, queue: str = "default") -> int:
+        """The number of jobs that wait for a place of a limit: they are in no queue meanwhile (docs/limits.md)."""
+        from queuepool.errors import TableMissing  # imported here: a producer needs none of its tree
+
+        try:
+            return self.stores.limits.parked(queue)
+        except TableMissing:  # the database was made before there were limits
+            return 0
+
+    def unpark(self, queue: str = "default") -> int:
+        """Put the jobs that wait for places of limits back into the queue; returns how many there were."""
+        return self.stores.limits.unpark(queue) if self.parked(queue) else 0
+
     def clear(self, queue: str = "default") -> int:
         """Drop the queue's ready, delayed and reserved jobs, with their unique locks; returns how many there were."""
         from queuepool.settlement.held_locks import HeldLocks  # imported here: few programs drop jobs
 
         check_queue(queue)  # else it could name a key of another queue, like q:delayed
+        self.unpark(queue)
         return self.stores.queue.clear(queue, HeldLocks(self.settings).waiting)
 
     def close(self) -> None:

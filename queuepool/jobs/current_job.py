@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from queuepool.errors import Cancelled, JobFailedByHand, QueuepoolError
+from queuepool.errors import Cancelled, JobError, JobFailedByHand, QueuepoolError
 from queuepool.jobs.job_options import Delay, seconds_until
 from queuepool.payload.context import Context
 from queuepool.payload.envelope import SCHEDULED_FOR, Payload
@@ -65,6 +65,8 @@ class Current:
     _is_in_hook: bool = field(init=False, repr=False, compare=False)
     _flow: CurrentFlow = field(init=False, repr=False, compare=False)
     _arguments: Mapping[str, Any] = field(init=False, repr=False, compare=False)
+    _lacks: JobError = field(init=False, repr=False, compare=False)
+    _holder: str = field(init=False, repr=False, compare=False)
 
     @property
     def id(self) -> str:
@@ -134,6 +136,24 @@ class Current:
     def takes(self, arguments: Mapping[str, Any]) -> None:
         """Called before its middleware: its handler gets these."""
         self._arguments = arguments
+
+    @property
+    def lacks(self) -> JobError | None:
+        """Why it cannot begin, as its worker has found."""
+        return getattr(self, "_lacks", None)
+
+    @lacks.setter
+    def lacks(self, error: JobError) -> None:
+        self._lacks = error
+
+    @property
+    def holder(self) -> str:
+        """The name under which it holds places of limits, which end with its lease; empty = it holds none."""
+        return getattr(self, "_holder", "")
+
+    @holder.setter
+    def holder(self, name: str) -> None:
+        self._holder = name
 
     @property
     def stopping(self) -> bool:

@@ -50,6 +50,7 @@ def job(name: str | Callable[P, R] | None = None, **options: Unpack[JobOptions])
     ``tags``: texts that its payloads carry, like Horizon's, for its events and the log as JSON.
     ``schedule``: when a pool pushes it by itself: a cron expression (``"0 3 * * *"``) or an interval (``"30s"``).
     ``aliases``: its former names, under which jobs may still be queued.
+    ``limits``: how many may run at a time, or start in a while, over all hosts: ``Concurrency``, ``Rate``.
 
     ``unique``: an identity with the arguments in braces; a dispatch takes its lock until the job is over, for at most
     ``unique_for`` seconds; if it is held, nothing is pushed and the id is empty. For jobs that Laravel dispatches:

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from queuepool.jobs.arguments import check_values
 from queuepool.jobs.job_options import Options
+from queuepool.jobs.limits import Limit, places_asked
+from queuepool.jobs.registry import REGISTRY, arguments_for
 from queuepool.jobs.sending import Sending
+from queuepool.payload.limits import PlaceAsked
 
 if TYPE_CHECKING:
     from queuepool.jobs.client import Queue
@@ -37,6 +40,8 @@ def pushed(
     for data, _ in calls:
         check_values(name, data)
     terms = terms_of(name, sending.queue, sending.delay, options.track, options, options.encrypted)
+    if options.limits:
+        terms = terms._replace(places=[places_of(name, options.limits, data) for data, _ in calls])
     if options.unique is None:
         pushed_ids = queue.pusher.push([(name, data) for data, _ in calls], terms)
     else:
@@ -56,6 +61,16 @@ def bound(queue: Queue, sending: Sending) -> Queue:
     if sending.after_commit is not None:
         raise ValueError("give within or after_commit, not both: a job is pushed in the transaction or after it")
     return queue.within(sending.within)
+
+
+def places_of(name: str, limits: Sequence[Limit], data: object) -> Sequence[PlaceAsked]:
+    """The places that this call will need. Raises ``TypeError`` if its arguments do not say."""
+    handler = REGISTRY.known(name)
+    target = handler.target if handler else None
+    try:
+        return places_asked(limits, target, *arguments_for(target, data))
+    except ValueError as error:
+        raise TypeError(f"{name}: {error}") from None
 
 
 def _identity(name: str, template: str, arguments: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ Errors begin with the name of the job, since a dispatch may be one of many.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from queuepool.config.urls import kind_of
 from queuepool.errors import BadPayload
 from queuepool.jobs.job_options import Delay, Options, Seconds, seconds_until
 from queuepool.payload.lease import Lock
+from queuepool.payload.limits import PlaceAsked
 from queuepool.payload.options import EXPIRES, TAGS, checked_tags, payload_options_of
 from queuepool.payload.unique_locks import new_lock
 from queuepool.settlement.verdict import Backoff
@@ -40,6 +41,8 @@ class Terms(NamedTuple):
     lock: Lock | None = None
     #: the one job is an object of a PHP class: its data as Laravel writes it
     command: Mapping[str, object] | None = None
+    #: the places that each job will need, in the order of the jobs; empty = not known
+    places: Sequence[Sequence[PlaceAsked]] = ()
 
 
 def terms_of(

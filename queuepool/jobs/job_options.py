@@ -17,6 +17,7 @@ from queuepool.config import values
 from queuepool.config.words import OPTIONS
 from queuepool.errors import AttemptLost, ConfigError, JobError, QueuepoolError
 from queuepool.jobs.definition import around_of, check_job_name, predicate_of
+from queuepool.jobs.limits import Limit, checked_limits
 from queuepool.payload.options import checked_tags
 from queuepool.settlement.verdict import Backoff
 
@@ -80,6 +81,8 @@ class Options:
     schedule: str | None = None
     #: its former names, under which jobs may still be queued
     aliases: tuple[str, ...] = ()
+    #: how many may run at a time, or start in a while, over all hosts
+    limits: tuple[Limit, ...] = ()
 
     @property
     def has_middleware(self) -> bool:
@@ -117,6 +120,7 @@ class JobOptions(TypedDict, total=False):
     tags: Sequence[str]
     schedule: str | None
     aliases: Sequence[str]
+    limits: Sequence[Limit]
 
 
 def options_of(options: JobOptions) -> Options:
@@ -133,7 +137,7 @@ def options_of(options: JobOptions) -> Options:
     named = options.get("queue")
     queue = "default" if named is None else queue_name(named)
     given: dict[str, Any] = {**options, "queue": queue, "timeout": timeout, "track": track, "unique_for": unique_for}
-    given["expires"] = _expires(options)
+    given["expires"], given["limits"] = _expires(options), _limits(options.get("limits", ()))
     given["tags"], given["aliases"] = _tags(options.get("tags", ())), aliases_of(options.get("aliases", ()))
     given |= _exceptions(options) | {"soft_timeout": _soft_timeout(options.get("soft_timeout"), timeout)}
     given |= _middleware(options)
@@ -154,6 +158,13 @@ def _expires(options: JobOptions) -> float | None:
 def _tags(value: object) -> tuple[str, ...]:
     try:
         return checked_tags(value)
+    except ValueError as error:
+        raise ConfigError("@job", str(error)) from None
+
+
+def _limits(value: object) -> tuple[Limit, ...]:
+    try:
+        return checked_limits(value)
     except ValueError as error:
         raise ConfigError("@job", str(error)) from None
 

@@ -20,6 +20,7 @@ from queuepool.jobs.in_threads import with_pauses
 from queuepool.jobs.job_options import Delay
 from queuepool.payload.envelope import CONTEXT, OBJECT_JOB, Envelope, encode
 from queuepool.payload.lease import Lock
+from queuepool.payload.limits import job_word
 from queuepool.payload.members import FLOW, PHP_MEMBER, NewFlow, NewMember
 from queuepool.payload.on_push import stamper
 from queuepool.payload.options import TRACK
@@ -148,6 +149,9 @@ def _pushed(member: NewMember, job: tuple[str, object]) -> diversion.Push:
 def _new_jobs(made: Sequence[tuple[str, bytes]], names: Sequence[str], terms: Terms) -> list[NewJob]:
     """The jobs of these ids and payloads, with their first states if they are tracked."""
     if not terms.track:
+        if terms.places:
+            each = zip(made, terms.places, strict=True)
+            return [NewJob(payload, None, job_word(identity), asked) for (identity, payload), asked in each]
         return [NewJob(payload) for _, payload in made]
     from queuepool.settlement.states import pushed  # imported here: few programs follow their jobs
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from queuepool.errors import BadArguments, ConfigError, UnknownJob
 from queuepool.jobs.definition import check_job_name
 from queuepool.jobs.job_options import Options
+from queuepool.jobs.limits import check_fit
 from queuepool.payload.wrappers import Offer
 from queuepool.unix.escape import first_of
 
@@ -77,8 +78,17 @@ class Registry:
             if other := self.known(name):
                 was = f", which is an alias of {other.name!r}" if name != other.name else ""
                 raise ConfigError("@job", f"two jobs are registered as {name!r}{was}")
+        if handler.options.limits:
+            self._check_limits(handler)
         self._handlers[handler.name] = handler
         self._aliases |= dict.fromkeys(handler.options.aliases, handler)
+
+    def _check_limits(self, handler: Handler) -> None:
+        others = ((name, limit) for name, other in self._handlers.items() for limit in other.options.limits)
+        try:
+            check_fit(handler.name, handler.options.limits, handler.target, others)
+        except ValueError as error:
+            raise ConfigError("@job", str(error)) from None
 
     def find(self, name: str) -> Handler:
         """The handler with this name or alias. Raises ``UnknownJob``."""

@@ -28,7 +28,7 @@ from queuepool.board.status import overview
 
 COUNTER, GAUGE, HISTOGRAM, INFO = "counter", "gauge", "histogram", "info"
 #: the values of label ``state``: of a queue's jobs, and of workers; and those of ``bound``
-QUEUE_STATES = ("ready", "delayed", "reserved", "quarantined")
+QUEUE_STATES = ("ready", "delayed", "reserved", "quarantined", "parked")
 WORKER_STATES = ("starting", "idle", "busy", "paused", "draining", "dead")
 BOUNDS = ("min_workers", "max_workers")
 TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -14,7 +14,7 @@ from typing import Any
 
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.shown_pools import RunningJob, ShownPool, running_jobs
-from queuepool.errors import BadPayload, StoreDenied, StoreDown, StoreError
+from queuepool.errors import BadPayload, StoreDenied, StoreDown, StoreError, TableMissing
 from queuepool.jobs.client import Queue
 from queuepool.jobs.following import JobState, moment_of
 from queuepool.log.tracebacks import headline
@@ -88,7 +88,8 @@ class JobSearch:
         self._queues = self._known_queues()
         early = [("failed jobs", self._failed)] if self._within < math.inf else []
         looks: list[tuple[str, Callable[[str], Facts | None]]] = [
-            *early, ("pools", self._running), ("queues", self._waiting), ("pools", self._running),
+            *early, ("pools", self._running), ("limits", self._parked), ("queues", self._waiting),
+            ("limits", self._parked), ("pools", self._running),
             ("failed jobs", self._failed), ("quarantine", self._quarantined),
         ]  # fmt: skip
         for what, look in looks:
@@ -195,6 +196,17 @@ class JobSearch:
             if time.monotonic() >= until:
                 self._refused[f"the end of queue {queue}"] = "it is too long"
                 return None
+        return None
+
+    def _parked(self, job_id: str) -> Facts | None:
+        """Among those that wait for a place of a limit."""
+        with suppress(TableMissing):  # the database was made before there were limits
+            for queue in self._queues:
+                if raw := self._stores.limits.find(queue, job_id):
+                    self.job = FoundJob.waiting(ShelfJob(raw, "ready"), queue, commands_of(self._connection))
+                    found = f"the jobs of queue {queue} that wait for a place of a limit"
+                    known = JobState(id=job_id, state="parked", name=self.job.name, queue=queue)
+                    return {**asdict(known), "pushed": moment_of(self.job.pushed), "attempts": None, "found": found}
         return None
 
     def _shelved(self, job: FoundJob) -> Facts:

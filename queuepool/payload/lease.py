@@ -46,6 +46,8 @@ class Lease(NamedTuple):
     steps: StepsEnd | None = None
     #: and the member of a flow that it settles: one that is done, with neither a result nor anything to add
     member: MemberEnd | None = None
+    #: the name under which it may hold places of limits, which end with it; empty = it holds none
+    holder: str = ""
 
     @property
     def attempts(self) -> int | None:

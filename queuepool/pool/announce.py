@@ -12,9 +12,9 @@ from queuepool.board.about import absolute
 from queuepool.board.board import Board, Header, Slot
 from queuepool.board.from_workers import JobSchedule, publish_schedules
 from queuepool.config import application
+from queuepool.config.pool_queues import queue_words
 from queuepool.config.settings import PoolSettings
 from queuepool.config.urls import masked
-from queuepool.config.values import queue_words
 from queuepool.jobs.registry import REGISTRY
 from queuepool.unix import originals
 

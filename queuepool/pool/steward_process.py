@@ -6,10 +6,12 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from queuepool.board.blame import Blame, Thread
 from queuepool.board.board import Board, Slot
-from queuepool.board.flow_mark import marker
+from queuepool.board.fields import Header
+from queuepool.board.marks import flow_marker
 from queuepool.board.pauses import Pauses
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
@@ -24,6 +26,7 @@ from queuepool.settlement.verdict import RanBy
 from queuepool.steward.attempts import RecordLost, TrimAttempts
 from queuepool.steward.flows import LookAtFlows, MeasureFlows
 from queuepool.steward.leases import GiveBack, LostReplies, Renew, StageDue
+from queuepool.steward.limits import LookAtLimits
 from queuepool.steward.loop import Chore, Steward
 from queuepool.steward.measure import Measure, PoolMeters, PublishMeters
 from queuepool.steward.obey import Obey
@@ -109,13 +112,15 @@ class StewardProcess:
     def _others(self) -> list[Chore]:
         watching = [self._report_running(), *self._watching, self._publish]
         room = WatchRoom(self._board.header, self._stores.queue)  # after those that write, as it relies on them
-        self._settler.mark_flows = marker(self._board.header)
+        self._settler.mark_flows = flow_marker(self._board.header)
         flows = LookAtFlows(self._stores.flows, self._board.header, self._settler)
+        limits = LookAtLimits(self._stores.limits, self._board.header)
         return [
             *self._lease_chores(),
             *watching,
             room,
             flows,
+            limits,
             *self._measure(),
             *self._history,
             *self._attempts_chores(),
@@ -182,14 +187,19 @@ class StewardProcess:
         flows = MeasureFlows(stores.flows, header, meters)
         is_elsewhere = self._settings.connection.failed_url  # whose silence must not stop this process
         count = stores.failed.count if not is_elsewhere else lambda: 0
+        parked = partial(self._parked, header)
         if not self._settings.scales:
-            return [Measure(meters, stores.queue, count), flows]
+            return [Measure(meters, stores.queue, count, parked), flows]
         from queuepool.steward import neighbours, scale  # imported here: few pools scale by themselves
 
-        measure = Measure(meters, stores.queue, count, period=scale.PERIOD)
+        measure = Measure(meters, stores.queue, count, parked, period=scale.PERIOD)
         instance, queues = self._board.name.instance, self._settings.queues
         known = neighbours.KnowNeighbours(instance, queues, stores.control.pools, stores.queue.now)
         return [measure, flows, known, scale.WishForWorkers(self._settings, self._board, LISTENERS, known)]
+
+    def _parked(self, header: Header, queue: str) -> int:
+        """How many jobs of the queue wait for places of limits; asked only where some have limits."""
+        return self._stores.limits.parked(queue) if header.limits_at and self._stores.limits.in_use else 0
 
     def _report_running(self) -> Chore:
         return ReportRunning(self._orphaned_boards, self._stores.queue, self._stores.values, self._settler.states)

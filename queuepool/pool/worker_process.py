@@ -12,7 +12,7 @@ from functools import cache, partial
 
 from queuepool.board.board import Board
 from queuepool.board.fields import Header, Slot
-from queuepool.board.flow_mark import marker
+from queuepool.board.marks import flow_marker, limit_marker
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import StoreDown, StoreError
@@ -45,6 +45,8 @@ from queuepool.worker.slot_writer import SlotWriter
 from queuepool.worker.step_keeper import WorkerSteps
 
 _log = logging.getLogger("queuepool")
+#: seconds between looks at limits by a worker without a steward
+_SWEEP = 0.1
 
 
 def limits_of(
@@ -157,7 +159,9 @@ def _settler(settings: PoolSettings, stores: Stores, outage: Outage, slot: Slot,
     records = attempt_records(settings, _ran_by(slot, board), stores.attempts)
     settler = Settler(stores.queue, outage, LISTENERS, settings.connection, settings.track, records)
     if board:
-        settler.mark_flows = marker(board.header)
+        settler.mark_flows, settler.mark_limits = flow_marker(board.header), limit_marker(board.header)
+        if _has_limits(settings):
+            settler.mark_limits()  # others may have parked jobs before this pool began
     return settler
 
 
@@ -169,19 +173,41 @@ def _lone_chores(
     settings: PoolSettings, stores: Stores, recorder: FailureRecorder | None
 ) -> Callable[[], object] | None:
     """What a worker without a steward does in each round."""
+    run_first: Callable[[], object] | None = recorder.run if recorder else None
+    if _has_limits(settings):
+        run_first = _also_limits(stores, run_first)
     if not settings.keep_done:
-        return recorder.run if recorder else None
+        return run_first
     from queuepool.steward.attempts import TRIM_AGAIN, TrimAttempts  # imported here: few keep records
 
     trim, due = TrimAttempts(stores.attempts, settings.queues), 0.0
 
     def run() -> None:
         nonlocal due
-        if recorder:
-            recorder.run()
+        if run_first:
+            run_first()
         if (now := time.monotonic()) >= due:
             due = now + TRIM_AGAIN  # first: it may raise
             due = now + trim.run(now)
+
+    return run
+
+
+def _has_limits(settings: PoolSettings) -> bool:
+    """Whether jobs of this code, or of this pool's queues, have limits."""
+    return bool(settings.limits) or any(REGISTRY.find(name).options.limits for name in REGISTRY.names())
+
+
+def _also_limits(stores: Stores, run_first: Callable[[], object] | None) -> Callable[[], object]:
+    swept = 0.0
+
+    def run() -> None:
+        nonlocal swept
+        if run_first:
+            run_first()
+        if (now := time.monotonic()) >= swept:
+            swept = now + _SWEEP
+            stores.limits.sweep()
 
     return run
 

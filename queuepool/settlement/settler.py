@@ -94,6 +94,8 @@ class Settler:
         self._noted: list[Event] = []
         #: called after each try to end a member of a flow
         self.mark_flows: Callable[[], None] = lambda: None
+        #: called when a job with limits wants to start
+        self.mark_limits: Callable[[], None] = lambda: None
 
     def may_follow(self, receipt: bytes) -> bool:
         """Whether the end of a job may need more than its removal, by a glance at its bytes."""

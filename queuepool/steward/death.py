@@ -28,6 +28,7 @@ from queuepool.errors import AttemptLost, Cancelled, TimedOut, WorkerDied
 from queuepool.log.tracebacks import imports_part
 from queuepool.payload.envelope import Payload, decode
 from queuepool.payload.lease import Lease
+from queuepool.payload.limits import holding
 from queuepool.settlement.facts import facts_of
 from queuepool.settlement.settler import Settlement
 from queuepool.settlement.verdict import NOT_RUN, Policy, RanBy, Run, Verdict
@@ -98,6 +99,8 @@ class Death:
             return None
         if damaged and not slot.lanes:
             return None
+        if self.board.header.limits_at:
+            held = [replace(one, lease=holding(one.lease)) for one in held]
         if slot.killed in ASKED:  # not killed by what it read
             return [replace(one, stage=Stage.RESERVED) if one.stage == Stage.READING else one for one in held]
         return held

@@ -43,12 +43,14 @@ class Measure:
         meters: PoolMeters,
         store: QueueStore,
         count_failed: Callable[[], int],
+        count_parked: Callable[[str], int] = lambda _: 0,
         turn: float = _TURN,
         period: float = _PERIOD,
     ) -> None:
         self._meters = meters
         self._store = store
         self._count_failed = count_failed
+        self._count_parked = count_parked
         self._length = turn
         self._period = period
         #: the queue with which the next turn begins
@@ -69,7 +71,8 @@ class Measure:
         queues, refused = self._meters.queues, None
         for index in range(self._first, len(queues)):
             try:
-                self._meters.note(index, self._facts(index, self._store.measure(queues[index])))
+                parked = self._count_parked(queues[index])
+                self._meters.note(index, self._facts(index, self._store.measure(queues[index]))._replace(parked=parked))
             except StoreDown:
                 raise
             except StoreError as error:  # a key of the wrong type: the other queues are measured
@@ -112,7 +115,7 @@ class PoolMeters:
     def note(self, index: int, facts: QueueFacts) -> None:
         """Write what was measured of this queue."""
         self.measured[self.queues[index]] = facts
-        counts = facts.ready, facts.delayed, facts.reserved, facts.quarantined, facts.is_at_least
+        counts = facts.ready, facts.delayed, facts.reserved, facts.quarantined, facts.parked, facts.is_at_least
         self._write(index, 0, layout.QUEUE_STRUCT.pack(*counts, facts.oldest, facts.overdue, facts.measured_at))
 
     def seen_for(self, index: int, digest: bytes, now: float) -> float:

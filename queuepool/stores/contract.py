@@ -20,8 +20,10 @@ from enum import Enum
 from typing import Any, Literal, NamedTuple, Protocol
 
 from queuepool.payload.lease import NOTHING, Ending, Lease, Lock, StateRecord, Tallies, Unlock
+from queuepool.payload.limits import PlaceAsked
 from queuepool.payload.members import NewFlow, NewMember
 from queuepool.stores.flows import FlowEnd, Flows
+from queuepool.stores.limits import JobLimits
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 
 #: where a queue keeps a job
@@ -151,6 +153,9 @@ class NewJob(NamedTuple):
 
     payload: bytes
     state: StateRecord | None = None
+    #: the digest of its id, and the places that it will need, if the dispatch knows its limits
+    word: str = ""
+    asked: Sequence[PlaceAsked] = ()
 
 
 class ShelfJob(NamedTuple):
@@ -234,6 +239,10 @@ class QueueStore(PushStore, Protocol):
     @property
     def flows(self) -> Flows:
         """The flows of its jobs, which ``finish``, ``fail`` and ``cancel`` go on with."""
+
+    @property
+    def limits(self) -> JobLimits:
+        """The limits of its jobs; the verbs that end a lease also end the places that it holds."""
 
     @property
     def polls(self) -> bool:

@@ -20,6 +20,7 @@ from queuepool.stores.elsewhere import FailedElsewhere, Forwarder, LocksElsewher
 from queuepool.stores.flows import Flows
 from queuepool.stores.journal import Journal
 from queuepool.stores.kept_steps import KeptSteps
+from queuepool.stores.limits import JobLimits
 from queuepool.stores.locks import Locks, LocksOf
 from queuepool.stores.records import FailedStore, Records
 from queuepool.stores.values import Values
@@ -63,6 +64,7 @@ class Stores:
     #: what is kept of the steps of jobs
     steps: KeptSteps
     flows: Flows
+    limits: JobLimits
     control: ControlKeys
     #: by URL: those in the jobs' own store, and in the stores of Laravel's cache
     locks: Mapping[str, Locks]
@@ -187,6 +189,7 @@ class Stores:
         self.steps = RedisKeptSteps(client, keys)
         self.queue = queue = RedisQueue(client, keys, settings.retry_after, locks_of, **self._kept)
         self.flows = queue.flows
+        self.limits = queue.limits
         return keys.down
 
     def _in_sql(self) -> str:
@@ -208,6 +211,7 @@ class Stores:
         self.queue = queue = SqlQueue(client, table, records, values, locks_of, attempts, **self._kept)
         self.steps = SqlKeptSteps(client, queue.leases)
         self.flows = queue.flows
+        self.limits = queue.limits
         self.borrowing = Borrowing(client, queue)
         return f"{prefix_of(settings.restart_key)}queuepool:down"
 

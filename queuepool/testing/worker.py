@@ -7,12 +7,13 @@ import contextvars
 import math
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from queuepool.board.board import private_slot
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import BadPayload, QueuepoolError, StoreError, UnknownJob
-from queuepool.events import Event, HookRaised, JobExceptionOccurred, JobFailed, JobQuarantined, JobReleased
+from queuepool.events import Event, HookRaised, JobExceptionOccurred, JobFailed, JobParked, JobQuarantined, JobReleased
 from queuepool.events.listeners import LISTENERS, Listeners
 from queuepool.jobs.attempt_steps import set_step_keeper
 from queuepool.jobs.current_job import running, set_current
@@ -62,6 +63,8 @@ class InProcessWorker:
         """
         self._listeners.begin()
         found = self._store.reserve(queues, self._tag, 1)
+        if not found.leases and self._store.limits.in_use:
+            found = self._after_limits(queues, found)
         self.next_due = found.next_due
         for _, words in found.problems:
             raise StoreError(words)
@@ -71,9 +74,18 @@ class InProcessWorker:
         [lease] = found.leases
         self._check_limit(lease)
         self._run(lease)
+        if self._listeners.is_parked:
+            return self.run_next(queues)
         attempt = self._listeners.attempt(lease)
         self._note(attempt)
         return attempt
+
+    def _after_limits(self, queues: Sequence[str], found: Reservation) -> Reservation:
+        """Reserve again if a limit has a place by now; ``next_due`` includes when one may have."""
+        due = self._store.limits.sweep()
+        again = self._store.reserve(queues, self._tag, 1)
+        soonest = min((one for one in (due, again.next_due) if one is not None), default=None)
+        return again if again.leases else replace(again, next_due=soonest)
 
     def take_error(self) -> BaseException | None:
         """The first error with which a job failed for good since the last call, or which a hook raised."""
@@ -174,6 +186,11 @@ class OutcomeListeners(Listeners):
     def begin(self) -> None:
         """Another attempt begins."""
         self._events.clear()
+
+    @property
+    def is_parked(self) -> bool:
+        """Whether the job did not begin, as a limit had no place for it."""
+        return JobParked in self._events
 
     @property
     def hook_error(self) -> BaseException | None:

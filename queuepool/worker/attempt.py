@@ -36,13 +36,14 @@ from queuepool.settlement.facts import facts_of
 from queuepool.settlement.verdict import Delete, Fail, Release, Verdict, judge, judge_release, needs_tallies
 from queuepool.unix import fork
 from queuepool.unix.exit_codes import BROKEN
+from queuepool.worker.asking import AskFirst
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.flows import FlowsOfWorker
 from queuepool.worker.invoker import Invoker, JobHooks
 from queuepool.worker.job_attempt import JobAttempt
 from queuepool.worker.plan import Plan
-from queuepool.worker.preparation import LonePreparer, Preparer, Starter, followed
-from queuepool.worker.step_keeper import has_left, is_of, went_on
+from queuepool.worker.preparation import Starter, followed, preparer_of
+from queuepool.worker.step_keeper import has_left, is_of
 
 _DELETE = Delete()
 
@@ -66,12 +67,12 @@ class Runner:
         self._meter = context.slot_writer.meter
         self._settler = context.settler
         self._attempts = context.settler.attempts
-        preparer = Preparer(context, self._step_outside)
-        self._preparer = LonePreparer(preparer, context.settler) if context.alone else preparer
+        self._preparer = preparer_of(context, self._step_outside)
         self._starter = Starter(context)
         self._invoker = self._slot_writer.invoker = invoker or Invoker(context.listeners)
         self._hooks = JobHooks(context.listeners, self._invoker)
         self._flows = FlowsOfWorker(context)
+        self._asking = AskFirst(context, self._flows)
         self._job_lines = job_lines
 
     def run(self, lease: Lease) -> None:
@@ -84,8 +85,8 @@ class Runner:
             self._quarantine(lease, number, bad.reason)
             return
         attempt = JobAttempt(lease, number, payload, plan, Current(payload, lease.queue, lease=lease))
-        if plan.asks:
-            self._ask_store(attempt)
+        if plan.asks and not self._ask_store(attempt):
+            return
         if INCOMPLETE:  # by a listener
             log_incomplete()
         attempt.began = self._slot_writer.begins(payload, lease.queue, plan, number)
@@ -142,20 +143,18 @@ class Runner:
         self._batch.settled(number)
         self._settler.emit_noted()
 
-    def _ask_store(self, attempt: JobAttempt) -> None:
-        """Release the job's locks and read the clock, while it still counts as not started and has no timeout yet."""
-        plan = attempt.plan
-        if plan.is_member and self._flows.joined(attempt.job, plan):
-            return
+    def _ask_store(self, attempt: JobAttempt) -> bool:
+        """Ask what the job needs before it begins; ``False`` if it does not begin now."""
+        if attempt.plan.is_member and self._flows.joined(attempt.job, attempt.plan):
+            return True
         self._batch.has_read(attempt.number)
         self._step_outside()
-        if plan.unlocks:
-            self._settler.unlock(attempt.facts, attempt.payload, plan.unlocks)
-        if plan.has_end:
-            attempt.now = now = self._outage.insist(self._store.now)[0]
-            attempt.job.went_on = self._outage.insist(lambda: went_on(attempt.job, now))[0]
-        if plan.is_member:
-            attempt.job.joins(self._flows.begin(attempt.payload))
+        now = self._asking.ask(attempt.job, attempt.plan)
+        if now is None:
+            self._batch.settled(attempt.number)
+            return False
+        attempt.now = now
+        return True
 
     def _perform(self, attempt: JobAttempt) -> None:
         """Call the handler and its hooks; note what it raises, or that it has succeeded."""
@@ -236,7 +235,7 @@ class Runner:
 
     def _follows(self, attempt: JobAttempt) -> bool:
         plan, job, endings = attempt.plan, attempt.job, self._settler.endings
-        has_more = plan.track or plan.policy.locks is not None or job.run.reports is not None
+        has_more = plan.track or plan.policy.locks is not None or job.run.reports is not None or job.holder
         has_more = has_more or (plan.is_member and not self._flows.may_wait(job))
         return bool(has_more or job.steps is not None or endings.after(attempt.payload) != NOTHING)
 

@@ -40,7 +40,7 @@ class FlowsOfWorker:
 
     def joined(self, job: Current, plan: Plan) -> bool:
         """Whether it has joined its flow; not if the store must be asked first, for this or for its plan."""
-        asks = plan.unlocks or plan.has_end or self._missing or ARGS in job.payload.fields
+        asks = plan.limits or plan.unlocks or plan.has_end or self._missing or ARGS in job.payload.fields
         if asks or time.monotonic() >= self._look_again:
             return False
         job.joins(self._flow_of(_member(job.payload)))

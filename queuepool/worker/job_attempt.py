@@ -62,8 +62,9 @@ class JobAttempt:
 
     @property
     def ending_lease(self) -> Lease:
-        """The lease as it is to end: with what becomes of the job's steps, which are over by this."""
-        return self.lease if self.job.steps is None else self.lease._replace(steps=self.job.steps.end())
+        """The lease as it is to end: with its places, and what becomes of the job's steps, which are over by this."""
+        lease = self.lease._replace(holder=self.job.holder) if self.job.holder else self.lease
+        return lease if self.job.steps is None else lease._replace(steps=self.job.steps.end())
 
     @property
     def is_told_by_end(self) -> bool:

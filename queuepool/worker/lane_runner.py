@@ -97,7 +97,7 @@ class LaneRunner(Runner):
         self._lost: set[int] = set()
 
     def prepare(self, lease: Lease, lane: int) -> JobAttempt | None:
-        """Read the payload of this held job; ``None`` if it is invalid, and is now in the quarantine."""
+        """Read the payload of this held job; ``None`` if it does not begin: it is invalid, or parked."""
         self._batch.reads(lane)
         try:
             payload, plan = self._preparer.prepare(lease)
@@ -106,8 +106,8 @@ class LaneRunner(Runner):
             return None
         self._batch.has_read(lane)
         attempt = JobAttempt(lease, lane, payload, plan, Current(payload, lease.queue, lease=lease))
-        if plan.asks:
-            self._ask_store(attempt)
+        if plan.asks and not self._ask_store(attempt):
+            return None
         if payload.attempts > 1:
             self._ask_for_suspicions(attempt)
         return attempt

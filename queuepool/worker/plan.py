@@ -13,6 +13,7 @@ from queuepool.errors import ResultTooLarge, UnknownJob
 from queuepool.jobs.arguments import Reader, reader_of
 from queuepool.jobs.current_job import Current
 from queuepool.jobs.job_options import Options, Retry
+from queuepool.jobs.limits import Limit
 from queuepool.jobs.registry import Handler, Registry
 from queuepool.payload.envelope import OBJECT_JOB, Payload
 from queuepool.payload.lease import Unlock
@@ -102,6 +103,8 @@ class Plan(NamedTuple):
     asks: bool = False
     #: the unique locks to release before the job runs; only in the plan of one job
     unlocks: tuple[Unlock, ...] = ()
+    #: what the job must wait for before it begins
+    limits: tuple[Limit, ...] = ()
     #: whether the jobs are members of flows
     is_member: bool = False
 
@@ -114,6 +117,10 @@ class Plan(NamedTuple):
         """The plan with these unique locks in its policy, and those to release before the job runs."""
         policy = replace(self.policy, locks=locks)
         return self._replace(policy=policy, text=policy.to_text(), unlocks=unlocks, asks=self.asks or bool(unlocks))
+
+    def limited_by(self, limit: Limit) -> Plan:
+        """The plan for a job whose queue has this limit."""
+        return self._replace(limits=(*self.limits, limit), asks=True, may_follow=True)
 
     def in_flow(self, *, is_taken: bool) -> Plan:
         """The plan for members of flows; ``is_taken``: others take their results."""
@@ -174,10 +181,11 @@ class Plans:
             is_object_job=is_object_job,
             is_unique=options.is_unique,
             track=track,
-            may_follow=is_object_job or options.is_unique or track > 0 or name == REPORT,
+            may_follow=is_object_job or options.is_unique or track > 0 or name == REPORT or bool(options.limits),
             guard=guard,
             has_end=has_end,
-            asks=has_end,
+            asks=has_end or bool(options.limits),
+            limits=options.limits,
         )
 
     def _find(self, name: str) -> Handler | None:

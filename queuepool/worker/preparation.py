@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from queuepool.events import JobSkipped, PayloadOdd
 from queuepool.jobs import at_import
 from queuepool.jobs.current_job import Current
 from queuepool.jobs.job_options import Options
+from queuepool.jobs.limits import Concurrency
 from queuepool.jobs.registry import Handler, Task, arguments_for, bound
 from queuepool.payload.command import ObjectCommand
 from queuepool.payload.envelope import Payload, decode
@@ -104,6 +105,27 @@ class LonePreparer:
             raise
         self._settler.acquit(lease)
         return prepared
+
+
+class QueueLimits:
+    """A ``Preparer`` for pools in which some queues have limits of their own."""
+
+    def __init__(self, preparer: Preparer | LonePreparer, limits: Iterable[tuple[str, int]]) -> None:
+        self._preparer = preparer
+        self._limits = {queue: Concurrency(f"queue:{queue}", number) for queue, number in limits}
+
+    def prepare(self, lease: Lease) -> tuple[Payload, Plan]:
+        """As ``Preparer.prepare``."""
+        payload, plan = self._preparer.prepare(lease)
+        limit = self._limits.get(lease.queue)
+        return payload, plan.limited_by(limit) if limit else plan
+
+
+def preparer_of(context: WorkerContext, step_outside: Callable[[], object]) -> Preparer | LonePreparer | QueueLimits:
+    """The ``Preparer`` of this worker."""
+    preparer = Preparer(context, step_outside)
+    known = LonePreparer(preparer, context.settler) if context.alone else preparer
+    return QueueLimits(known, context.pool.limits) if context.pool.limits else known
 
 
 def _has_come_before(lease: Lease) -> bool:
@@ -209,6 +231,8 @@ class Starter:
                 return self._skipped(job, flow.left_out)
             flow.check(payload.name)
             taken = flow.taken
+        if plan.limits and job.lacks:
+            raise job.lacks
         if plan.has_end and (late := self._late(job, handler, now)):
             return late
         if not plan.is_object_job:

@@ -43,7 +43,8 @@ class Rig:
     @contextmanager
     def pool(self, workers: int, *more: str, program: Sequence[str] = ("queuepool",)) -> Iterator[None]:
         """A started pool; its workers have imported their modules when this begins."""
-        flags = [*self.flags(), "--workers", str(workers), "--runtime-dir", str(self.path / "run"), "--quiet", *more]
+        place = () if "--runtime-dir" in more else ("--runtime-dir", str(self.path / "run"))
+        flags = [*self.flags(), "--workers", str(workers), *place, "--quiet", *more]
         env = {**os.environ, "TRAIL": str(self.trail_file), "PYTHONPATH": str(ROOT)}
         process = subprocess.Popen([sys.executable, "-m", *program, "start", *flags], env=env, cwd=ROOT)
         self._pools.append(psutil.Process(process.pid))

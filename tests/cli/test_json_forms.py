@@ -30,7 +30,7 @@ KINDS: dict[str, tuple[type, ...]] = {
 BY_NAME = {"events", "buckets[].events", "buckets[].queues", "arguments"}
 APP = """
 from pathlib import Path
-from queuepool import current, job, step
+from queuepool import Concurrency, current, job, step
 from tests.support.eventually import eventually
 
 @job("held", track=600, schedule="1h")
@@ -42,7 +42,7 @@ def held(gate=""):
 @job("once", unique="all")
 def once(): ...
 
-@job("fails", tries=1)
+@job("fails", tries=1, limits=[Concurrency("few", 5)])
 def fails(): raise ValueError("as asked")
 """
 
@@ -147,7 +147,7 @@ def test_each_form_is_as_the_page_says(site):
             "schedule next": "schedule next held --modules forms", "journal": "journal",
             "schedule show": "schedule show held --modules forms",
             "jobs": "jobs --state ready,delayed,reserved,running,failed,done",
-            "flow list": "flow list", "flow show": f"flow show {flow}",
+            "limits list": "limits list", "flow list": "flow list", "flow show": f"flow show {flow}",
         }  # fmt: skip
         forms = {heading: said(*line.split()) for heading, line in lines.items()}
         untracked = said("job", failed)

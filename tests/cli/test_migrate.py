@@ -18,7 +18,10 @@ pytestmark = pytest.mark.every_store("url")
 
 TABLES = ("jobs", "failed_jobs", "cache", "cache_locks")
 #: those that Laravel does not know
-OURS = ("queuepool_steps", "queuepool_flows", "queuepool_members", "queuepool_edges", "queuepool_joins")
+OURS = (
+    "queuepool_steps", "queuepool_flows", "queuepool_members", "queuepool_edges", "queuepool_joins",
+    "queuepool_limits", "queuepool_rings", "queuepool_places", "queuepool_parked",
+)  # fmt: skip
 MADE = "".join(f"created table {name}\n" for name in (*TABLES, *OURS))
 PDO = {"sqlite": "sqlite", "postgres": "pgsql", "mariadb": "mysql"}
 DRIVERS = {"sqlite": "pysqlite", "postgresql": "psycopg", "mariadb": "pymysql"}

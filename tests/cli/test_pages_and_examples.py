@@ -148,5 +148,7 @@ def is_a_command(line: str) -> bool:
     if verb not in VERBS:
         return False
     path = f"queuepool {verb}"
-    known = flags(verbs()[f"{path} {words[0]}" if verb in ("flow", "quarantine", "schedule") and words else path])
+    known = flags(
+        verbs()[f"{path} {words[0]}" if verb in ("flow", "limits", "quarantine", "schedule") and words else path]
+    )
     return {word.partition("=")[0] for word in words if word.startswith("-")} <= known | {"-h", "--help"}

@@ -35,6 +35,7 @@ COMMANDS = {
     "quarantine": ("store", ["list"], ""),
     "locks": ("store", ["list"], ""),
     "flow": ("store", ["list"], ""),
+    "limits": ("store", ["list"], ""),
     "step": ("store", ["forget", "nope", "charge"], "nope"),
     "history": ("store", [], ""),
     "journal": ("store", [], "clear"),

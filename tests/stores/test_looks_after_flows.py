@@ -9,7 +9,7 @@ import pytest
 from queuepool.alerts.stalled import StalledFlows
 from queuepool.board.board import Board
 from queuepool.board.counts import counts_of
-from queuepool.board.flow_mark import marker
+from queuepool.board.marks import flow_marker
 from queuepool.board.meters import MeterMemory, SlotMeters
 from queuepool.board.open_alerts import OpenAlert
 from queuepool.config.settings import ConnectionSettings
@@ -195,7 +195,7 @@ def test_flows_are_measured_once_members_of_some_have_run(stores):
     measure.run(time.monotonic())
     assert 0.0 == counts_of(board).flows.measured_at
 
-    marker(header)()
+    flow_marker(header)()
     measure.run(time.monotonic())
     found = counts_of(board).flows
     assert (1, 2) == (found.under_way, found.waiting)
@@ -220,7 +220,7 @@ def test_a_flow_is_stalled_for_as_long_as_nothing_of_it_begins_or_ends(stores):
     stores.flows.write(drawn.flow, drawn.members)
     assert {} == stalled.look(1000.0)
 
-    marker(header)()
+    flow_marker(header)()
     looks = [stalled.look(at) for at in (1000.0, 1010.0, 1500.0)]
     assert [{drawn.id: (0.0, "drawn")}, {drawn.id: (0.0, "drawn")}, {drawn.id: (500.0, "drawn")}] == looks
     [lease] = taken(stores.queue).values()

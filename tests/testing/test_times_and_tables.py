@@ -18,7 +18,7 @@ from tests.testing.jobs import welcome
 BERLIN = ZoneInfo("Europe/Berlin")
 TABLES = [
     "jobs", "failed_jobs", "cache", "cache_locks", "queuepool_steps", "queuepool_flows", "queuepool_members",
-    "queuepool_edges", "queuepool_joins",
+    "queuepool_edges", "queuepool_joins", "queuepool_limits", "queuepool_rings", "queuepool_places", "queuepool_parked",
 ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queuepool.config.values import queue_words, served_queues
+from queuepool.config.pool_queues import queue_words, served_queues
 from queuepool.payload.lease import Lease
 from queuepool.worker.turns import Turns
 

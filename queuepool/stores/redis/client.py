@@ -59,8 +59,10 @@ _DENIED = re.compile("executing the script can't|ACL failure in script|NOPERM")
 
 
 #: how a script is called within one of these parts, and the line in whose place it stands there
-KEEP, STEPS, MEMBERS = "keep:", "steps:", "members:"
-_AROUND = {KEEP: "keep", STEPS: "end_steps", MEMBERS: "end_members"}
+KEEP, STEPS, MEMBERS, PLACES, RENEW_PLACES = "keep:", "steps:", "members:", "places:", "renew_places:"
+_AROUND = {
+    KEEP: "keep", STEPS: "end_steps", MEMBERS: "end_members", PLACES: "end_places", RENEW_PLACES: "renew_places",
+}  # fmt: skip
 _INNER = "-- the script\n"
 #: a script's name, keys and arguments
 ScriptCall = tuple[str, Sequence[str], Sequence[Any]]

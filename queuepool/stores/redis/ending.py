@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from queuepool.errors import StoreDenied
 from queuepool.payload.lease import AttemptRecord, Lease
-from queuepool.stores.redis.client import KEEP, RedisClient, ScriptCall
-from queuepool.stores.redis.wire import Keys
+from queuepool.stores.redis.client import KEEP, PLACES, RedisClient, ScriptCall
+from queuepool.stores.redis.wire import Keys, with_places, with_steps
 
 _QUEUE_AND_TAG = itemgetter(0, 2)
 #: of a lease beside others that have records
@@ -40,15 +40,25 @@ class EndingScripts:
     ``leases``: those that the script ends, whose receipts are its arguments at these ``places``. All have records.
     """
 
-    def __init__(self, client: RedisClient, keys: Keys) -> None:
+    def __init__(self, client: RedisClient, keys: Keys, clock: Callable[[], str]) -> None:
         self._client = client
         self._keys = keys
+        self._clock = clock
         #: until when records are left out (monotonic)
         self._denied_until = 0.0
 
-    def around(self, leases: Sequence[Lease], first: int, step: int = 1) -> Callable[..., Any]:
-        """As ``RedisClient.script``, but it keeps the records; ``first`` and ``step`` make ``PayloadPlaces``."""
-        return lambda *call: self.run(leases, PayloadPlaces(first, step), *call)[0]
+    def end(
+        self, leases: Sequence[Lease], places: PayloadPlaces, name: str, keys: Sequence[str], args: Sequence[Any]
+    ) -> Any:
+        """Run the script that ends these leases, with all that ends with them."""
+        call = name, keys, args
+        if leases and (steps := leases[0].steps):
+            call = with_steps(steps, self._keys, *call)
+        if leases and leases[0].holder:
+            call = with_places(PLACES, leases, self._keys, self._clock(), *call)
+        if leases and leases[0].record:
+            return self.run(leases, places, *call)[0]
+        return self._client.script(*call)
 
     def run(self, leases: Sequence[Lease], places: PayloadPlaces, *plain: Any) -> tuple[Any, str]:
         """Run the script with this name, keys and arguments; returns the answer, and the name of what has given it."""

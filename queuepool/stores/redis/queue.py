@@ -23,8 +23,9 @@ from queuepool.stores.redis.client import RedisClient, explained
 from queuepool.stores.redis.connections import PendingReplies
 from queuepool.stores.redis.ending import EndingScripts, PayloadPlaces
 from queuepool.stores.redis.flows import RedisFlows, flows_in
+from queuepool.stores.redis.limits import RedisLimits
 from queuepool.stores.redis.shelves import RedisShelves
-from queuepool.stores.redis.wire import BATCH, BATCH_BYTES, Keys, by_queue, following, whole, with_steps
+from queuepool.stores.redis.wire import BATCH, BATCH_BYTES, Keys, by_queue, following, whole
 from queuepool.stores.steps import in_steps
 
 #: as many as fit the bits of a lease's score (lua/include/lease.lua)
@@ -54,9 +55,9 @@ class RedisQueue(RedisShelves):
         outbox: bool = False,
     ) -> None:
         super().__init__(client, keys, locks_of)
-        #: the scripts that end leases, where these have records
-        self._recording = EndingScripts(client, keys)
+        self._recording = EndingScripts(client, keys, lambda: self.clock)
         self.flows = RedisFlows(client, keys, lambda: self.clock)
+        self.limits = RedisLimits(client, keys, lambda: self.clock)
         self._retry_after = retry_after
         self._keep = keep
         self._outbox = outbox
@@ -96,6 +97,8 @@ class RedisQueue(RedisShelves):
         keys, payloads, states = self.keys, [job.payload for job in jobs], [job.state for job in jobs if job.state]
         names = [keys.delayed(queue)] if delay > 0 else [keys.ready(queue), keys.notify(queue)]
         if delay <= 0 and not states and lock is None:
+            if jobs[0].asked:
+                return self.limits.push(queue, jobs)
             self.client.script("push", names, payloads)
             return True
         args: list[Any] = [self.clock, delay, keys.channel(queue), len(jobs), lock.owner if lock else "", *payloads]
@@ -166,8 +169,8 @@ class RedisQueue(RedisShelves):
     def delete(self, leases: Sequence[Lease]) -> list[bool]:
         queues = sorted({lease.queue for lease in leases})
         args = [word for lease in leases for word in (queues.index(lease.queue) + 1, lease.tag, lease.receipt)]
-        run = self._recording.around(leases, 3, step=3) if leases and leases[0].record else self.client.script
-        return [answer == 1 for answer in run("delete", list(map(self.keys.reserved, queues)), args)]
+        names = list(map(self.keys.reserved, queues))
+        return [answer == 1 for answer in self._recording.end(leases, PayloadPlaces(3, 3), "delete", names, args)]
 
     def release(
         self, lease: Lease, delay: float, job_id: str, tally: str = "", state: StateRecord | None = None
@@ -177,8 +180,8 @@ class RedisQueue(RedisShelves):
         args = [self.clock, delay, lease.receipt, tally, keys.channel(queue), lease.tag]
         if state:
             names, args = [*names, keys.state(job_id)], [*args, state.text, whole(state.seconds)]
-        run = self._recording.around([lease], 3) if lease.record else self.client.script
-        return bool(run(*with_steps(lease.steps, keys, "postpone" if tally == NO_TRY else "release", names, args)) == 1)
+        name = "postpone" if tally == NO_TRY else "release"
+        return bool(self._recording.end([lease], PayloadPlaces(3), name, names, args) == 1)
 
     def give_back(self, leases: Sequence[Lease], mark: str = "") -> list[bool]:
         tallies = [self.keys.tallies(mark)] if mark else []
@@ -187,8 +190,7 @@ class RedisQueue(RedisShelves):
             own = [lease for lease in leases if lease.queue == queue]
             names = [self.keys.ready(queue), self.keys.reserved(queue), self.keys.notify(queue), *tallies]
             proofs = [word for lease in own for word in (lease.tag, lease.receipt)]
-            run = self._recording.around(own, 2, step=2) if own[0].record else self.client.script
-            replies = run(*with_steps(own[0].steps, self.keys, "give_back", names, proofs))
+            replies = self._recording.end(own, PayloadPlaces(2, 2), "give_back", names, proofs)
             answers |= {lease: answer == 1 for lease, answer in zip(own, replies, strict=True)}
         return [answers[lease] for lease in leases]
 
@@ -213,9 +215,10 @@ class RedisQueue(RedisShelves):
 
     def renew(self, leases: Sequence[Lease]) -> list[bool]:
         queues = sorted({lease.queue for lease in leases})
-        args = [word for lease in leases for word in (queues.index(lease.queue) + 1, lease.tag, lease.receipt)]
-        names = [self.keys.tags, *map(self.keys.reserved, queues)]
-        return [answer == 1 for answer in self.client.script("renew", names, [self.clock, self._retry_after, *args])]
+        proofs = [word for lease in leases for word in (queues.index(lease.queue) + 1, lease.tag, lease.receipt)]
+        names, args = [self.keys.tags, *map(self.keys.reserved, queues)], [self.clock, self._retry_after, *proofs]
+        call = self.limits.renewing(leases, "renew", names, args)
+        return [answer == 1 for answer in self.client.script(*call)]
 
     def stage(self, queues: Sequence[str]) -> Staged:
         keys = self.keys
@@ -227,10 +230,8 @@ class RedisQueue(RedisShelves):
         if ending.member:
             return self._end_member("finish_member", lease, ending, [self.keys.reserved(lease.queue)])
         names, args = following(ending, self.locks_of.here(ending.unlocks), self.keys)
-        reserved, proof = self.keys.reserved(lease.queue), [lease.receipt, lease.tag]
-        run = self._recording.around([lease], 1) if lease.record else self.client.script
-        call = with_steps(lease.steps, self.keys, "finish", [reserved, *names], [*proof, *args])
-        return self.locks_of.ended(run(*call))
+        names, args = [self.keys.reserved(lease.queue), *names], [lease.receipt, lease.tag, *args]
+        return self.locks_of.ended(self._recording.end([lease], PayloadPlaces(1), "finish", names, args))
 
     def fail(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
         keys = self.keys
@@ -241,8 +242,7 @@ class RedisQueue(RedisShelves):
         args = [self.clock, lease.receipt, identity, text, lease.tag]
         more, words = following(ending, self.locks_of.here(ending.unlocks), keys)
         names = [keys.reserved(lease.queue), *kept, keys.tallies(job_id), *more]
-        run = self._recording.around([lease], 2) if lease.record else self.client.script
-        return self.locks_of.ended(run(*with_steps(lease.steps, keys, "fail", names, [*args, *words])))
+        return self.locks_of.ended(self._recording.end([lease], PayloadPlaces(2), "fail", names, [*args, *words]))
 
     def cancel(self, lease: Lease, job_id: str, record: Mapping[str, Any], ending: Ending = NOTHING) -> bool:
         keys, queue = self.keys, lease.queue
@@ -261,8 +261,8 @@ class RedisQueue(RedisShelves):
 
     def quarantine(self, lease: Lease, reason: str) -> bool:
         names = [self.keys.reserved(lease.queue), self.keys.quarantine(lease.queue)]
-        run = self._recording.around([lease], 2) if lease.record else self.client.script
-        return bool(run("quarantine", names, [self.clock, lease.receipt, reason, lease.tag]) == 1)
+        args = [self.clock, lease.receipt, reason, lease.tag]
+        return bool(self._recording.end([lease], PayloadPlaces(2), "quarantine", names, args) == 1)
 
     def _end_member(self, script: str, lease: Lease, ending: Ending, names: Sequence[str], *record: str) -> bool:
         """End the job of a member of a flow by this script; ``names``: its keys, but for those of the flow."""
@@ -271,9 +271,10 @@ class RedisQueue(RedisShelves):
         follows, more = following(ending, locks(ending.unlocks), self.keys)
         of_flow, words = self.flows.words(lease, ending.member, uncounted(lease.receipt))
         args = [lease.receipt, lease.tag, *words, *record, *more]
-        call = with_steps(lease.steps, self.keys, script, [names[0], *of_flow, *names[1:], *follows], args)
-        run = self._recording.around([lease], 1) if lease.record else self.client.script
-        return self.locks_of.ended(self.flows.settled(ending.member, run(*call)))
+        answer = self._recording.end(
+            [lease], PayloadPlaces(1), script, [names[0], *of_flow, *names[1:], *follows], args
+        )
+        return self.locks_of.ended(self.flows.settled(ending.member, answer))
 
     def _kept(self, record: Mapping[str, Any]) -> tuple[list[str], str, str]:
         """Where the record of a failed job is kept, under which id, and as which text; empty = it is not kept."""

@@ -48,9 +48,10 @@ class Keys:
         return f"{_GLOB.sub(_ESCAPED, self._queues.removesuffix('s:'))}*"
 
     def queue_of(self, key: str) -> str | None:
-        """The queue whose jobs or quarantined payloads this key holds; ``None`` for any other key."""
-        if key.startswith(self._quarantines):
-            return key.removeprefix(self._quarantines)
+        """The queue whose jobs, quarantined payloads or parked jobs this key holds; ``None`` for any other key."""
+        for start in (self._quarantines, self.parked("")):
+            if key.startswith(start):
+                return key.removeprefix(start)
         if not key.startswith(self._queues) or key.endswith(":notify"):  # which may outlive the jobs
             return None
         return key.removeprefix(self._queues).removesuffix(":delayed").removesuffix(":reserved")
@@ -133,6 +134,39 @@ class Keys:
         return f"{self._own_prefix}tallies:{job_id}"
 
     @property
+    def limits(self) -> str:
+        """The limits by name."""
+        return f"{self._own_prefix}limits"
+
+    @property
+    def places(self) -> str:
+        """The keys at which each holder has places."""
+        return f"{self._own_prefix}limits:places"
+
+    @property
+    def limits_due(self) -> str:
+        """The keys of limits at which somebody waits, by the second at which a steward must look."""
+        return f"{self._own_prefix}limits:due"
+
+    def of_limit(self, kind: str, place: str) -> str:
+        """What there is of this kind at the key of a limit, as ``limits.lua`` has it."""
+        return f"{self._own_prefix}limit:{kind}:{place}"
+
+    def parked(self, queue: str) -> str:
+        """The jobs of a queue that wait for a place of a limit."""
+        return f"{self._own_prefix}parked:{queue}"
+
+    @property
+    def last_parked(self) -> str:
+        """The number of the last job that was parked."""
+        return f"{self._own_prefix}limits:last"
+
+    @property
+    def beginnings(self) -> tuple[str, str]:
+        """How our own keys begin, and those of queues."""
+        return self._own_prefix, self._queues
+
+    @property
     def flows(self) -> str:
         """The ids of flows, by the second at which a steward must look."""
         return f"{self._own_prefix}flows"
@@ -173,14 +207,26 @@ def following(ending: Ending, unlocks: Sequence[Unlock], keys: Keys) -> tuple[li
 
 
 def with_steps(
-    end: StepsEnd | None, keys: Keys, name: str, names: Sequence[str], args: Sequence[Any]
+    end: StepsEnd, keys: Keys, name: str, names: Sequence[str], args: Sequence[Any]
 ) -> tuple[str, Sequence[str], Sequence[Any]]:
-    """The script with its keys and arguments, within ``end_steps.lua`` if steps are kept of the job."""
-    if end is None:
-        return name, names, args
+    """The script with its keys and arguments, within ``end_steps.lua``."""
     places = [word for pair in end.places for word in pair]
     lasts = "0" if end.forget else whole(STEPS_LAST + end.delay)
     return f"steps:{name}", [*names, keys.steps(end.job_id)], [*args, *places, len(places), lasts]
+
+
+def with_places(
+    around: str,
+    leases: Sequence[Lease],
+    keys: Keys,
+    clock: str,
+    name: str,
+    names: Sequence[str],
+    args: Sequence[Any],
+) -> tuple[str, Sequence[str], Sequence[Any]]:
+    """The script within one for the places that these leases may hold."""
+    words = [*keys.beginnings, clock, *(lease.holder for lease in leases), len(leases)]
+    return f"{around}{name}", names, [*args, *words]
 
 
 def whole(seconds: float) -> int:

@@ -71,7 +71,7 @@ class JobsTable:
             connection.execute(self._announced, rows[0])
             return
         connection.execute(self._insertion, rows)
-        self._notify(connection, queue)
+        self.notify(connection, queue)
 
     def take(self, connection: Connection, queue: str, tag: int, most: int) -> list[tuple[int, Any, int]]:
         """Lease up to ``most`` rows to ``tag``: (id, payload, attempts) of each, oldest first."""
@@ -125,12 +125,12 @@ class JobsTable:
             self.give_back(connection, ids)
         connection.execute(self._statements.release, {"ids": ids, "later": later(delay)})
         self.delete(connection, ids)
-        self._notify(connection, queue)
+        self.notify(connection, queue)
 
     def give_back(self, connection: Connection, ids: Sequence[int]) -> None:
         """End leases as if they had not been taken."""
         connection.execute(self._statements.give_back, {"ids": ids})
-        self._notify(connection, "")
+        self.notify(connection, "")
 
     def move(self, connection: Connection, ids: Sequence[int], queue: str, payload: str) -> None:
         """End leases, and move the rows to another queue with another payload."""
@@ -188,12 +188,12 @@ class JobsTable:
         """
         connection.execute(self._sending, {"ids": ids, "name": queue})
         self.delete(connection, ids)
-        self._notify(connection, queue)
+        self.notify(connection, queue)
 
     def hasten(self, connection: Connection, ids: Sequence[int], queue: str) -> None:
         """Make rows of this queue that are not leased due now."""
         connection.execute(self._statements.hasten, {"ids": ids})
-        self._notify(connection, queue)
+        self.notify(connection, queue)
 
     def rewrite(self, connection: Connection, payloads: Mapping[int, bytes]) -> None:
         """Replace the payloads of these rows."""
@@ -208,6 +208,11 @@ class JobsTable:
     def queues(self, connection: Connection) -> set[str]:
         """The queues that have rows."""
         return {bytes_of(name).decode() for name in connection.execute(self._statements.queues).scalars()}
+
+    def notify(self, connection: Connection, queue: str) -> None:
+        """Notify waiting workers when the transaction is committed; only PostgreSQL can."""
+        if connection.dialect.name == "postgresql":
+            connection.execute(_NOTIFY, {"channel": CHANNEL, "queue": queue})
 
     @cached_property
     def _schema(self) -> Schema:
@@ -242,8 +247,3 @@ class JobsTable:
         if isinstance(text, bytes) or text.isascii():
             return text
         return self._charsets.json(connection, "payload", text)
-
-    def _notify(self, connection: Connection, queue: str) -> None:
-        """Notify waiting workers when the transaction is committed; only PostgreSQL can."""
-        if connection.dialect.name == "postgresql":
-            connection.execute(_NOTIFY, {"channel": CHANNEL, "queue": queue})

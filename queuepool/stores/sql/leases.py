@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 
 from queuepool.errors import StoreDenied, StoreDown, StoreError, StoreFull
 from queuepool.payload.lease import Lease, LeaseRow
+from queuepool.payload.limits import holding
 from queuepool.stores.contract import Reservation
 from queuepool.stores.flows import FlowEnd
 from queuepool.stores.sql.attempts import SqlAttempts
@@ -24,6 +25,7 @@ from queuepool.stores.sql.client import SqlClient, begin
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.flows import SqlFlows
 from queuepool.stores.sql.jobs_table import JobsTable
+from queuepool.stores.sql.limits import SqlLimits
 from queuepool.stores.sql.postgresql import can_pipeline
 from queuepool.stores.sql.records import SqlRecords
 from queuepool.stores.sql.statements import SLACK, TAGS, marked, row_of
@@ -50,6 +52,8 @@ class Leases:
     ) -> None:
         self._attempts = attempts
         self._flows = flows
+        #: whose places end with leases
+        self.limits = SqlLimits(client, table)
         self._steps = StepRows(client)
         self._client = client
         self._table = table
@@ -121,6 +125,16 @@ class Leases:
             answers = self._if_held_in_former(leases, answers, act)
             self._record(leases, answers)
         return answers
+
+    def renew(self, leases: Sequence[Lease]) -> list[bool]:
+        """Restart leases, and with them the places that they hold."""
+
+        def act(connection: Connection, ids: list[int]) -> None:
+            self._table.renew(connection, ids)
+            if self.limits.in_use:
+                self.limits.places.renew(connection, [holding(lease) for lease in leases if row_of(lease).id in ids])
+
+        return self.if_held(leases, act)
 
     def _with_all(
         self, leases: Sequence[Lease], work: Callable[[Connection, Sequence[Lease]], T], *, begins: bool = False
@@ -197,6 +211,10 @@ class Leases:
         """Write what is kept of attempts that end in this transaction."""
         if (end := leases[0].steps) and answers[0]:  # of a job that ends alone
             self._steps.end(connection, end)
+        if leases[0].holder:
+            self.limits.places.leave(
+                connection, [lease for lease, is_held in zip(leases, answers, strict=True) if is_held]
+            )
         if leases[0].record and not self._client.former:  # all that one call ends have one, or none has
             self._attempts.add(connection, leases, answers)
 

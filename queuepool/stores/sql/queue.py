@@ -78,8 +78,8 @@ class SqlQueue:
         self.flows = SqlFlows(client, table)
         self._table = table
         self.leases = Leases(client, table, records, attempts, self.flows)
-        self._records = records
-        self._values = values
+        self.limits = self.leases.limits
+        self._records, self._values = records, values
         self._keep = keep
         self._outbox = outbox
         self._offset = self._offset_ends = 0.0
@@ -181,7 +181,7 @@ class SqlQueue:
         return Staged(0, None, self.client.ask(self._table.now))
 
     def renew(self, leases: Sequence[Lease]) -> list[bool]:
-        return self.leases.if_held(leases, self._table.renew)
+        return self.leases.renew(leases)
 
     def delete(self, leases: Sequence[Lease]) -> list[bool]:
         return self.leases.if_held(leases, self._table.delete)

@@ -66,6 +66,11 @@ class Tables:
     queuepool_members: Table = field(repr=False)
     queuepool_edges: Table = field(repr=False)
     queuepool_joins: Table = field(repr=False)
+    # and limits: their numbers, who takes turns, who has places, and who waits
+    queuepool_limits: Table = field(repr=False)
+    queuepool_rings: Table = field(repr=False)
+    queuepool_places: Table = field(repr=False)
+    queuepool_parked: Table = field(repr=False)
 
     def table(self, usual: str) -> Table:
         """One of them, by its usual name."""
@@ -88,6 +93,10 @@ def tables_of(names: TableNames) -> Tables:
         _table(names.own("members"), names.schema, _member_columns()),
         _table(names.own("edges"), names.schema, [Column(name, Text, primary_key=True) for name in _EDGE]),
         _table(names.own("joins"), names.schema, _join_columns()),
+        _table(names.own("limits"), names.schema, _limit_columns()),
+        _table(names.own("rings"), names.schema, _ring_columns()),
+        _table(names.own("places"), names.schema, _place_columns()),
+        _table(names.own("parked"), names.schema, _parked_columns()),
     )
 
 
@@ -156,6 +165,33 @@ def _join_columns() -> list[Column[Any]]:
     return [*keys, Column("stripe", Integer, primary_key=True), Column("open", Integer), Column("bad", Integer)]
 
 
+def _limit_columns() -> list[Column[Any]]:
+    """Of a limit's name: its ``number``, its seconds ``per`` number, what was set ``by_hand``; of each of its keys: the
+    last ``turn`` that was given, and when (Unix seconds) a steward must ``look``, null = nobody waits.
+    """
+    numbers = [Column(name, Integer) for name in ("number", "by_hand")]
+    times = [Column(name, Double) for name in ("per", "look")]
+    return [Column("key", Text, primary_key=True), *numbers, *times, Column("turn", BigInteger)]
+
+
+def _ring_columns() -> list[Column[Any]]:
+    """The partitions of queues that wait at a key, and when it is their turn."""
+    return [*(Column(name, Text, primary_key=True) for name in ("key", "queue", "part")), Column("turn", BigInteger)]
+
+
+def _place_columns() -> list[Column[Any]]:
+    """A place ends ``until`` then, in Unix seconds; ``granted``: the row of the job for which it is kept."""
+    keys = [Column(name, Text, primary_key=True) for name in ("key", "holder")]
+    return [*keys, Column("until", Double), Column("queue", Text), Column("granted", BigInteger)]
+
+
+def _parked_columns() -> list[Column[Any]]:
+    """Jobs that wait at a key, by their numbers in ``jobs``; ``asked``: key and part of each limit."""
+    texts = [Column(name, Text) for name in ("key", "part", "queue", "payload", "asked", "job")]
+    numbers = [Column("attempts", Integer), Column("created_at", BigInteger)]
+    return [Column("id", BigInteger, primary_key=True), *texts, *numbers]
+
+
 def _table(name: str, schema: str, columns: list[Column[Any]]) -> Table:
     return Table(name, MetaData(), *columns, schema=schema or None)
 
@@ -181,6 +217,10 @@ TABLES = (
     "queuepool_members",
     "queuepool_edges",
     "queuepool_joins",
+    "queuepool_limits",
+    "queuepool_rings",
+    "queuepool_places",
+    "queuepool_parked",
 )
 #: without these nothing works; the others are for some kinds of jobs
 REQUIRED = TABLES[:3]

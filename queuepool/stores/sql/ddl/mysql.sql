@@ -27,3 +27,16 @@ alter table `queuepool_members` add index `queuepool_members_flow_state_index`(`
 create table `queuepool_edges` (`flow` varchar(22) not null, `pred` varchar(64) not null, `succ` varchar(64) not null, primary key (`flow`, `pred`, `succ`)) default character set utf8mb4 collate 'utf8mb4_bin';
 -- queuepool_joins
 create table `queuepool_joins` (`flow` varchar(22) not null, `n` varchar(64) not null, `stripe` smallint not null, `open` int not null, `bad` int not null, primary key (`flow`, `n`, `stripe`)) default character set utf8mb4 collate 'utf8mb4_bin';
+-- queuepool_limits
+create table `queuepool_limits` (`key` varchar(191) not null primary key, `number` int null, `per` double null, `by_hand` int null, `turn` bigint not null, `look` double null) default character set utf8mb4 collate 'utf8mb4_bin';
+alter table `queuepool_limits` add index `queuepool_limits_look_index`(`look`);
+-- queuepool_rings
+create table `queuepool_rings` (`key` varchar(191) not null, `queue` varchar(255) not null, `part` varchar(64) not null, `turn` bigint not null, primary key (`key`, `queue`, `part`)) default character set utf8mb4 collate 'utf8mb4_bin';
+alter table `queuepool_rings` add index `queuepool_rings_key_turn_index`(`key`, `turn`);
+-- queuepool_places
+create table `queuepool_places` (`key` varchar(191) not null, `holder` varchar(255) not null, `until` double not null, `queue` varchar(255) not null, `granted` bigint null, primary key (`key`, `holder`)) default character set utf8mb4 collate 'utf8mb4_bin';
+alter table `queuepool_places` add index `queuepool_places_holder_index`(`holder`);
+-- queuepool_parked
+create table `queuepool_parked` (`id` bigint unsigned not null primary key, `key` varchar(191) not null, `part` varchar(64) not null, `queue` varchar(255) not null, `payload` longtext not null, `attempts` int not null, `created_at` int unsigned not null, `asked` text not null, `job` varchar(24) not null) default character set utf8mb4 collate 'utf8mb4_bin';
+alter table `queuepool_parked` add index `queuepool_parked_key_index`(`key`, `queue`, `part`, `id`);
+alter table `queuepool_parked` add index `queuepool_parked_queue_index`(`queue`, `id`);

@@ -27,3 +27,16 @@ create index "queuepool_members_flow_state_index" on "queuepool_members" ("flow"
 create table "queuepool_edges" ("flow" varchar(22) not null, "pred" varchar(64) not null, "succ" varchar(64) not null, primary key ("flow", "pred", "succ"));
 -- queuepool_joins
 create table "queuepool_joins" ("flow" varchar(22) not null, "n" varchar(64) not null, "stripe" smallint not null, "open" integer not null, "bad" integer not null, primary key ("flow", "n", "stripe"));
+-- queuepool_limits
+create table "queuepool_limits" ("key" varchar(191) primary key not null, "number" integer null, "per" double precision null, "by_hand" integer null, "turn" bigint not null, "look" double precision null);
+create index "queuepool_limits_look_index" on "queuepool_limits" ("look");
+-- queuepool_rings
+create table "queuepool_rings" ("key" varchar(191) not null, "queue" varchar(255) not null, "part" varchar(64) not null, "turn" bigint not null, primary key ("key", "queue", "part"));
+create index "queuepool_rings_key_turn_index" on "queuepool_rings" ("key", "turn");
+-- queuepool_places
+create table "queuepool_places" ("key" varchar(191) not null, "holder" varchar(255) not null, "until" double precision not null, "queue" varchar(255) not null, "granted" bigint null, primary key ("key", "holder"));
+create index "queuepool_places_holder_index" on "queuepool_places" ("holder");
+-- queuepool_parked
+create table "queuepool_parked" ("id" bigint primary key not null, "key" varchar(191) not null, "part" varchar(64) not null, "queue" varchar(255) not null, "payload" text not null, "attempts" integer not null, "created_at" integer not null, "asked" text not null, "job" varchar(24) not null);
+create index "queuepool_parked_key_index" on "queuepool_parked" ("key", "queue", "part", "id");
+create index "queuepool_parked_queue_index" on "queuepool_parked" ("queue", "id");

@@ -25,3 +25,16 @@ create index "queuepool_members_flow_state_index" on "queuepool_members" ("flow"
 create table "queuepool_edges" ("flow" varchar not null, "pred" varchar not null, "succ" varchar not null, primary key ("flow", "pred", "succ"));
 -- queuepool_joins
 create table "queuepool_joins" ("flow" varchar not null, "n" varchar not null, "stripe" integer not null, "open" integer not null, "bad" integer not null, primary key ("flow", "n", "stripe"));
+-- queuepool_limits
+create table "queuepool_limits" ("key" varchar not null primary key, "number" integer null, "per" real null, "by_hand" integer null, "turn" integer not null, "look" real null);
+create index "queuepool_limits_look_index" on "queuepool_limits" ("look");
+-- queuepool_rings
+create table "queuepool_rings" ("key" varchar not null, "queue" varchar not null, "part" varchar not null, "turn" integer not null, primary key ("key", "queue", "part"));
+create index "queuepool_rings_key_turn_index" on "queuepool_rings" ("key", "turn");
+-- queuepool_places
+create table "queuepool_places" ("key" varchar not null, "holder" varchar not null, "until" real not null, "queue" varchar not null, "granted" integer null, primary key ("key", "holder"));
+create index "queuepool_places_holder_index" on "queuepool_places" ("holder");
+-- queuepool_parked
+create table "queuepool_parked" ("id" integer not null primary key, "key" varchar not null, "part" varchar not null, "queue" varchar not null, "payload" text not null, "attempts" integer not null, "created_at" integer not null, "asked" text not null, "job" varchar not null);
+create index "queuepool_parked_key_index" on "queuepool_parked" ("key", "queue", "part", "id");
+create index "queuepool_parked_queue_index" on "queuepool_parked" ("queue", "id");

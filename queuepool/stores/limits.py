@@ -1,0 +1,86 @@
+"""The contract of limits: places that jobs hold while they run, and those that wait for one. See ``docs/limits.md``.
+
+A place belongs to a lease and ends with it: in the step that ends the lease, or, if its host is lost, by the second at
+which the lease does. A job that finds no place is parked: it leaves its queue without having used up a try, and lines
+up at the limit that has refused it, in its queue and partition. Whoever gives a place back hands it to the next of
+those, which goes back to the head of its queue, while the place is kept for it. So nobody looks again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from queuepool.payload.lease import Lease
+from queuepool.payload.limits import PlaceAsked
+
+#: seconds for which a place is kept for the job that it was handed to; a job that starts later may take it
+GRANT_LASTS = 0.2
+
+
+class Admission(NamedTuple):
+    """What became of a job that wanted to start."""
+
+    is_in: bool
+    #: the key of the limit at which it is parked; empty with ``is_in=False``: its lease was lost
+    parked_at: str = ""
+
+
+class LimitRecord(NamedTuple):
+    """A limit as it was when read. ``per``: seconds, 0.0 = for as long as a job runs."""
+
+    name: str
+    number: int
+    per: float
+    #: the number that an operator has set, which is in force
+    by_hand: int | None
+
+
+class KeyRecord(NamedTuple):
+    """Who holds places at a key, and who waits there; by queue and partition, in turn, how many."""
+
+    key: str
+    held: int
+    #: places that are kept for jobs which are about to start
+    granted: int
+    parked: tuple[tuple[str, str, int], ...]
+
+
+class JobLimits(Protocol):
+    """The limits of the jobs in one store."""
+
+    #: whether jobs of this process's pool may hold places, so that these are renewed with their leases
+    in_use: bool
+
+    def enter(self, lease: Lease, job_id: str, asked: Sequence[PlaceAsked]) -> Admission:
+        """Take all these places, or park the job. May be repeated: it then finds what it has taken."""
+
+    def parked(self, queue: str) -> int:
+        """How many jobs of the queue are parked."""
+
+    def find(self, queue: str, job_id: str) -> bytes | None:
+        """The payload of this job, if it is parked; reads all that are parked of the queue."""
+
+    def unpark(self, queue: str, job_id: str = "") -> int:
+        """Put this parked job, or all of the queue, back into the queue; returns how many there were.
+
+        Workers park again what still has no place; only who takes jobs out of queues needs this.
+        """
+
+    def sweep(self, name: str | None = None) -> float | None:
+        """Hand on what has come free by itself; returns seconds until something may, ``None`` = nobody waits.
+
+        ``name``: first look at this limit, which has changed; '' = at all.
+        """
+
+    def all(self) -> list[LimitRecord]:
+        """The limits that are known, by name."""
+
+    def by_key(self) -> list[KeyRecord]:
+        """The keys at which jobs hold places or wait."""
+
+    def set(self, name: str, number: int | None) -> bool:
+        """Set the number by hand, over what code says; ``None`` = as code says. ``False``: there is no such limit."""
+
+    def declare(self, name: str, number: int, per: float) -> LimitRecord | None:
+        """Say what this process's code says of the limit; returns what other code has said before, if that differs."""

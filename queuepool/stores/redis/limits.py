@@ -1,0 +1,160 @@
+"""Limits in Redis; see ``stores.limits.JobLimits``. What its scripts share is in ``lua/include/limits.lua``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from queuepool.errors import StoreDenied
+from queuepool.payload.lease import Lease
+from queuepool.payload.limits import PlaceAsked, holding, job_word
+from queuepool.stores.contract import NewJob
+from queuepool.stores.limits import Admission, KeyRecord, LimitRecord
+from queuepool.stores.redis.client import RENEW_PLACES, RedisClient, ScriptCall
+from queuepool.stores.redis.wire import BATCH_BYTES, Keys, with_places
+from queuepool.stores.steps import in_steps
+
+#: keys that one look takes, jobs that one script pushes, and parked ones that one call reads
+_LOOKS, _PUSHED, _SCANNED = 100, 200, 500
+
+#: seconds for which a push does not park after that was denied
+_DENIED = 60.0
+
+
+class RedisLimits:
+    """The limits of one connection. ``clock`` returns '' for the server's, or a test's Unix seconds as text."""
+
+    def __init__(self, client: RedisClient, keys: Keys, clock: Callable[[], str]) -> None:
+        self._client = client
+        self._keys = keys
+        self._clock = clock
+        self.in_use = False
+        #: until when pushes leave it to workers to park (monotonic)
+        self._denied_until = 0.0
+
+    def enter(self, lease: Lease, job_id: str, asked: Sequence[PlaceAsked]) -> Admission:
+        words = [lease.receipt, lease.tag, *self._words(), lease.holder, job_word(job_id), lease.queue]
+        names = [self._keys.reserved(lease.queue), self._keys.places]
+        answer = int(self._client.script("enter", names, [*words, *_places(asked)]))
+        return Admission(answer == 0, asked[answer - 1].key if answer > 0 else "")
+
+    def renewing(self, leases: Sequence[Lease], name: str, keys: Sequence[str], args: Sequence[Any]) -> ScriptCall:
+        """The script that renews these leases, made to renew the places that they hold."""
+        if not self.in_use:
+            return name, keys, args
+        return with_places(RENEW_PLACES, [*map(holding, leases)], self._keys, self._clock(), name, keys, args)
+
+    def push(self, queue: str, jobs: Sequence[NewJob]) -> bool:
+        """Push these, and park at once those that could not start now.
+
+        A user who may not do that, like one made before there were limits, leaves it to workers.
+        """
+        for step in in_steps(jobs, _PUSHED, BATCH_BYTES, lambda job: len(job.payload)):
+            if time.monotonic() < self._denied_until or not self._push_limited(queue, step):
+                names = [self._keys.ready(queue), self._keys.notify(queue)]
+                self._client.script("push", names, [job.payload for job in step])
+        return True
+
+    def _push_limited(self, queue: str, jobs: Sequence[NewJob]) -> bool:
+        keys = self._keys
+        names = [keys.ready(queue), keys.notify(queue), keys.parked(queue)]
+        args = [word for job in jobs for word in (job.payload, job.word, 4 * len(job.asked), *_places(job.asked))]
+        try:
+            self._client.script("push_limited", names, [*self._words(), queue, *args])
+        except StoreDenied:  # before anything is written: it begins with what only this needs
+            self._denied_until = time.monotonic() + _DENIED
+            return False
+        return True
+
+    def parked(self, queue: str) -> int:
+        return int(self._client.command("HLEN", self._keys.parked(queue)))
+
+    def find(self, queue: str, job_id: str) -> bytes | None:
+        return next((text.partition(b"\n")[2] for _, text in self._of_job(queue, job_id)), None)
+
+    def unpark(self, queue: str, job_id: str = "") -> int:
+        keys = self._keys
+        names = [keys.parked(queue), keys.ready(queue), keys.notify(queue)]
+        pages = [[number for number, _ in self._of_job(queue, job_id)]] if job_id else self._numbers(queue)
+        return sum(int(self._client.script("unpark", names, page)) for page in pages if page)
+
+    def _of_job(self, queue: str, job_id: str) -> Iterator[tuple[bytes, bytes]]:
+        word = job_word(job_id).encode()
+        found = (row for page in self._scan(queue) for row in page if row[1].startswith(word))
+        return found if self.parked(queue) else iter(())
+
+    def _numbers(self, queue: str) -> Iterator[list[bytes]]:
+        """Of those that were parked when this began, in their order as far as one page shows it."""
+        last = int(self._client.command("GET", self._keys.last_parked) or 0)
+        for page in self._scan(queue):
+            yield sorted((number for number, _ in page if int(number) <= last), key=int)
+
+    def _scan(self, queue: str) -> Iterator[list[tuple[bytes, bytes]]]:
+        """The parked jobs of a queue with their numbers."""
+        cursor = b"0"
+        while True:
+            cursor, flat = self._client.command("HSCAN", self._keys.parked(queue), cursor, "COUNT", _SCANNED)
+            yield list(flat.items() if isinstance(flat, dict) else zip(flat[::2], flat[1::2], strict=True))
+            if int(cursor) == 0:
+                return
+
+    def sweep(self, name: str | None = None) -> float | None:
+        also = [] if name is None else [name]
+        due = self._client.script("sweep_limits", [self._keys.limits_due], [*self._words(), _LOOKS, *also])
+        return float(due) if due else None
+
+    def all(self) -> list[LimitRecord]:
+        return [_record(name.decode(), text) for name, text in sorted(self._pairs(self._keys.limits))]
+
+    def by_key(self) -> list[KeyRecord]:
+        wait = self._client.command("ZRANGE", self._keys.limits_due, 0, -1)
+        hold = (key for _, keys in self._pairs(self._keys.places) for key in keys.split())
+        return [self._key(key.decode()) for key in sorted({*wait, *hold})]
+
+    def _key(self, key: str) -> KeyRecord:
+        names, command = self._keys, self._client.command
+        parked = [
+            (
+                queue.decode(),
+                part.decode(),
+                int(command("LLEN", names.of_limit("lane", f"{key} {part.decode()} {queue.decode()}"))),
+            )
+            for queue in reversed(command("LRANGE", names.of_limit("queues", key), 0, -1))
+            for part in reversed(command("LRANGE", names.of_limit("ring", f"{key} {queue.decode()}"), 0, -1))
+        ]
+        held, granted = (int(command("ZCARD", names.of_limit(kind, key))) for kind in ("held", "granted"))
+        return KeyRecord(key, held, granted, tuple(parked))
+
+    def set(self, name: str, number: int | None) -> bool:
+        text = self._client.command("HGET", self._keys.limits, name)
+        if text is None:
+            return False
+        code, per, _ = text.decode().split(" ")
+        self._client.command("HSET", self._keys.limits, name, f"{code} {per} {'' if number is None else number}")
+        return True
+
+    def declare(self, name: str, number: int, per: float) -> LimitRecord | None:
+        text = self._client.command("HGET", self._keys.limits, name)
+        known = _record(name, text) if text else None
+        if known and (known.number, known.per) == (number, per):
+            return None
+        by_hand = "" if known is None or known.by_hand is None else known.by_hand
+        self._client.command("HSET", self._keys.limits, name, f"{number} {per:g} {by_hand}")
+        return known
+
+    def _words(self) -> list[str]:
+        return [*self._keys.beginnings, self._clock()]
+
+    def _pairs(self, key: str) -> Iterable[tuple[bytes, bytes]]:
+        flat = self._client.command("HGETALL", key)
+        return flat.items() if isinstance(flat, dict) else zip(flat[::2], flat[1::2], strict=True)
+
+
+def _places(asked: Sequence[PlaceAsked]) -> Iterable[Any]:
+    return (word for one in asked for word in (one.key, one.part, one.number, one.per))
+
+
+def _record(name: str, text: bytes) -> LimitRecord:
+    number, per, by_hand = text.decode().split(" ")
+    return LimitRecord(name, int(number), float(per), int(by_hand) if by_hand else None)

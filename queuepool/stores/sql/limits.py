@@ -1,0 +1,147 @@
+"""Limits in tables of our own; see ``stores.limits.JobLimits``. The places are in ``places.SqlPlaces``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from sqlalchemy import Connection, and_, func, or_, select, update
+
+from queuepool.payload.lease import Lease
+from queuepool.payload.limits import PlaceAsked, job_word, name_of
+from queuepool.stores.limits import Admission, KeyRecord, LimitRecord
+from queuepool.stores.sql.client import SqlClient
+from queuepool.stores.sql.encoding import bytes_of
+from queuepool.stores.sql.jobs_table import JobsTable
+from queuepool.stores.sql.places import SqlPlaces
+from queuepool.stores.sql.statements import marked, row_of
+
+#: keys that one look takes, and jobs that one transaction puts back by hand
+_LOOKS, _UNPARKED = 100, 500
+
+
+class SqlLimits:
+    """The limits of one database."""
+
+    def __init__(self, client: SqlClient, jobs: JobsTable) -> None:
+        self._client = client
+        self._jobs = jobs
+        self._limits = client.tables.queuepool_limits
+        self._rings = client.tables.queuepool_rings
+        self._rows_of_places = client.tables.queuepool_places
+        self._parked = client.tables.queuepool_parked
+        self.places = SqlPlaces(client, jobs)
+        self.in_use = False
+
+    def enter(self, lease: Lease, job_id: str, asked: Sequence[PlaceAsked]) -> Admission:
+        self._jobs.examine()
+        return self._client.transaction(partial(self._enter, lease=lease, job=job_word(job_id), asked=asked))
+
+    def _enter(self, connection: Connection, lease: Lease, job: str, asked: Sequence[PlaceAsked]) -> Admission:
+        if marked(lease) not in self._jobs.leased(connection, [row_of(lease).id]):
+            return Admission(is_in=False)
+        mine = select(self._rows_of_places.c.key).where(self._rows_of_places.c.holder == lease.holder)
+        if connection.execute(mine).first():
+            return Admission(is_in=True)
+        self._declare_missing(connection, asked)
+        self.places.lock(connection, [one.key for one in asked])
+        now = self.places.now(connection)
+        granted = f"{job} {lease.queue}"
+        refusing = next((one for one in asked if not self.places.admits(connection, one.key, granted, now)), None)
+        freed = self.places.end_grant(connection, granted)
+        if refusing:
+            self.places.park(connection, lease, job, asked, refusing, now)
+        else:
+            freed |= self.places.take(connection, lease, asked, now)
+        self.places.free_as_well(connection, freed, now)
+        return Admission(is_in=False, parked_at=refusing.key) if refusing else Admission(is_in=True)
+
+    def parked(self, queue: str) -> int:
+        count = select(func.count()).select_from(self._parked).where(self._parked.c.queue == queue)
+        return int(self._client.ask(lambda connection: connection.execute(count).scalar_one()))
+
+    def find(self, queue: str, job_id: str) -> bytes | None:
+        these = self._parked.c.queue == queue, self._parked.c.job == job_word(job_id)
+        found = self._client.ask(lambda c: c.execute(select(self._parked.c.payload).where(*these).limit(1)).scalar())
+        return None if found is None else bytes_of(found)
+
+    def unpark(self, queue: str, job_id: str = "") -> int:
+        parked, back = self._parked.c, 0
+        these = [parked.queue == queue, *([parked.job == job_word(job_id)] if job_id else [])]
+        wanted = select(parked.id).where(*these).order_by(parked.id).limit(_UNPARKED)
+        while ids := list(self._client.ask(lambda connection: connection.execute(wanted).scalars())):
+            back += self._client.transaction(partial(self._unpark, queue=queue, ids=ids))
+        return back
+
+    def _unpark(self, connection: Connection, queue: str, ids: Sequence[int]) -> int:
+        rows = select(self._parked.c.id).where(self._parked.c.id.in_(ids)).order_by(self._parked.c.id)
+        there = list(connection.execute(rows.with_for_update()).scalars())
+        self.places.back_to_jobs(connection, there)
+        self._jobs.notify(connection, queue)
+        return len(there)
+
+    def sweep(self, name: str | None = None) -> float | None:
+        limits = self._limits.c
+        due = limits.look <= self._client.ask(self.places.now)
+        if name is not None:
+            changed = limits.look.is_not(None)
+            due = or_(
+                due,
+                changed
+                if not name
+                else and_(changed, or_(limits.key == name, limits.key.startswith(f"{name}=", autoescape=True))),
+            )
+        wanted = select(limits.key).where(due).order_by(limits.look).limit(_LOOKS)
+        for key in self._client.ask(lambda connection: connection.execute(wanted).scalars().all()):
+            self._client.transaction(partial(self.places.look, key=key))
+        first = self._client.ask(lambda c: (c.execute(select(func.min(limits.look))).scalar(), self.places.now(c)))
+        return None if first[0] is None else max(first[0] - first[1], 0.0)
+
+    def all(self) -> list[LimitRecord]:
+        limits = self._limits.c
+        wanted = select(limits.key, limits.number, limits.per, limits.by_hand).where(limits.number.is_not(None))
+        rows = self._client.ask(lambda connection: connection.execute(wanted.order_by(limits.key)).all())
+        return [LimitRecord(*row) for row in rows]
+
+    def by_key(self) -> list[KeyRecord]:
+        return self._client.ask(self._by_key)
+
+    def _by_key(self, connection: Connection) -> list[KeyRecord]:
+        places, rings, parked = self._rows_of_places.c, self._rings.c, self._parked.c
+        taken = or_(places.granted.is_not(None), places.until > self.places.now(connection))
+        counted = select(places.key, func.count(places.granted), func.count()).where(taken).group_by(places.key)
+        held = {key: (int(count - granted), int(granted)) for key, granted, count in connection.execute(counted)}
+        of_lane = parked.key == rings.key, parked.queue == rings.queue, parked.part == rings.part
+        count = select(func.count()).select_from(self._parked).where(*of_lane).scalar_subquery()
+        lines: dict[str, list[tuple[str, str, int]]] = {}
+        for key, queue, part, number in connection.execute(
+            select(rings.key, rings.queue, rings.part, count).order_by(rings.key, rings.turn)
+        ):
+            lines.setdefault(key, []).append((queue, part, int(number)))
+        return [KeyRecord(key, *held.get(key, (0, 0)), tuple(lines.get(key, ()))) for key in sorted({*held, *lines})]
+
+    def set(self, name: str, number: int | None) -> bool:
+        limits = self._limits.c
+        known = update(self._limits).where(limits.key == name, limits.number.is_not(None)).values(by_hand=number)
+        return self._client.transaction(lambda connection: connection.execute(known).rowcount > 0)
+
+    def declare(self, name: str, number: int, per: float) -> LimitRecord | None:
+        return self._client.transaction(partial(self._declare, name=name, number=number, per=per))
+
+    def _declare(self, connection: Connection, name: str, number: int, per: float) -> LimitRecord | None:
+        limits = self._limits.c
+        wanted = select(limits.key, limits.number, limits.per, limits.by_hand).where(limits.key == name)
+        known = connection.execute(wanted).first()
+        if known and (known.number, known.per) == (number, per):
+            return None
+        if known is None:
+            self.places.insert(connection, self._limits, {"key": name, "turn": 0})
+        connection.execute(update(self._limits).where(limits.key == name).values(number=number, per=per))
+        return LimitRecord(*known) if known and known.number is not None else None
+
+    def _declare_missing(self, connection: Connection, asked: Sequence[PlaceAsked]) -> None:
+        limits = self._limits.c
+        for one in asked:
+            known = select(limits.number).where(limits.key == name_of(one.key))
+            if connection.execute(known).scalar() is None:
+                self._declare(connection, name_of(one.key), one.number, one.per)

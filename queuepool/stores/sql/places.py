@@ -1,0 +1,310 @@
+"""Places of limits in their tables, in the transactions that start and end jobs; see ``limits.SqlLimits``.
+
+A row of ``queuepool_limits`` is that of a limit's name, or of one of its keys, which whoever changes what is there
+locks first. A transaction locks several in their order; while it hands places on, it waits for no further one.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, insert, literal, or_, select, update
+
+from queuepool.payload.lease import Lease
+from queuepool.payload.limits import PlaceAsked, name_of
+from queuepool.stores.limits import GRANT_LASTS
+from queuepool.stores.sql.client import SqlClient
+from queuepool.stores.sql.clock import Clock
+from queuepool.stores.sql.jobs_table import JobsTable
+from queuepool.stores.sql.locks import unless_there
+from queuepool.stores.sql.statements import row_of, skips_locked
+
+#: parked jobs that are looked at before other transactions may go on
+_MOST_LOOKS = 100
+
+
+class _Parked(NamedTuple):
+    """A parked job: its row, its queue, the places that it needs, and the digest of its id."""
+
+    id: int
+    queue: str
+    asked: tuple[tuple[str, str], ...]
+    job: str
+
+
+class SqlPlaces:
+    """The places at all keys of one database; jobs are parked out of ``jobs``, and go back there."""
+
+    def __init__(self, client: SqlClient, jobs: JobsTable) -> None:
+        self._client = client
+        self._jobs = jobs
+        self._limits = client.tables.queuepool_limits
+        self._rings = client.tables.queuepool_rings
+        self._places = client.tables.queuepool_places
+        self._parked = client.tables.queuepool_parked
+
+    def take(self, connection: Connection, lease: Lease, asked: Sequence[PlaceAsked], now: float) -> set[str]:
+        """Returns at which keys places of others were freed by that."""
+        freed = set[str]()
+        for one in asked:
+            if self._free(connection, one.key, now) <= 0 and (stale := self._stale(connection, one.key, now)):
+                freed |= self.end_grant(connection, stale[0].holder)
+            until = now + (one.per or self._jobs.retry_after)
+            # Each start counts, also under one lease.
+            holder = f"{lease.holder} {secrets.token_hex(4)}" if one.per else lease.holder
+            self._add(connection, one.key, holder, until, lease.queue)
+        return freed
+
+    def admits(self, connection: Connection, key: str, job: str, now: float) -> bool:
+        """A place that was kept for the job, or a free one for which nobody waits, or one that was kept too long."""
+        is_mine, free = (self._at(key), self._places.c.holder == job), self._free(connection, key, now)
+        if connection.execute(select(self._places.c.key).where(*is_mine)).first():
+            return free >= 0  # its own place is one of those that are not free; the number may have been lowered since
+        if free > 0:
+            return not self._waits(connection, key)
+        return free == 0 and bool(self._stale(connection, key, now))
+
+    def park(
+        self,
+        connection: Connection,
+        lease: Lease,
+        job: str,
+        asked: Sequence[PlaceAsked],
+        refusing: PlaceAsked,
+        now: float,
+    ) -> None:
+        jobs, row = self._client.tables.jobs, row_of(lease)
+        words = " ".join(f"{one.key} {one.part}" for one in asked)
+        about = literal(refusing.key), literal(refusing.part), literal(words), literal(job)
+        copied = jobs.c.id, jobs.c.queue, jobs.c.payload, jobs.c.attempts - 1, jobs.c.created_at
+        names = ["id", "queue", "payload", "attempts", "created_at", "key", "part", "asked", "job"]
+        connection.execute(insert(self._parked).from_select(names, select(*copied, *about).where(jobs.c.id == row.id)))
+        self._jobs.delete(connection, [row.id])
+        self._line_up(connection, refusing.key, lease.queue, refusing.part)
+        self._hand_on(connection, refusing.key, now)
+
+    def _line_up(self, connection: Connection, key: str, queue: str, part: str) -> None:
+        """Give the partition its turn, behind all others, unless it has one."""
+        one = self._limits.c.key == key
+        connection.execute(update(self._limits).where(one).values(turn=self._limits.c.turn + 1))
+        turn = connection.execute(select(self._limits.c.turn).where(one)).scalar_one()
+        self.insert(connection, self._rings, {"key": key, "queue": queue, "part": part, "turn": turn})
+
+    def leave(self, connection: Connection, leases: Sequence[Lease]) -> None:
+        """Give back the places of leases that have ended, in the transaction that has ended them."""
+        holders = [lease.holder for lease in leases]
+        these = self._places.c.holder.in_(holders)
+        keys = sorted(set(connection.execute(select(self._places.c.key).where(these)).scalars()))
+        if not keys:
+            return
+        self.lock(connection, keys)
+        connection.execute(delete(self._places).where(these))
+        now = self.now(connection)
+        for key in keys:
+            if self._waits(connection, key):
+                self._hand_on(connection, key, now)
+            elif key != name_of(key):
+                self._forget_unused(connection, key)
+
+    def _forget_unused(self, connection: Connection, key: str) -> None:
+        """Its row, which is locked: there may be as many keys as values of an argument."""
+        if connection.execute(select(self._places.c.key).where(self._at(key)).limit(1)).first() is None:
+            connection.execute(delete(self._limits).where(self._limits.c.key == key))
+
+    def renew(self, connection: Connection, leases: Sequence[Lease]) -> None:
+        """Let places last as long as the leases of those that hold them, which begin now."""
+        these = self._places.c.holder.in_([lease.holder for lease in leases])
+        keys = set(connection.execute(select(self._places.c.key).where(these)).scalars())
+        if keys:
+            self.lock(connection, keys)
+            until = self.now(connection) + self._jobs.retry_after
+            connection.execute(update(self._places).where(these).values(until=until))
+
+    def _hand_on(self, connection: Connection, key: str, now: float, passed: Collection[str] = ()) -> None:
+        """Hand the free places of this key, which is locked, to those that wait; ``passed``: queues to pass over."""
+        for _ in range(_MOST_LOOKS):
+            parked = self._next(connection, key, passed) if self._free(connection, key, now) > 0 else None
+            if parked is None:
+                self._note_look(connection, key, now)
+                return
+            others = [other for other, _ in parked.asked if other != key]
+            if not self._try_lock(connection, others):
+                break  # whoever holds it may wait for this key: a steward goes on at once
+            self._out_of_line(connection, key, parked)
+            refused = next((one for one in parked.asked if self._free(connection, one[0], now) <= 0), None)
+            if refused:
+                self._move_to(connection, parked, *refused, now)
+            else:
+                self._grant(connection, parked, now)
+        self._look_at(connection, key, now)
+
+    def _next(self, connection: Connection, key: str, passed: Collection[str]) -> _Parked | None:
+        rings, parked = self._rings.c, self._parked.c
+        while True:
+            turns = select(rings.queue, rings.part).where(rings.key == key, rings.queue.not_in(list(passed)))
+            turn = connection.execute(turns.order_by(rings.turn).limit(1)).first()
+            if turn is None:
+                return None
+            lane = parked.key == key, parked.part == turn.part, parked.queue == turn.queue
+            first = select(parked.id, parked.asked, parked.job).where(*lane).order_by(parked.id).limit(1)
+            if row := connection.execute(first).first():
+                words = row.asked.split(" ")
+                return _Parked(row.id, turn.queue, tuple(zip(words[::2], words[1::2], strict=True)), row.job)
+            connection.execute(
+                delete(self._rings).where(self._turn_of(key, turn.queue, turn.part))
+            )  # they were taken out
+
+    def _out_of_line(self, connection: Connection, key: str, one: _Parked) -> None:
+        """Its partition's next turn comes behind those of all others."""
+        part = dict(one.asked)[key]
+        connection.execute(delete(self._rings).where(self._turn_of(key, one.queue, part)))
+        parked = self._parked.c
+        more = parked.key == key, parked.part == part, parked.queue == one.queue, parked.id != one.id
+        if connection.execute(select(parked.id).where(*more).limit(1)).first():
+            self._line_up(connection, key, one.queue, part)
+
+    def _move_to(self, connection: Connection, one: _Parked, key: str, part: str, now: float) -> None:
+        connection.execute(update(self._parked).where(self._parked.c.id == one.id).values(key=key, part=part))
+        self._line_up(connection, key, one.queue, part)
+        self._note_look(connection, key, now)
+
+    def _grant(self, connection: Connection, one: _Parked, now: float) -> None:
+        """Back to the head of its queue, where its former number puts it, with a place kept for it at each limit."""
+        self.back_to_jobs(connection, [one.id])
+        holder = f"{one.job} {one.queue}"
+        self.end_grant(connection, holder)  # of a copy
+        for key, _ in one.asked:
+            self._add(connection, key, holder, now + GRANT_LASTS, one.queue, one.id)
+        self._jobs.notify(connection, one.queue)
+
+    def _add(
+        self, connection: Connection, key: str, holder: str, until: float, queue: str, granted: int | None = None
+    ) -> None:
+        row = {"key": key, "holder": holder, "until": until, "queue": queue, "granted": granted}
+        connection.execute(insert(self._places), [row])
+
+    def end_grant(self, connection: Connection, job: str) -> set[str]:
+        """Keep no place for this job; returns at which keys some were."""
+        these = self._places.c.holder == job
+        keys = set(connection.execute(select(self._places.c.key).where(these)).scalars())
+        if keys:
+            connection.execute(delete(self._places).where(these))
+        return keys
+
+    def back_to_jobs(self, connection: Connection, ids: Sequence[int]) -> None:
+        """Under their former numbers, which put them before those that were pushed since."""
+        jobs, parked = self._client.tables.jobs, self._parked.c
+        names = ["id", "queue", "payload", "attempts", "available_at", "created_at"]
+        clock = Clock(connection.dialect, self._jobs.clock)
+        columns = parked.id, parked.queue, parked.payload, parked.attempts, clock.down(), parked.created_at
+        connection.execute(insert(jobs).from_select(names, select(*columns).where(parked.id.in_(ids))))
+        connection.execute(delete(self._parked).where(parked.id.in_(ids)))
+
+    def look(self, connection: Connection, key: str) -> None:
+        self.lock(connection, [key])
+        now, places = self.now(connection), self._places.c
+        connection.execute(delete(self._places).where(self._at(key), places.granted.is_(None), places.until <= now))
+        untaken = list[Any]()
+        jobs = self._client.tables.jobs.c
+        for grant in self._stale(connection, key, now, _MOST_LOOKS):
+            row = select(jobs.id).where(jobs.id == grant.granted, jobs.reserved_at.is_(None))
+            if connection.execute(row).first():
+                untaken.append(grant)
+            else:  # it runs without the limit, or was taken out
+                self._end_elsewhere(connection, grant.holder, key, now)
+        passed = {grant.queue for grant in untaken}
+        for grant in untaken:  # no worker takes jobs of these queues: let those of others have the places
+            if self._free(connection, key, now) > 0 or self._next(connection, key, passed) is None:
+                break
+            self._end_elsewhere(connection, grant.holder, key, now)
+        self._hand_on(connection, key, now, passed)
+        self._hand_on(connection, key, now)
+
+    def _end_elsewhere(self, connection: Connection, job: str, key: str, now: float) -> None:
+        """Keep no place for this job, and hand on those that this frees at other keys than this one."""
+        self.free_as_well(connection, self.end_grant(connection, job) - {key}, now)
+
+    def free_as_well(self, connection: Connection, keys: Iterable[str], now: float) -> None:
+        """Hand on what came free at these keys, unless others have them."""
+        for key in sorted(keys):
+            if self._waits(connection, key) and self._try_lock(connection, [key]):
+                self._hand_on(connection, key, now)
+            else:
+                self._look_at(connection, key, now)
+
+    def _note_look(self, connection: Connection, key: str, now: float) -> None:
+        """When a place may come free by itself, if somebody waits."""
+        look = None
+        if self._waits(connection, key):
+            coming = self._at(key), self._places.c.until > now
+            first = connection.execute(select(func.min(self._places.c.until)).where(*coming)).scalar()
+            look = now + 1 if first is None or self._stale(connection, key, now) else first
+        connection.execute(update(self._limits).where(self._limits.c.key == key).values(look=look))
+
+    def _look_at(self, connection: Connection, key: str, now: float) -> None:
+        """Have a steward look at this key at once, if somebody waits there."""
+        waits = self._limits.c.key == key, self._limits.c.look.is_not(None)
+        connection.execute(update(self._limits).where(*waits).values(look=now))
+
+    def _free(self, connection: Connection, key: str, now: float) -> int:
+        """How many jobs may start at this key; below 1, none."""
+        limits, places = self._limits.c, self._places.c
+        known = connection.execute(select(limits.number, limits.by_hand).where(limits.key == name_of(key))).first()
+        if known is None or known.number is None:
+            return 1  # nobody knows the limit any more
+        taken = self._at(key), or_(places.granted.is_not(None), places.until > now)
+        count = connection.execute(select(func.count()).select_from(self._places).where(*taken)).scalar_one()
+        return int((known.number if known.by_hand is None else known.by_hand) - count)
+
+    def _stale(self, connection: Connection, key: str, now: float, most: int = 1) -> list[Any]:
+        """Those for which a place was kept too long, as no worker has taken them."""
+        places = self._places.c
+        late = self._at(key), places.granted.is_not(None), places.until <= now
+        wanted = select(places.holder, places.queue, places.granted).where(*late)
+        return list(connection.execute(wanted.order_by(places.until).limit(most)))
+
+    def _waits(self, connection: Connection, key: str) -> bool:
+        return (
+            connection.execute(select(self._rings.c.key).where(self._rings.c.key == key).limit(1)).first() is not None
+        )
+
+    def _at(self, key: str) -> ColumnElement[bool]:
+        return self._places.c.key == key
+
+    def _turn_of(self, key: str, queue: str, part: str) -> ColumnElement[bool]:
+        rings = self._rings.c
+        return and_(rings.key == key, rings.queue == queue, rings.part == part)
+
+    def lock(self, connection: Connection, keys: Iterable[str]) -> None:
+        limits, wanted = self._limits.c, sorted(set(keys))
+        these = limits.key.in_(wanted)
+        there = set(connection.execute(select(limits.key).where(these)).scalars())
+        while True:
+            for key in wanted:
+                if key not in there:
+                    self.insert(connection, self._limits, {"key": key, "turn": 0})
+            locked = select(limits.key).where(these).order_by(limits.key).with_for_update()
+            if len(connection.execute(locked).all()) == len(wanted):
+                return
+            there = set()  # another has removed some that nobody needed
+
+    def insert(self, connection: Connection, table: Table, row: dict[str, Any]) -> None:
+        """Unless there is one with its key."""
+        connection.execute(unless_there(table, connection.dialect.name, row))
+
+    def _try_lock(self, connection: Connection, keys: Sequence[str]) -> bool:
+        """Lock these as well, unless others have them; in SQLite, all is locked."""
+        if not keys or connection.dialect.name == "sqlite":
+            return True
+        limits = self._limits.c
+        rows, skips = (
+            select(limits.key).where(limits.key.in_(keys)).order_by(limits.key),
+            skips_locked(connection.dialect),
+        )
+        locked = rows.with_for_update(skip_locked=skips, nowait=not skips)
+        return len(connection.execute(locked).all()) == len(set(keys))
+
+    def now(self, connection: Connection) -> float:
+        return self._jobs.now(connection)

@@ -1,0 +1,176 @@
+"""Limits in real pools: never more than so many at a time, whatever is killed meanwhile, and no place at rest."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from queuepool import group
+from queuepool.jobs.composing import flow_of
+from queuepool.jobs.decorator import JobFunction
+from tests.support.drivers import DATABASES, site_on
+from tests.support.eventually import eventually
+from tests.support.limitapp import aimports, calls, dies, imports, locked, plain, shares, steps, waits
+from tests.support.pools import STEWARD, RunningPool, Site
+
+APP = ("--modules", "tests.support.limitapp")
+pytestmark = pytest.mark.every_store("place")
+
+
+@pytest.fixture(params=["redis", *DATABASES])
+def place(request: pytest.FixtureRequest) -> Iterator[Site]:
+    with site_on(request.param, request) as found:
+        yield found
+
+
+def push(site: Site, kind: JobFunction[..., object], tenant: str, *more: object) -> None:
+    site.queue.push(kind.name, {"tenant": tenant, **dict(zip(("seconds",), more, strict=False))})
+
+
+def most_at_once(site: Site, tenant: str) -> int:
+    most = running = 0
+    for line in site.trail():
+        if line.get("tenant") == tenant:
+            running += {"begins": 1, "ends": -1}.get(line["what"], 0)
+            most = max(most, running)
+    return most
+
+
+@pytest.mark.parametrize("more", [(), ("--concurrency", "4")], ids=["one by one", "side by side"])
+def test_no_more_run_at_a_time(place, more):
+    for number in range(12):
+        push(place, aimports if number % 2 else imports, "a" if number % 3 else "b", 0.5)
+    with place.pool("--workers", "4", *more, *APP):
+        eventually(lambda: len(place.trail(what="ends")) == 12, within=30)
+
+    assert 2 == most_at_once(place, "a")
+    assert most_at_once(place, "b") <= 2
+
+
+def test_a_start_is_counted_for_its_period(place):
+    for _ in range(11):
+        push(place, calls, "a")
+    with place.pool("--workers", "2", *APP):
+        eventually(lambda: len(place.trail(what="begins")) == 11, within=30)
+
+    began = [line["at"] for line in place.trail(what="begins")]
+    assert all(later - earlier > 0.95 for earlier, later in zip(began, began[5:], strict=False))
+    assert began[10] - began[0] < 4
+
+
+def test_one_tenants_flood_waits_behind_anothers_first_job(place):
+    for _ in range(20):
+        push(place, shares, "large", 0.05)
+    push(place, shares, "small", 0.05)
+    with place.pool("--workers", "2", *APP):
+        eventually(lambda: len(place.trail(what="ends")) == 21, within=30)
+
+    assert 1 == max(most_at_once(place, "large"), most_at_once(place, "small"))
+    order = [line["tenant"] for line in place.trail(what="begins")]
+    assert order.index("small") < 20
+
+
+def test_the_place_of_a_dead_worker_is_free_at_once(place, tmp_path):
+    gate = str(tmp_path / "died")
+    for _ in range(3):
+        place.queue.push(dies.name, {"tenant": "a", "until": gate})
+    with place.pool("--workers", "2", *APP):
+        eventually(lambda: len(place.trail(what="ends")) == 3, within=30)
+
+    assert Counter(begins=4, ends=3) == Counter(line["what"] for line in place.trail())
+
+
+def test_the_place_of_a_lost_host_is_free_with_its_lease(place):
+    gate = place.path / "gate"
+    place.queue.push(waits.name, {"tenant": "lost", "gate": str(gate)})
+    config = "[connection]\nretry_after = 4\n"
+    lost = RunningPool(place, place.flags("--runtime-dir", str(place.path / "lost"), "--workers", "1", *APP), config)
+    eventually(lambda: place.trail(what="begins"))
+    lost.kill_all()
+    killed = time.time()
+    gate.touch()
+    push(place, shares, "next")
+    with place.pool("--workers", "2", *APP, config=config):
+        eventually(lambda: place.trail(what="ends", tenant="next"), within=30)
+        [began] = place.trail(what="begins", tenant="next")
+        assert began["at"] < killed + 8
+
+
+def test_members_of_a_flow_wait_for_their_places(place):
+    calls = [imports.call("a", 0.02) for _ in range(8)]
+    page = flow_of(group(calls, then=imports.call("b"))).push_to(place.queue)
+    with place.pool("--workers", "4", *APP):
+        assert "done" == page.wait(30).state
+
+    assert most_at_once(place, "a") <= 2
+
+
+def test_members_of_a_flow_give_their_places_back_as_they_end(place):
+    """Those that find no place, and those whose end could wait for the next reserve if they held none."""
+    members = [plain.call("a", 0.02) for _ in range(5)]
+    counted = [calls.call("b") for _ in range(3)]
+    page = flow_of(group([*members, *counted], then=plain.call("a"))).push_to(place.queue)
+    with place.pool("--workers", "3", *APP, config="[pool]\nlimits = default:1\nkeep_done = 1h\n"):
+        assert "done" == page.wait(30).state
+        eventually(lambda: not place.queue.stores.limits.by_key())
+
+    assert 1 == most_at_once(place, "a")
+
+
+def test_a_queue_has_a_limit_of_its_own(place):
+    for _ in range(6):
+        push(place, plain, "a", 0.1)
+    with place.pool("--workers", "3", *APP, config="[pool]\nlimits = default:1\n"):
+        eventually(lambda: len(place.trail(what="ends")) == 6, within=30)
+
+    assert 1 == most_at_once(place, "a")
+
+
+def test_a_job_without_the_argument_of_its_limit_fails_with_one_line(place):
+    place.queue.push(imports.name, {"tenant": None})
+    place.queue.push(imports.name, {"tenant": "a"})
+    with place.pool("--workers", "1", *APP) as pool:
+        eventually(lambda: place.trail(what="ends"))
+        assert "limit import: tenant is None, where text or a number is needed" in pool.log()
+
+
+def test_a_job_that_leaves_at_a_step_gives_its_place_back(place):
+    push(place, steps, "a")
+    push(place, steps, "b")
+    with place.pool("--workers", "1", *APP) as pool:
+        eventually(lambda: place.trail(what="begins"))
+        pool.end()
+    with place.pool("--workers", "1", *APP):
+        eventually(lambda: len(place.trail(what="ends")) == 2, within=30)
+
+    assert {1} == {line["attempts"] for line in place.trail(what="ends")}
+
+
+def test_never_more_run_whatever_is_killed(place):
+    """Two pools, as on two hosts, lose workers and stewards all the while."""
+    jobs, chance = 120, random.Random(7)
+    for number in range(jobs):
+        place.queue.push(locked.name, {"tenant": "ab"[number % 2], "number": number})
+    other = ("--runtime-dir", str(place.path / "other"))
+    with place.pool("--workers", "3", *APP) as first, place.pool("--workers", "3", *other, *APP) as second:
+
+        def kill_and_look() -> bool:
+            pool = chance.choice([first, second])
+            pids = [*pool.workers(), *(pool.pids(STEWARD) if chance.random() < 0.2 else [])]
+            if pids and chance.random() < 0.15:
+                with suppress(ProcessLookupError):
+                    os.kill(chance.choice(pids), signal.SIGKILL)
+            return len({line["number"] for line in place.trail(what="ends")}) == jobs
+
+        eventually(kill_and_look, within=90)
+        eventually(lambda: not place.queue.stores.limits.by_key(), within=30)
+
+    assert [] == place.trail(what="too many")
+    assert 0 == place.queue.size() + place.queue.parked()

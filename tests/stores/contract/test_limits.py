@@ -1,0 +1,367 @@
+"""Limits: never more jobs than places, what finds none is parked without a try, and each free place is handed on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from queuepool.payload.lease import NOTHING, AttemptRecord, Lease
+from queuepool.payload.limits import NO_PART, PlaceAsked, holding, job_word
+from queuepool.stores.contract import NO_TRY, NewJob
+from queuepool.stores.factory import Stores
+from queuepool.stores.limits import GRANT_LASTS, Admission, LimitRecord
+from tests.support.graphs import Drawn, ended
+from tests.support.samples import ids, new_jobs, payload, record
+from tests.support.store_contract import RETRY_AFTER, attempts_of
+
+pytestmark = pytest.mark.usefixtures("at")
+
+RECORD = AttemptRecord("a", '"id":"a"', "", 60.0)
+ONE = PlaceAsked("import", NO_PART, 1)
+TWO = PlaceAsked("import", NO_PART, 2)
+
+
+def pushed(store: Any, *names: str, queue: str = "default") -> None:
+    store.push(queue, new_jobs(*map(payload, names)))
+
+
+class Worker:
+    """Takes jobs and has them enter their limits, as one with this tag."""
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+        self.tag = store.join()
+
+    def take(self, queue: str = "default") -> Lease:
+        [lease] = self.store.reserve([queue], self.tag, 1).leases
+        return holding(lease)
+
+    def enter(self, *asked: PlaceAsked, queue: str = "default") -> tuple[Lease, Admission]:
+        lease = self.take(queue)
+        return lease, self.store.limits.enter(lease, ids([lease])[0], asked)
+
+    def starts(self, *asked: PlaceAsked, queue: str = "default") -> list[Lease]:
+        """Take all that is ready; returns the leases of those that are in."""
+        found = list[Lease]()
+        while leases := self.store.reserve([queue], self.tag, 1).leases:
+            lease = holding(leases[0])
+            if self.store.limits.enter(lease, ids(leases)[0], asked).is_in:
+                found.append(lease)
+        return found
+
+
+@pytest.fixture
+def worker(store: Any) -> Worker:
+    return Worker(store)
+
+
+def waiting(built: Stores, key: str = "import") -> list[tuple[str, str, int]]:
+    return [line for one in built.limits.by_key() if one.key == key for line in one.parked]
+
+
+def held(built: Stores, key: str = "import") -> int:
+    return sum(one.held for one in built.limits.by_key() if one.key == key)
+
+
+def sizes(store: Any) -> tuple[int, int, int]:
+    found = store.sizes("default")
+    return found.ready, found.delayed, found.reserved
+
+
+def test_what_finds_a_place_is_in_and_what_finds_none_is_parked(built, store, worker):
+    pushed(store, "a", "b", "c")
+    entries = [worker.enter(TWO)[1] for _ in range(3)]
+
+    assert [Admission(True), Admission(True), Admission(False, "import")] == entries
+    assert (0, 0, 2) == sizes(store)
+    assert [("default", NO_PART, 1)] == waiting(built)
+    assert 1 == built.limits.parked("default")
+
+
+@pytest.mark.parametrize("end", ["finish", "fail", "release", "postpone", "give_back", "quarantine", "delete"])
+def test_each_end_of_a_lease_hands_its_place_on(built, store, worker, end):
+    pushed(store, "a", "b")
+    lease, _ = worker.enter(ONE)
+    worker.enter(ONE)
+    ends = {
+        "finish": lambda: store.finish(lease, NOTHING),
+        "fail": lambda: store.fail(lease, "a", record(lease)),
+        "release": lambda: store.release(lease, 60, "a"),
+        "postpone": lambda: store.release(lease, 60, "a", NO_TRY),
+        "give_back": lambda: store.give_back([lease]),
+        "quarantine": lambda: store.quarantine(lease, "odd"),
+        "delete": lambda: store.delete([lease]),
+    }
+    assert ends[end]()
+
+    assert 0 == held(built)
+    assert "b" in ids(store.reserve(["default"], worker.tag, 2).leases)
+    assert [] == waiting(built)
+
+
+@pytest.mark.parametrize("how", ["d", "f"])
+def test_the_end_of_a_member_hands_its_place_on(built, store, worker, how):
+    drawn = Drawn({"a": [], "after?a": ["a"]})
+    built.flows.write(drawn.flow, drawn.members)
+    pushed(store, "b")
+    lease, _ = worker.enter(ONE)
+    worker.enter(ONE)
+    kept = RECORD if how == "f" else None  # which is kept around all that ends with a lease
+    assert ended(store, lease._replace(record=kept), how)
+
+    assert 0 == held(built)
+    assert {"b", "after?a"} == {*ids(store.reserve(["default"], worker.tag, 2).leases)}
+
+
+def test_a_postponement_uses_up_no_try(store, worker):
+    pushed(store, "a", "b")
+    first, _ = worker.enter(ONE)
+    worker.enter(ONE)
+    store.finish(first, NOTHING)
+
+    again, entry = worker.enter(ONE)
+    assert entry.is_in
+    assert 1 == attempts_of(again)
+
+
+def test_a_place_is_kept_for_the_job_that_it_was_handed_to(store, worker):
+    pushed(store, "a", "b")
+    first, _ = worker.enter(ONE)
+    worker.enter(ONE)
+    pushed(store, "newcomer")
+    store.finish(first, NOTHING)
+
+    granted = worker.take()
+    assert ["b"] == ids([granted])
+    assert not worker.enter(ONE)[1].is_in
+    assert store.limits.enter(granted, "b", [ONE]).is_in
+
+
+def test_a_place_that_nobody_takes_goes_to_whoever_starts(built, store, worker, at):
+    pushed(store, "a", "b")
+    first, _ = worker.enter(ONE)
+    worker.enter(ONE)
+    store.finish(first, NOTHING)
+    granted = worker.take()
+    pushed(store, "newcomer")
+    at.advance(2 * GRANT_LASTS)
+
+    assert worker.enter(ONE)[1].is_in
+    assert not store.limits.enter(granted, "b", [ONE]).is_in
+    assert 1 == held(built)
+
+
+def test_a_place_that_nobody_takes_goes_to_another_queue(store, worker, at):
+    pushed(store, "a", "b")
+    pushed(store, "elsewhere", queue="other")
+    first, _ = worker.enter(ONE)
+    worker.enter(ONE)
+    worker.enter(ONE, queue="other")
+    store.finish(first, NOTHING)
+    at.advance(2 * GRANT_LASTS)
+    store.limits.sweep()
+
+    assert worker.enter(ONE, queue="other")[1].is_in
+
+
+def test_a_granted_job_that_is_gone_keeps_no_place(built, store, worker, at):
+    pushed(store, "a", "b", "c")
+    first, _ = worker.enter(ONE)
+    worker.enter(ONE)
+    worker.enter(ONE)
+    store.finish(first, NOTHING)
+    store.delete([worker.take()])  # it was run by code that knows no limit
+    at.advance(2 * GRANT_LASTS)
+    store.limits.sweep()
+
+    assert ["c"] == ids([worker.take()])
+    assert [] == waiting(built)
+
+
+def test_partitions_take_turns(store, worker):
+    for name in ("a1", "a2", "a3", "b1"):
+        pushed(store, name)
+        worker.enter(PlaceAsked("gpu", name[0], 1))
+    order, lease = list[str](), None
+    running = None
+    pushed(store, "x")
+    assert not worker.enter(PlaceAsked("gpu", "x", 1))[1].is_in
+    running = next(iter(_leases_of(store, worker)), None)
+    for _ in range(4):
+        assert running
+        store.finish(running, NOTHING)
+        lease, entry = worker.enter(PlaceAsked("gpu", "any", 1))
+        assert entry.is_in
+        order += ids([lease])
+        running = lease
+
+    assert ["a2", "b1", "x", "a3"] == order
+
+
+def _leases_of(store: Any, worker: Worker) -> Sequence[Lease]:
+    raws = store.first("default", 10, "reserved")
+    if hasattr(store, "leases"):
+        return [holding(one) for one in store.leases.of_tag(["default"], worker.tag)]
+    return [holding(Lease("default", raw, worker.tag)) for raw in raws]
+
+
+def test_values_of_an_argument_have_places_of_their_own(store, worker):
+    pushed(store, "a", "b")
+
+    assert worker.enter(PlaceAsked("import=t1", NO_PART, 1))[1].is_in
+    assert worker.enter(PlaceAsked("import=t2", NO_PART, 1))[1].is_in
+
+
+def test_a_job_with_several_limits_takes_all_or_none(built, store, worker):
+    other = PlaceAsked("gpu", NO_PART, 1)
+    pushed(store, "a", "b", "c")
+    gpu, _ = worker.enter(other)
+    _, refused = worker.enter(ONE, other)
+
+    assert Admission(False, "gpu") == refused
+    assert worker.enter(ONE)[1].is_in  # nothing was taken of the first
+    store.finish(gpu, NOTHING)  # b is next there, but the other limit refuses it now
+    assert [("default", NO_PART, 1)] == waiting(built)
+    assert [] == waiting(built, "gpu")
+
+
+def test_a_rate_counts_starts_in_its_period(store, worker, at):
+    rate = PlaceAsked("stripe", NO_PART, 2, 10.0)
+    pushed(store, *"abcde")
+    for lease in worker.starts(rate):
+        store.finish(lease, NOTHING)
+    assert store.limits.sweep() == pytest.approx(10.0, abs=0.1)
+    at.advance(9.9)
+    store.limits.sweep()
+    assert [] == worker.starts(rate)
+    at.advance(0.2)
+    store.limits.sweep()
+
+    assert ["c", "d"] == ids(worker.starts(rate))
+
+
+def test_places_of_a_lost_host_end_with_their_leases(built, store, worker, at):
+    pushed(store, "a", "b")
+    worker.enter(ONE)
+    worker.enter(ONE)
+    at.advance(RETRY_AFTER - 1)
+    store.limits.sweep()
+    assert 1 == held(built)
+    at.advance(2.5)
+    store.stage(["default"])
+    store.limits.sweep()
+
+    assert 0 == held(built)
+    assert ["a", "b"] == sorted(ids(store.reserve(["default"], worker.tag, 2).leases))
+
+
+def test_places_are_renewed_with_their_leases(built, store, worker, at):
+    store.limits.in_use = True
+    pushed(store, "a", "b")
+    lease, _ = worker.enter(ONE)
+    worker.enter(ONE)
+    at.advance(RETRY_AFTER - 1)
+    assert [True] == store.renew([lease._replace(holder="")])
+    at.advance(RETRY_AFTER - 1)
+    store.limits.sweep()
+
+    assert 1 == held(built)
+    assert [("default", NO_PART, 1)] == waiting(built)
+
+
+def test_entering_may_be_repeated(built, store, worker):
+    pushed(store, "a")
+    lease, _ = worker.enter(ONE)
+
+    assert Admission(True) == store.limits.enter(lease, "a", [ONE])
+    assert 1 == held(built)
+
+
+def test_a_lost_lease_takes_no_place(built, store, worker):
+    pushed(store, "a")
+    lease = worker.take()
+    store.give_back([lease])
+
+    assert Admission(False) == store.limits.enter(lease, "a", [ONE])
+    assert 0 == held(built)
+
+
+def test_a_number_set_by_hand_is_in_force_until_it_is_reset(store, worker):
+    pushed(store, *"abcd")
+    worker.enter(ONE)
+    worker.enter(ONE)
+    worker.enter(ONE)
+    assert store.limits.set("import", 2)
+    store.limits.sweep("import")
+    assert ["b"] == ids(worker.starts(ONE))
+    assert [LimitRecord("import", 1, 0.0, 2)] == store.limits.all()
+
+    assert store.limits.set("import", None)
+    assert [LimitRecord("import", 1, 0.0, None)] == store.limits.all()
+    assert not store.limits.set("unknown", 2)
+
+
+def test_code_with_other_numbers_is_told_of_those_before(store, worker):
+    assert store.limits.declare("import", 1, 0.0) is None
+    assert store.limits.declare("import", 1, 0.0) is None
+
+    assert LimitRecord("import", 1, 0.0, None) == store.limits.declare("import", 3, 0.0)
+    assert [LimitRecord("import", 3, 0.0, None)] == store.limits.all()
+
+
+def test_parked_jobs_are_found_and_put_back(built, store, worker):
+    pushed(store, *"abc")
+    first, _ = worker.enter(ONE)
+    worker.enter(ONE)
+    worker.enter(ONE)
+
+    assert payload("b") == store.limits.find("default", "b")
+    assert store.limits.find("default", "a") is None
+    assert 1 == store.limits.unpark("default", "b")
+    assert ["b"] == ids([worker.take()])
+    assert 1 == store.limits.unpark("default")
+    assert 0 == built.limits.parked("default")
+    store.finish(first, NOTHING)  # nobody is left in the line
+
+
+def test_a_long_line_ends_in_its_order(built, store, worker):
+    names = [f"j{number:03}" for number in range(150)]
+    pushed(store, *names)
+    running = worker.starts(ONE)
+    order = list[str]()
+    while running:
+        order += ids(running)
+        store.finish(running[0], NOTHING)
+        running = worker.starts(ONE)
+
+    assert names == order
+    assert [] == built.limits.by_key()
+
+
+def test_a_flushed_store_begins_anew(built, store, worker, connection):
+    if not connection.url.startswith(("redis", "unix")):
+        pytest.skip("nobody empties a database")
+    pushed(store, "a", "b")
+    lost, _ = worker.enter(ONE)
+    worker.enter(ONE)
+    keys = [key for page in built.queue.client.scan(f"{connection.prefix}*") for key in page]
+    built.queue.client.command("DEL", *keys)
+    assert not store.finish(lost, NOTHING)
+    worker.tag = store.join()
+    pushed(store, "c", "d")
+
+    assert worker.enter(ONE)[1].is_in
+    assert not worker.enter(ONE)[1].is_in
+
+
+def test_a_push_that_knows_the_limits_parks_at_once(store, worker, connection):
+    if not connection.url.startswith(("redis", "unix")):
+        pytest.skip("in a database workers park")
+    jobs = [NewJob(payload(name), None, job_word(name), [TWO]) for name in "abcde"]
+    store.push("default", jobs)
+
+    assert (2, 0, 0) == sizes(store)
+    assert 3 == store.limits.parked("default")
+    assert ["a", "b"] == ids(worker.starts(TWO))

@@ -1,0 +1,95 @@
+"""Jobs with several limits, named in any order, that start and end at once: none is stuck, and none is too many."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing, suppress
+from typing import TypeVar
+
+import pytest
+
+from queuepool.config.settings import ConnectionSettings
+from queuepool.errors import StoreDown
+from queuepool.payload.lease import NOTHING
+from queuepool.payload.limits import NO_PART, PlaceAsked, holding
+from queuepool.stores.factory import Stores
+from tests.support.drivers import DATABASES, connection_of, opened
+from tests.support.eventually import eventually
+from tests.support.samples import ids, new_jobs, payload
+
+T = TypeVar("T")
+A, B = PlaceAsked("a", NO_PART, 1), PlaceAsked("b", NO_PART, 2)
+#: by the last digit of a job
+ASKED = (A, B), (B, A), (A,), (B,)
+JOBS, THREADS = 40, 4
+
+pytestmark = pytest.mark.every_store("connection")
+
+
+@pytest.fixture(params=["redis", *DATABASES])
+def connection(request: pytest.FixtureRequest) -> ConnectionSettings:
+    found = connection_of(request.param, request)
+    with opened(found) as stores:
+        stores.queue.push("default", new_jobs(*(payload(f"j{number}") for number in range(JOBS))))
+    return found
+
+
+def insisted(call: Callable[[], T]) -> T:
+    """As workers do: a file that others write to may be locked for long."""
+    while True:
+        with suppress(StoreDown):
+            return call()
+
+
+class Workers:
+    """Threads that share nothing but the store."""
+
+    def __init__(self, connection: ConnectionSettings) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        self.running, self.most = Counter[str](), Counter[str]()
+        self.done: list[str] = []
+        self.errors: list[BaseException] = []
+
+    def work(self) -> None:
+        try:
+            with closing(Stores(self._connection)) as stores:
+                tag = stores.queue.join()
+                while len(self.done) < JOBS and not self.errors:
+                    self.take_one(stores, tag)
+        except BaseException as error:
+            self.errors.append(error)
+
+    def take_one(self, stores: Stores, tag: int) -> None:
+        store = stores.queue
+        leases = insisted(lambda: store.reserve(["default"], tag, 1).leases)
+        if not leases:
+            insisted(store.limits.sweep)
+            return
+        [name], lease = ids(leases), holding(leases[0])
+        asked = ASKED[int(name[-1]) % len(ASKED)]
+        if not insisted(lambda: store.limits.enter(lease, name, asked)).is_in:
+            return
+        with self._lock:
+            self.running.update(one.key for one in asked)
+            self.most |= self.running
+        store.limits.by_key()  # takes a while, in which others may begin
+        with self._lock:
+            self.running.subtract(one.key for one in asked)
+        assert insisted(lambda: store.finish(lease, NOTHING))
+        self.done.append(name)
+
+
+def test_none_waits_for_ever_and_none_is_too_many(connection):
+    workers = Workers(connection)
+    threads = [threading.Thread(target=workers.work, daemon=True) for _ in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    eventually(lambda: not any(thread.is_alive() for thread in threads), within=90)
+
+    assert [] == workers.errors
+    assert sorted(f"j{number}" for number in range(JOBS)) == sorted(workers.done)
+    assert workers.most["a"] <= 1
+    assert workers.most["b"] <= 2
