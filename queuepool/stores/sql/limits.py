@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import partial
 
@@ -18,6 +19,8 @@ from queuepool.stores.sql.statements import marked, row_of
 
 #: keys that one look takes, and jobs that one transaction puts back by hand
 _LOOKS, _UNPARKED = 100, 500
+#: seconds between looks at keys at which nobody waits, whose places have ended by themselves
+_TIDY = 60.0
 
 
 class SqlLimits:
@@ -32,6 +35,8 @@ class SqlLimits:
         self._parked = client.tables.queuepool_parked
         self.places = SqlPlaces(client, jobs)
         self.in_use = False
+        #: when to look for such keys (monotonic)
+        self._tidy_at = 0.0
 
     def enter(self, lease: Lease, job_id: str, asked: Sequence[PlaceAsked]) -> Admission:
         self._jobs.examine()
@@ -92,10 +97,22 @@ class SqlLimits:
                 else and_(changed, or_(limits.key == name, limits.key.startswith(f"{name}=", autoescape=True))),
             )
         wanted = select(limits.key).where(due).order_by(limits.look).limit(_LOOKS)
-        for key in self._client.ask(lambda connection: connection.execute(wanted).scalars().all()):
+        keys = self._client.ask(lambda connection: connection.execute(wanted).scalars().all())
+        for key in {**dict.fromkeys(keys), **dict.fromkeys(self._ended())}:
             self._client.transaction(partial(self.places.look, key=key))
         first = self._client.ask(lambda c: (c.execute(select(func.min(limits.look))).scalar(), self.places.now(c)))
         return None if first[0] is None else max(first[0] - first[1], 0.0)
+
+    def _ended(self) -> Sequence[str]:
+        """Keys with places that have ended by themselves; whoever waits there is looked after in any case."""
+        if time.monotonic() < self._tidy_at:
+            return ()
+        places, now = self._rows_of_places.c, self._client.ask(self.places.now)
+        ended = select(places.key).where(places.granted.is_(None), places.until <= now).distinct().limit(_LOOKS)
+        keys = self._client.ask(lambda connection: connection.execute(ended).scalars().all())
+        if len(keys) < _LOOKS:
+            self._tidy_at = time.monotonic() + _TIDY
+        return keys
 
     def all(self) -> list[LimitRecord]:
         limits = self._limits.c

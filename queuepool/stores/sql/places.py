@@ -51,6 +51,8 @@ class SqlPlaces:
         for one in asked:
             if self._free(connection, one.key, now) <= 0 and (stale := self._stale(connection, one.key, now)):
                 freed |= self.end_grant(connection, stale[0].holder)
+            if one.per:
+                self._drop_ended(connection, one.key, now)
             until = now + (one.per or self._jobs.retry_after)
             # Each start counts, also under one lease.
             holder = f"{lease.holder} {secrets.token_hex(4)}" if one.per else lease.holder
@@ -204,8 +206,8 @@ class SqlPlaces:
 
     def look(self, connection: Connection, key: str) -> None:
         self.lock(connection, [key])
-        now, places = self.now(connection), self._places.c
-        connection.execute(delete(self._places).where(self._at(key), places.granted.is_(None), places.until <= now))
+        now = self.now(connection)
+        self._drop_ended(connection, key, now)
         untaken = list[Any]()
         jobs = self._client.tables.jobs.c
         for grant in self._stale(connection, key, now, _MOST_LOOKS):
@@ -221,6 +223,13 @@ class SqlPlaces:
             self._end_elsewhere(connection, grant.holder, key, now)
         self._hand_on(connection, key, now, passed)
         self._hand_on(connection, key, now)
+        if key != name_of(key) and not self._waits(connection, key):
+            self._forget_unused(connection, key)
+
+    def _drop_ended(self, connection: Connection, key: str, now: float) -> None:
+        """The starts of this key, which is locked, whose period is over, and the places of hosts that were lost."""
+        places = self._places.c
+        connection.execute(delete(self._places).where(self._at(key), places.granted.is_(None), places.until <= now))
 
     def _end_elsewhere(self, connection: Connection, job: str, key: str, now: float) -> None:
         """Keep no place for this job, and hand on those that this frees at other keys than this one."""
