@@ -11,11 +11,15 @@ end
 
 local answer = settle()
 if answer.err then return answer end
-local places, places_of = {}, redis.call('hmget', own .. 'limits:places', unpack(holders))
+local AT_ONCE, places_of = 1000, {} -- Lua unpacks no more than some thousands
 for i, holder in ipairs(holders) do
-  if places_of[i] and answer[i] == 1 then
+  local at = (i - 1) % AT_ONCE + 1
+  if at == 1 then
+    places_of = redis.call('hmget', own .. 'limits:places', unpack(holders, i, math.min(i + AT_ONCE - 1, #holders)))
+  end
+  if places_of[at] and answer[i] == 1 then
     local score = redis.call('zscore', KEYS[tonumber(ARGV[i * 3]) + 1], ARGV[i * 3 + 2])
-    for key in string.gmatch(places_of[i], '%S+') do
+    for key in string.gmatch(places_of[at], '%S+') do
       redis.call('zadd', own .. 'limit:held:' .. key, 'XX', score, holder)
     end
   end
