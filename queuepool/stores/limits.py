@@ -52,8 +52,10 @@ class JobLimits(Protocol):
     #: whether jobs of this process's pool may hold places, so that these are renewed with their leases
     in_use: bool
 
-    def enter(self, lease: Lease, job_id: str, asked: Sequence[PlaceAsked]) -> Admission:
-        """Take all these places, or park the job. May be repeated: it then finds what it has taken."""
+    def enter(self, lease: Lease, job_id: str, asked: Sequence[PlaceAsked], start: str = "") -> Admission:
+        """Take all these places, or park the job. May be repeated with the same ``start``, a random word: it then finds
+        what it has taken.
+        """
 
     def parked(self, queue: str) -> int:
         """How many jobs of the queue are parked."""

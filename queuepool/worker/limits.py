@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from functools import partial
 
 from queuepool.errors import BadArguments, TableMissing
@@ -45,7 +46,8 @@ class LimitsOfWorker:
         self._settler.mark_limits()
         self._store.limits.in_use = True
         lease = holding(job.lease)
-        entry, is_certain = self._outage.insist(partial(self._store.limits.enter, lease, payload.id, asked))
+        enter = partial(self._store.limits.enter, lease, payload.id, asked, secrets.token_hex(4))
+        entry, is_certain = self._outage.insist(enter)
         if entry.is_in:
             # A start that is counted stays so; only a place that ends with the lease needs more than its removal.
             return lease.holder if any(not one.per for one in asked) else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -33,8 +34,9 @@ class RedisLimits:
         #: until when pushes leave it to workers to park (monotonic)
         self._denied_until = 0.0
 
-    def enter(self, lease: Lease, job_id: str, asked: Sequence[PlaceAsked]) -> Admission:
-        words = [lease.receipt, lease.tag, *self._words(), lease.holder, job_word(job_id), lease.queue]
+    def enter(self, lease: Lease, job_id: str, asked: Sequence[PlaceAsked], start: str = "") -> Admission:
+        start = start or secrets.token_hex(4)
+        words = [lease.receipt, lease.tag, *self._words(), lease.holder, job_word(job_id), lease.queue, start]
         names = [self._keys.reserved(lease.queue), self._keys.places]
         answer = int(self._client.script("enter", names, [*words, *_places(asked)]))
         return Admission(answer == 0, asked[answer - 1].key if answer > 0 else "")

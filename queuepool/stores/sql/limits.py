@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -38,14 +39,18 @@ class SqlLimits:
         #: when to look for such keys (monotonic)
         self._tidy_at = 0.0
 
-    def enter(self, lease: Lease, job_id: str, asked: Sequence[PlaceAsked]) -> Admission:
+    def enter(self, lease: Lease, job_id: str, asked: Sequence[PlaceAsked], start: str = "") -> Admission:
         self._jobs.examine()
-        return self._client.transaction(partial(self._enter, lease=lease, job=job_word(job_id), asked=asked))
+        start = f"{lease.holder} {start or secrets.token_hex(4)}"
+        work = partial(self._enter, lease=lease, job=job_word(job_id), asked=asked, start=start)
+        return self._client.transaction(work)
 
-    def _enter(self, connection: Connection, lease: Lease, job: str, asked: Sequence[PlaceAsked]) -> Admission:
+    def _enter(
+        self, connection: Connection, lease: Lease, job: str, asked: Sequence[PlaceAsked], start: str
+    ) -> Admission:
         if marked(lease) not in self._jobs.leased(connection, [row_of(lease).id]):
             return Admission(is_in=False)
-        mine = select(self._rows_of_places.c.key).where(self._rows_of_places.c.holder == lease.holder)
+        mine = select(self._rows_of_places.c.key).where(self._rows_of_places.c.holder.in_([lease.holder, start]))
         if connection.execute(mine).first():
             return Admission(is_in=True)
         self._declare_missing(connection, asked)
@@ -57,7 +62,7 @@ class SqlLimits:
         if refusing:
             self.places.park(connection, lease, job, asked, refusing, now)
         else:
-            freed |= self.places.take(connection, lease, asked, now)
+            freed |= self.places.take(connection, lease, asked, start, now)
         self.places.free_as_well(connection, freed, now)
         return Admission(is_in=False, parked_at=refusing.key) if refusing else Admission(is_in=True)
 

@@ -6,7 +6,6 @@ locks first. A transaction locks several in their order; while it hands places o
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -45,8 +44,10 @@ class SqlPlaces:
         self._places = client.tables.queuepool_places
         self._parked = client.tables.queuepool_parked
 
-    def take(self, connection: Connection, lease: Lease, asked: Sequence[PlaceAsked], now: float) -> set[str]:
-        """Returns at which keys places of others were freed by that."""
+    def take(
+        self, connection: Connection, lease: Lease, asked: Sequence[PlaceAsked], start: str, now: float
+    ) -> set[str]:
+        """Returns at which keys places of others were freed by that. ``start``: the holder of those that count it."""
         freed = set[str]()
         for one in asked:
             if self._free(connection, one.key, now) <= 0 and (stale := self._stale(connection, one.key, now)):
@@ -54,9 +55,7 @@ class SqlPlaces:
             if one.per:
                 self._drop_ended(connection, one.key, now)
             until = now + (one.per or self._jobs.retry_after)
-            # Each start counts, also under one lease.
-            holder = f"{lease.holder} {secrets.token_hex(4)}" if one.per else lease.holder
-            self._add(connection, one.key, holder, until, lease.queue)
+            self._add(connection, one.key, start if one.per else lease.holder, until, lease.queue)
         return freed
 
     def admits(self, connection: Connection, key: str, job: str, now: float) -> bool:

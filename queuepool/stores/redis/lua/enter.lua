@@ -2,7 +2,7 @@
 -- Source:  none. To Laravel, a parked job is in no queue.
 -- KEYS     1 reserved zset   2 places of holders, hash
 -- ARGV     1 receipt   2 its worker's tag   3-5 those of limits.lua   6 holder   7 digest of the job's id   8 queue
---          then those of its limits (may_start.lua)
+--          9 a random word for this start   then those of its limits (may_start.lua)
 -- Returns  0 = it has entered, -1 = the lease was lost, or the number of the limit that has refused it: it is parked
 -- A repeated call finds the places that it has taken.
 -- include: clock lease full splice limits may_start
@@ -13,7 +13,8 @@ local limits, holder, queue = open_limits(unpack(ARGV, 3, 5)), ARGV[6], ARGV[8]
 local job = ARGV[7] .. ' ' .. queue
 if redis.call('hexists', KEYS[2], holder) == 1 then return 0 end
 
-local asked = asked_at(limits, 9, #ARGV)
+local asked, start = asked_at(limits, 10, #ARGV), holder .. ' ' .. ARGV[9] -- each counts, also under one lease
+if asked[1].per > 0 and redis.call('zscore', key_of(limits, 'held', asked[1].key), start) then return 0 end
 local refused = first_refusing(limits, asked, job)
 if refused then
   if is_kept then end_grant(limits, job) end
@@ -31,8 +32,7 @@ for _, limit in ipairs(asked) do
   if is_short then end_grant(limits, stale_at(limits, limit.key) or '') end
   local held = key_of(limits, 'held', limit.key)
   if limit.per > 0 then
-    local number = redis.call('incr', limits.own .. 'limits:last') -- each start counts, also under one lease
-    redis.call('zadd', held, limits.now + limit.per, holder .. ' ' .. number)
+    redis.call('zadd', held, limits.now + limit.per, start)
     redis.call('expire', held, math.ceil(limit.per) + 1)
   else
     redis.call('zadd', held, score, holder)
