@@ -71,5 +71,6 @@ class LimitsOfWorker:
     def _declare(self, limit: Limit) -> None:
         declare = partial(self._store.limits.declare, limit.name, limit.number, limit.seconds)
         if was := self._outage.insist(declare)[0]:
+            self._outage.insist(partial(self._store.limits.sweep, limit.name))  # it may have more places now
             self._listeners.emit(LimitChanged(limit.name, limit.number, limit.seconds, was.number, was.per))
         self._declared.add(limit.name)

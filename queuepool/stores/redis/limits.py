@@ -142,7 +142,7 @@ class RedisLimits:
         if known and (known.number, known.per) == (number, per):
             return None
         by_hand = "" if known is None or known.by_hand is None else known.by_hand
-        self._client.command("HSET", self._keys.limits, name, f"{number} {per:g} {by_hand}")
+        self._client.command("HSET", self._keys.limits, name, f"{number} {per!r} {by_hand}")
         return known
 
     def _words(self) -> list[str]:
