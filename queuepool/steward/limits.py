@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from queuepool.board.fields import Header
-from queuepool.errors import TableMissing
+from queuepool.errors import StoreDenied, TableMissing
 from queuepool.stores.limits import JobLimits
 
 #: seconds between looks at least; at most while jobs with limits start; and afterwards, as others may park some
@@ -27,7 +27,10 @@ class LookAtLimits:
             return _PERIOD
         try:
             due = self._limits.sweep()
-        except TableMissing:  # the database was made before there were limits
+        except StoreDenied as error:
+            # A table is missing in a database from before there were limits, or nothing is granted where none is used.
+            if marked and not isinstance(error, TableMissing):
+                raise
             self._is_new = False
             return _PERIOD
         self._is_new = False

@@ -294,7 +294,7 @@ def test_the_viewer_may_not_list_keys_so_size_counts_the_pools_queues_and_says_w
     site = login("viewer")
     done = site.run("size", *site.where)
 
-    assert ["QUEUE    SIZE", "default  1"] == done.stdout.splitlines()
+    assert ["QUEUE    SIZE  PARKED", "default  1     0"] == done.stdout.splitlines()
     assert "the user may not run 'scan' (ACL)" in done.stderr
 
 
@@ -338,7 +338,10 @@ def test_the_operator_mends_and_cannot_take_a_job(login, root):
     assert 2 == queue.clear("other")
     assert 2 == queue.clear()
     assert ([], []) == (denials(root), root.keys("laravel_unique_job:*"))
-    assert "the user may not run 'lpop' (ACL)" == refused(queue, "LPOP", "queues:default")
+    # It takes parked jobs out of their lines, with the same command.
+    assert "the user may not use a key or channel of 'lpop': queues:default (ACL)" == refused(
+        queue, "LPOP", "queues:default"
+    )
 
 
 def test_the_operator_commands_pools_and_the_viewer_sees_who_did_what(login, root):

@@ -36,6 +36,7 @@ for _, limit in ipairs(asked) do
     redis.call('expire', held, math.ceil(limit.per) + 1)
   else
     redis.call('zadd', held, score, holder)
+    redis.call('persist', held) -- it ends with its period if this was a rate before
     lasting[#lasting + 1] = limit.key
   end
 end
