@@ -201,13 +201,12 @@ def test_a_job_ends_though_the_right_to_its_steps_is_withdrawn_meanwhile(login, 
     job = site.queue.push("stepped", {"gate": str(gate)})
     with site.pool("--workers", "1", "--modules", "stepped", *more):
         eventually(lambda: root.exists(f"queuepool:steps:{job}"))
-        patterns = re.findall(r"~(\S+)", rules_of("queuepool-worker"))
         root.execute_command("ACL", "SETUSER", "queuepool-worker", "resetkeys", *WITHOUT_STEPS)
         try:
             gate.touch()
             eventually(lambda: not site.queue.size())
         finally:
-            root.execute_command("ACL", "SETUSER", "queuepool-worker", *(f"~{pattern}" for pattern in patterns))
+            root.execute_command("ACL", "SETUSER", "queuepool-worker", "reset", *rules_of("queuepool-worker").split())
 
     assert 1 == root.exists(f"queuepool:steps:{job}")  # until it expires
     assert 0 == root.hlen("queuepool:failed")
