@@ -280,7 +280,7 @@ def told_elsewhere(pool: Standing) -> dict[str, Any]:
 
 def alerted(pool: Standing) -> set[str]:
     """The kinds of which an alert would be raised if they last."""
-    facts, _ = AlertFacts("default", pool.board, lambda _: PoolCounts()).look(None, None)
+    facts, _ = AlertFacts("default", pool.board, lambda _: PoolCounts()).look(None, None, None)
     return {one.kind for one in readings(facts, AlertSettings())}
 
 

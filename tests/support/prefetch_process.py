@@ -29,7 +29,7 @@ from queuepool.worker.prefetch_size import PrefetchSize
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.settlement.settler import Settler
 from queuepool.unix.signals import Alarm, WorkerSignals
-from queuepool.worker.prefetch_size import Prefetch, Reports
+from queuepool.worker.prefetch import Prefetch, Reports
 
 path, url, prefix, ahead = sys.argv[1:]
 connection = ConnectionSettings(url=url, prefix=prefix, embedded=url.startswith("sqlite"))

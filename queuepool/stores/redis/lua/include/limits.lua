@@ -110,10 +110,8 @@ end
 
 local function grant(limits, text, asked, queue)
   local job = string.match(text, '^%S+') .. ' ' .. queue
-  if redis.call('hsetnx', limits.own .. 'limits:granted', job, text) == 0 then
-    end_grant(limits, job) -- of a copy
-    redis.call('hset', limits.own .. 'limits:granted', job, text)
-  end
+  end_grant(limits, job) -- of a copy, if there is one
+  redis.call('hset', limits.own .. 'limits:granted', job, text)
   for _, limit in ipairs(asked) do
     redis.call('zadd', key_of(limits, 'granted', limit.key), limits.now + GRANT_LASTS, job)
   end
