@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from typing import Any, NamedTuple
 
@@ -59,7 +59,7 @@ def size(where: Where, queues: Sequence[str], as_json: bool) -> int:
         | _marked(one.mark, as_json)
         for one in counted.all()
     )
-    output.listing(rows, as_json, spare=("parked", "connection"))
+    output.listing(_with_parked(rows, as_json), as_json, spare=("parked", "connection"))
     counted.note_nowhere()
     return reading.code
 
@@ -91,7 +91,8 @@ def monitor(where: Where, queues: Sequence[str], limit: int, fail: bool, as_json
         rows.append({"connection": connection.name, **parts})
         if name == connection.outcomes and (words := untaken(name, measured)):
             counted.warnings.append(f"warn: {words}")
-    output.listing(rows, as_json, spare=("parked", "quarantined", "reserved", "delayed", "connection"))
+    spare = ("parked", "quarantined", "reserved", "delayed", "connection")
+    output.listing(_with_parked(rows, as_json), as_json, spare)
     counted.note_nowhere()
     return FAILED if fail and any(row["status"] == "ALERT" for row in rows) else reading.code
 
@@ -195,6 +196,15 @@ def _whose(opened: Sequence[tuple[Queue, Sequence[str]]]) -> str:
         f"{', '.join(names)} on {masked(queue.settings.url)} ({sum(map(queue.size, names))} in all)"
         for queue, names in opened
     )
+
+
+def _with_parked(rows: Iterable[dict[str, Any]], as_json: bool) -> list[dict[str, Any]]:
+    """A table has a column of parked jobs only if there are some: most pools have no limits."""
+    found = list(rows)
+    if not as_json and not any(row["parked"] for row in found):
+        for row in found:
+            del row["parked"]
+    return found
 
 
 def _parts(name: str, sizes: Sizes, parked: int, limit: int, oldest: float | None) -> dict[str, Any]:

@@ -189,10 +189,10 @@ class StewardProcess:
         count = stores.failed.count if not is_elsewhere else lambda: 0
         parked = partial(self._parked, header)
         if not self._settings.scales:
-            return [Measure(meters, stores.queue, count, parked), flows]
+            return [Measure(meters, stores.queue, count, count_parked=parked), flows]
         from queuepool.steward import neighbours, scale  # imported here: few pools scale by themselves
 
-        measure = Measure(meters, stores.queue, count, parked, period=scale.PERIOD)
+        measure = Measure(meters, stores.queue, count, period=scale.PERIOD, count_parked=parked)
         instance, queues = self._board.name.instance, self._settings.queues
         known = neighbours.KnowNeighbours(instance, queues, stores.control.pools, stores.queue.now)
         return [measure, flows, known, scale.WishForWorkers(self._settings, self._board, LISTENERS, known)]

@@ -43,9 +43,9 @@ class Measure:
         meters: PoolMeters,
         store: QueueStore,
         count_failed: Callable[[], int],
-        count_parked: Callable[[str], int] = lambda _: 0,
         turn: float = _TURN,
         period: float = _PERIOD,
+        count_parked: Callable[[str], int] = lambda _: 0,
     ) -> None:
         self._meters = meters
         self._store = store

@@ -31,8 +31,8 @@ class PrefetchSize:
         self.start_over()
 
     def start_over(self) -> None:
-        """Forget the averages of the jobs: the next ones may be of another kind."""
-        self._seconds, self._bytes, self.wanted = _AT_LEAST, 0.0, 1
+        """Forget the averages of the jobs, which may be of another kind from now on, and begin with one."""
+        self._seconds, self._bytes, self.wanted = _AT_LEAST, 0.0, 0
 
     def took(self, seconds: float, size: int) -> None:
         """A job with a payload of ``size`` bytes ran for ``seconds``."""

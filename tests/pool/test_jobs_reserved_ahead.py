@@ -345,3 +345,10 @@ def test_a_server_that_is_killed_meanwhile_costs_no_attempt_and_nothing_is_done_
 
     assert QUICK_ONES + 1 == len(away.trail(event="start"))
     assert {1} == {line["attempt"] for line in away.trail(event="start")}
+
+
+def test_it_begins_with_one_job_however_long_the_store_takes():
+    prefetch_size = crowded()
+    prefetch_size.start_over()  # what had been taken together did not fit on the board
+
+    assert 1 == prefetch_size.ahead()

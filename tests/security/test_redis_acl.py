@@ -293,7 +293,7 @@ def test_the_viewer_may_not_list_keys_so_size_counts_the_pools_queues_and_says_w
     site = login("viewer")
     done = site.run("size", *site.where)
 
-    assert ["QUEUE    SIZE  PARKED", "default  1     0"] == done.stdout.splitlines()
+    assert ["QUEUE    SIZE", "default  1"] == done.stdout.splitlines()
     assert "the user may not run 'scan' (ACL)" in done.stderr
 
 

@@ -31,7 +31,8 @@ NAMES = {
     "batches_table": "laravel_batches",
 }
 #: our own, which belong to that table of jobs
-OUR_TABLES = [f"queuepool_{one}_{NAMES['jobs_table']}" for one in ("steps", "flows", "members", "edges", "joins")]
+KINDS = ("steps", "flows", "members", "edges", "joins", "limits", "rings", "places", "parked")
+OUR_TABLES = [f"queuepool_{one}_{NAMES['jobs_table']}" for one in KINDS]
 PLACES = [(database, "") for database in DATABASES] + [("postgres", "Own")]
 
 
