@@ -3,7 +3,7 @@
 A place belongs to a lease and ends with it: in the step that ends the lease, or, if its host is lost, by the second at
 which the lease does. A job that finds no place is parked: it leaves its queue without having used up a try, and lines
 up at the limit that has refused it, in its queue and partition. Whoever gives a place back hands it to the next of
-those, which goes back to the head of its queue, while the place is kept for it. So nobody looks again and again.
+those, which goes back to the head of its queue, while the place is kept for it. So no job looks again and again.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class JobLimits(Protocol):
         """
 
     def sweep(self, name: str | None = None) -> float | None:
-        """Hand on what has come free by itself; returns seconds until something may, ``None`` = nobody waits.
+        """Hand on what has come free by itself; returns seconds until something may, ``None`` = no job waits.
 
         ``name``: first look at this limit, which has changed; '' = at all.
         """

@@ -58,7 +58,7 @@ PLANTS = {
     ),
     "release that leaves the lease behind": Plant(
         "I5 done twice, unexplained",
-        ((f"{_LUA}/release.lua", "redis.call('zrem', KEYS[3], receipt)", ""),),
+        ((f"{_LUA}/include/put_off.lua", "redis.call('zrem', KEYS[3], receipt)", ""),),
         replace(QUICK, retry_after=1.5, drain=8.0),
     ),
     "release that is not fenced": Plant(

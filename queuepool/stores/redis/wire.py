@@ -145,7 +145,7 @@ class Keys:
 
     @property
     def limits_due(self) -> str:
-        """The keys of limits at which somebody waits, by the second at which a steward must look."""
+        """The keys of limits at which a job waits, by the second at which a steward must look."""
         return f"{self._own_prefix}limits:due"
 
     def of_limit(self, kind: str, place: str) -> str:

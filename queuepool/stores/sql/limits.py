@@ -20,7 +20,7 @@ from queuepool.stores.sql.statements import marked, row_of
 
 #: keys that one look takes, and jobs that one transaction puts back by hand
 _LOOKS, _UNPARKED = 100, 500
-#: seconds between looks at keys at which nobody waits, whose places have ended by themselves
+#: seconds between looks at keys at which no job waits, whose places have ended by themselves
 _TIDY = 60.0
 
 

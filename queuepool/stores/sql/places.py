@@ -59,7 +59,7 @@ class SqlPlaces:
         return freed
 
     def admits(self, connection: Connection, key: str, job: str, now: float) -> bool:
-        """A place that was kept for the job, or a free one for which nobody waits, or one that was kept too long."""
+        """A place that was kept for the job, or a free one for which no job waits, or one that was kept too long."""
         is_mine, free = (self._at(key), self._places.c.holder == job), self._free(connection, key, now)
         if connection.execute(select(self._places.c.key).where(*is_mine)).first():
             return free >= 0  # its own place is one of those that are not free; the number may have been lowered since
@@ -243,7 +243,7 @@ class SqlPlaces:
                 self._look_at(connection, key, now)
 
     def _note_look(self, connection: Connection, key: str, now: float) -> None:
-        """When a place may come free by itself, if somebody waits."""
+        """When a place may come free by itself, if a job waits."""
         look = None
         if self._waits(connection, key):
             coming = self._at(key), self._places.c.until > now
@@ -252,7 +252,7 @@ class SqlPlaces:
         connection.execute(update(self._limits).where(self._limits.c.key == key).values(look=look))
 
     def _look_at(self, connection: Connection, key: str, now: float) -> None:
-        """Have a steward look at this key at once, if somebody waits there."""
+        """Have a steward look at this key at once, if a job waits there."""
         waits = self._limits.c.key == key, self._limits.c.look.is_not(None)
         connection.execute(update(self._limits).where(*waits).values(look=now))
 
@@ -261,7 +261,7 @@ class SqlPlaces:
         limits, places = self._limits.c, self._places.c
         known = connection.execute(select(limits.number, limits.by_hand).where(limits.key == name_of(key))).first()
         if known is None or known.number is None:
-            return 1  # nobody knows the limit any more
+            return 1  # the limit is forgotten
         taken = self._at(key), or_(places.granted.is_not(None), places.until > now)
         count = connection.execute(select(func.count()).select_from(self._places).where(*taken)).scalar_one()
         return int((known.number if known.by_hand is None else known.by_hand) - count)

@@ -167,7 +167,7 @@ def _join_columns() -> list[Column[Any]]:
 
 def _limit_columns() -> list[Column[Any]]:
     """Of a limit's name: its ``number``, its seconds ``per`` number, what was set ``by_hand``; of each of its keys: the
-    last ``turn`` that was given, and when (Unix seconds) a steward must ``look``, null = nobody waits.
+    last ``turn`` that was given, and when (Unix seconds) a steward must ``look``, null = no job waits.
     """
     numbers = [Column(name, Integer) for name in ("number", "by_hand")]
     times = [Column(name, Double) for name in ("per", "look")]

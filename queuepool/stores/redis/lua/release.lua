@@ -7,7 +7,7 @@
 -- Returns  1, or 0 when the lease was lost
 -- Differs  fenced: Laravel's makes a second copy of a job that another worker holds; without a delay the job is in the
 --          ready list at once, not after the next poll; counts how the attempt ended in the same step.
--- include: clock lease put wake tokens full note_state
+-- include: clock lease put wake tokens full note_state put_off
 local now, delay, receipt = clock(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
 write_nothing(KEYS[3])
 if not is_held(redis.call('zscore', KEYS[3], receipt), tonumber(ARGV[6])) then return 0 end
@@ -15,16 +15,5 @@ if ARGV[4] ~= '' then
   redis.call('hincrby', KEYS[5], ARGV[4], 1)
   redis.call('expire', KEYS[5], 86400)
 end
-if delay > 0 then
-  put(KEYS[2], now + delay, receipt)
-else
-  redis.call('rpush', KEYS[1], receipt)
-end
-redis.call('zrem', KEYS[3], receipt)
-note_state(KEYS[6], ARGV[7], ARGV[8])
-if delay > 0 then
-  wake_if_first(KEYS[2], ARGV[5], now + delay)
-else
-  pcall(count_tokens, KEYS[1], KEYS[4])
-end
+put_off(receipt, receipt, now, delay)
 return 1

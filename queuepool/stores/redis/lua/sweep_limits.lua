@@ -1,9 +1,9 @@
 -- sweep_limits.lua: hand on the places that have come free by themselves: a lease has ended, a period is over, nobody
 -- has taken a job that was handed a place.
 -- Source:  none.
--- KEYS     1 limits at which somebody waits, by the second of the next look
+-- KEYS     1 limits at which a job waits, by the second of the next look
 -- ARGV     1-3 those of limits.lua   4 most limits   then, to look at these at once: names, or '' for all
--- Returns  seconds to the next look, '' = nobody waits
+-- Returns  seconds to the next look, '' = no job waits
 -- include: clock full limits
 local limits = open_limits(unpack(ARGV, 1, 3))
 write_nothing(KEYS[1])

@@ -1,8 +1,8 @@
 -- Flows: a member starts in the script that ends the last of those that it follows (stores/flows.py).
 -- Keys of a flow: hash of facts; letters, by number: letter, whether its edges of the rules f and a are spent (0, 1),
 -- and its edges, each a number, a rule and a comma; payloads of those that wait, as QUEUE LF DELAY LF PAYLOAD; results;
--- a list of what is left over, edges or numbers of members to start, with their rule if it is known; a list of members that were ready while the flow
--- was stopped.
+-- a list of what is left over, edges or numbers of members to start, with their rule if it is known; a list of members
+-- that were ready while the flow was stopped.
 -- Facts: `state`, `active` members, `failed` ones; of a member N that waits: `l<N>` how many of those that it follows
 -- are not over, `b<N>` how many of them have failed or were cancelled; `n<N>` the name of one that was added; `skips`:
 -- whether a job was skipped; `cut`: whether a letter may be c, or `active` is not how many letters are r.

@@ -2,7 +2,7 @@
 -- A key of a limit is its name, or NAME=VALUE where each value has its own. Keys in Redis, all with our prefix:
 -- `limits`: hash of names, each with its number, its seconds per number (0 = none), the number that an operator has set
 -- ('' = none); `limits:places`: hash of holders, each with the keys of its places; `limits:due`: zset of the keys at which
--- somebody waits, by the second at which a place may come free by itself; `limits:granted`: hash of jobs that were handed
+-- a job waits, by the second at which a place may come free by itself; `limits:granted`: hash of jobs that were handed
 -- a place, as JOB QUEUE, each as it was parked; `limits:last`: numbers parked jobs and counted starts.
 -- Of a key: `limit:held:` zset of holders by the end of their leases, or of a start's period; `limit:granted:` zset of
 -- those in `limits:granted`, by the second from which a starting job may take their place; `limit:queues:` list of the
@@ -52,7 +52,7 @@ end
 local function free_places(limits, key)
   local held, number = key_of(limits, 'held', key), number_of(limits, key)
   local kept = redis.call('zcard', key_of(limits, 'granted', key))
-  if not number then return 1, kept end -- nobody knows the limit any more
+  if not number then return 1, kept end -- the limit is forgotten
   local free = number - redis.call('zcard', held) - kept
   if free <= 0 and drop_ended(limits, key) then free = number - redis.call('zcard', held) - kept end
   return free, kept

@@ -22,7 +22,7 @@ end
 -- Of the keys that were asked, which had no free place, and whether one was kept for the job.
 local is_full, is_kept = {}, false
 
--- A place that was kept for the job, or a free one for which nobody waits, or one that was kept for too long.
+-- A place that was kept for the job, or a free one for which no job waits, or one that was kept for too long.
 local function admits(limits, key, job)
   local free, kept = free_places(limits, key)
   is_full[key] = free <= 0
