@@ -20,6 +20,8 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDenied, StoreError
 from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import OBJECT_JOB
+from queuepool.payload.lease import NOTHING
+from queuepool.payload.limits import NO_PART, PlaceAsked, holding, job_word
 from queuepool.payload.php_values import build_command
 from queuepool.stores.arrivals import Arrival
 from queuepool.stores.commands import CommandOutcome, RemoteCommand
@@ -29,8 +31,10 @@ from queuepool.stores.values import AlertClaim
 from tests.support.eventually import eventually
 from tests.support.flowapp import step
 from tests.support.graphs import ended, taken
+from tests.support.limitapp import calls, imports
 from tests.support.pools import Site
 from tests.support.redis_server import PREFIX, start_redis
+from tests.support.samples import payload
 
 RECIPE = Path(__file__).parents[2] / "conf" / "redis-acl.conf"
 ROLES = ("producer", "worker", "viewer", "operator")
@@ -97,6 +101,40 @@ def test_a_flow_is_written_run_looked_at_and_cancelled_each_by_its_role(login, r
         viewer.flows.cancel(found)
     root.execute_command("ACL", "LOG", "RESET")
     assert operator.flows.cancel(found)
+    assert [] == denials(root)
+
+
+def test_jobs_with_limits_are_parked_run_looked_at_and_put_back_each_by_its_role(login, root):
+    one, rate = PlaceAsked("import", NO_PART, 1), PlaceAsked("stripe", NO_PART, 9, 60.0)
+    producer, worker, viewer, operator = (login(role).queue.stores for role in ROLES)
+    producer.queue.push("default", [NewJob(payload(name), None, job_word(name), [one, rate]) for name in "abc"])
+    assert 2 == viewer.limits.parked("default")
+    worker.limits.in_use = True
+    [lease] = taken(worker.queue).values()
+    assert worker.limits.enter(holding(lease), "a", [one, rate]).is_in
+    assert [True] == worker.queue.renew([lease])
+    worker.limits.declare("import", 2, 0.0)
+    worker.limits.sweep("import")
+    assert [2, 9] == [limit.number for limit in viewer.limits.all()]
+    assert ["import"] == [key.key for key in viewer.limits.by_key()]
+    assert payload("c") == viewer.limits.find("default", "c")
+    assert operator.limits.set("import", 3)
+    operator.limits.sweep("import")
+    assert operator.limits.unpark("default") == 0
+    assert worker.queue.finish(holding(lease), NOTHING)
+
+    assert [] == denials(root)
+
+
+def test_a_pool_runs_jobs_with_limits_as_the_worker(login, root):
+    site = login("worker")
+    for number in range(6):
+        site.queue.push(imports.name, {"tenant": "a", "seconds": 0.1})
+        site.queue.push(calls.name, {"tenant": str(number)})
+    with site.pool("--workers", "3", "--modules", "tests.support.limitapp"):
+        eventually(lambda: len(site.trail(what="begins")) == 12)
+        eventually(lambda: not root.hlen("queuepool:limits:places"))
+
     assert [] == denials(root)
 
 

@@ -432,6 +432,29 @@ def test_a_flushed_store_begins_anew(built, store, worker, connection):
     assert not worker.enter(ONE)[1].is_in
 
 
+def test_a_job_whose_queue_cannot_take_it_back_waits_on(built, store, worker, at, connection):
+    if not connection.url.startswith(("redis", "unix")):
+        pytest.skip("a table has one type")
+    pushed(store, "a")
+    pushed(store, "b", "c", queue="other")
+    first, _ = worker.enter(ONE)
+    worker.enter(ONE, queue="other")
+    worker.enter(ONE, queue="other")
+    key = f"{connection.prefix}queues:other"
+    built.queue.client.command("SET", key, "text")
+    store.finish(first, NOTHING)
+    assert 2 == store.limits.parked("other")
+    at.advance(2.0)
+    store.limits.sweep()
+    assert 2 == store.limits.parked("other")
+    assert 0 == held(built)
+
+    built.queue.client.command("DEL", key)
+    at.advance(2.0)
+    store.limits.sweep()
+    assert 1 == len(worker.starts(ONE, queue="other"))
+
+
 def test_a_push_that_knows_the_limits_parks_at_once(store, worker, connection):
     if not connection.url.startswith(("redis", "unix")):
         pytest.skip("in a database workers park")

@@ -14,7 +14,7 @@ local GRANT_LASTS, MOST_LOOKS, MOST_SEARCHED = 0.2, 100, 1000
 
 -- Given: how our keys begin, how those of queues do, test clock.
 local function open_limits(own, queues, time)
-  return {own = own, queues = queues, now = clock(time), freed = {}, rules = {}}
+  return {own = own, queues = queues, now = clock(time), freed = {}, rules = {}, refusing = {}}
 end
 
 local function key_of(limits, kind, key) return limits.own .. 'limit:' .. kind .. ':' .. key end
@@ -102,7 +102,7 @@ local function next_number(limits, key, queue)
   elseif redis.call('exists', ring) == 0 then
     redis.call('lrem', key_of(limits, 'queues', key), 1, queue)
   end
-  return number
+  return number, part
 end
 
 -- The other limit that has no place; `key` has one.
@@ -121,12 +121,19 @@ local function grant(limits, text, asked, queue)
   end
 end
 
--- Put them at the head of their queues, in their order.
-local function make_ready(limits, granted)
+-- Put them at the head of their queues, in their order. One whose queue is a key of the wrong type, or denied, waits on.
+local function make_ready(limits, key, granted)
   for i = #granted, 1, -1 do
-    local ready = limits.queues .. granted[i].queue
-    redis.call('lpush', ready, granted[i].payload)
-    pcall(redis.call, 'rpush', ready .. ':notify', 1)
+    local one = granted[i]
+    local ready = limits.queues .. one.queue
+    if type(redis.pcall('lpush', ready, one.payload)) == 'number' then
+      redis.pcall('rpush', ready .. ':notify', 1)
+    else
+      limits.refusing[one.queue] = true
+      end_grant(limits, string.match(one.text, '^%S+') .. ' ' .. one.queue)
+      redis.call('hset', limits.own .. 'parked:' .. one.queue, one.number, one.text)
+      line_up(limits, {key = key, part = one.part}, one.queue, one.number)
+    end
   end
 end
 
@@ -151,7 +158,8 @@ end
 -- Hand a place of this key to the next of this queue. One that another limit refuses goes to the line of that.
 -- Returns the job that has a place now; nil if it was taken out by hand, or moved.
 local function hand_to(limits, key, queue)
-  local number, parked = next_number(limits, key, queue), limits.own .. 'parked:' .. queue
+  local number, part = next_number(limits, key, queue)
+  local parked = limits.own .. 'parked:' .. queue
   local text = redis.call('hget', parked, number)
   if not text then return end
   local asked = asked_in(text)
@@ -163,11 +171,12 @@ local function hand_to(limits, key, queue)
   end
   redis.call('hdel', parked, number)
   grant(limits, text, asked, queue)
-  return {queue = queue, payload = string.match(text, '^[^\n]*\n(.*)$')}
+  return {queue = queue, part = part, number = number, text = text, payload = string.match(text, '^[^\n]*\n(.*)$')}
 end
 
--- Hand the free places of this key to those that wait.
+-- Hand the free places of this key to those that wait; `passed`: queues that are passed over.
 local function hand_on(limits, key, passed)
+  if next(limits.refusing) then passed = limits.refusing end
   local granted, free, is_done = {}, free_places(limits, key), false
   for _ = 1, MOST_LOOKS do
     local queue = free > 0 and next_queue(limits, key, passed)
@@ -179,7 +188,7 @@ local function hand_on(limits, key, passed)
       free = free - 1
     end
   end
-  make_ready(limits, granted)
+  make_ready(limits, key, granted)
   note_due(limits, key, is_done)
 end
 
