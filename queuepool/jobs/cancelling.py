@@ -28,6 +28,7 @@ from queuepool.settlement import deferred_hooks
 from queuepool.settlement.cancelled import WaitingJob, cancel_waiting, cancelled_before, find_waiting
 from queuepool.settlement.facts import facts_of
 from queuepool.stores.factory import Stores
+from queuepool.stores.limits import UNPARKED
 
 #: seconds for which a job that is neither waiting nor running is looked for: it may be on its way to a worker
 _ON_ITS_WAY = 1.0
@@ -145,7 +146,7 @@ class Canceller:
 
     def _waiting(self, wish: CancelWish) -> Cancellation | None:
         for queue in self._queues:
-            self._unpark(queue, wish.job_id)
+            self._unpark(queue, wish)
             found = find_waiting(self._stores, queue, wish.job_id)
             if not found:
                 continue
@@ -156,10 +157,10 @@ class Canceller:
                 return Cancellation(outcome=CancelOutcome.CANCELLED, no_hook=no_hook, **about)
         return None
 
-    def _unpark(self, queue: str, job_id: str) -> None:
-        """One that waits for a place of a limit comes back into its queue, and is met there."""
+    def _unpark(self, queue: str, wish: CancelWish) -> None:
+        """One that waits for a place of a limit comes back into its queue, and is met there before workers take it."""
         with suppress(TableMissing):  # the database was made before there were limits
-            self._stores.limits.unpark(queue, job_id)
+            self._stores.limits.unpark(queue, wish.job_id, 0.0 if wish.requeue else UNPARKED)
 
     def _take_out(self, found: WaitingJob, wish: CancelWish) -> str | None:
         """As ``_leave_hook``; ``None`` if it waits no longer."""

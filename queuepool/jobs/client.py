@@ -276,7 +276,10 @@ class Queue(AnsweringQueue):
         from queuepool.settlement.held_locks import HeldLocks  # imported here: few programs drop jobs
 
         check_queue(queue)  # else it could name a key of another queue, like q:delayed
-        self.unpark(queue)
+        if self.parked(queue):
+            from queuepool.stores.limits import UNPARKED  # imported here, as above
+
+            self.stores.limits.unpark(queue, delay=UNPARKED)
         return self.stores.queue.clear(queue, HeldLocks(self.settings).waiting)
 
     def close(self) -> None:

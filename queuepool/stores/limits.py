@@ -16,6 +16,8 @@ from queuepool.payload.limits import PlaceAsked
 
 #: seconds for which a place is kept for the job that it was handed to; a job that starts later may take it
 GRANT_LASTS = 0.2
+#: seconds for which no worker takes a job that was parked, while somebody takes it out of its queue
+UNPARKED = 5.0
 
 
 class Admission(NamedTuple):
@@ -63,10 +65,11 @@ class JobLimits(Protocol):
     def find(self, queue: str, job_id: str) -> bytes | None:
         """The payload of this job, if it is parked; reads all that are parked of the queue."""
 
-    def unpark(self, queue: str, job_id: str = "") -> int:
+    def unpark(self, queue: str, job_id: str = "", delay: float = 0.0) -> int:
         """Put this parked job, or all of the queue, back into the queue; returns how many there were.
 
-        Workers park again what still has no place; only who takes jobs out of queues needs this.
+        Workers park again what still has no place; only who takes jobs out of queues needs this. ``delay``: seconds for
+        which no worker takes them.
         """
 
     def sweep(self, name: str | None = None) -> float | None:

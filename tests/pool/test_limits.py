@@ -126,6 +126,24 @@ def test_the_only_place_is_free_with_its_lease_if_its_host_is_lost(place):
     assert -0.1 < began["at"] - ends < 5
 
 
+def test_parked_jobs_are_cancelled_and_cleared_while_workers_would_take_them(place):
+    gate = place.path / "gate"
+    place.queue.push(waits.name, {"tenant": "first", "gate": str(gate)})
+    with place.pool("--workers", "3", *APP):
+        eventually(lambda: place.trail(what="begins"))
+        pushed = [place.queue.push(shares.name, {"tenant": "next"}) for _ in range(6)]
+        eventually(lambda: place.queue.parked() == 6)
+        cancelled = [place.run("cancel", *place.where, one) for one in pushed[:3]]
+        place.run("clear", *place.where, "default", "--yes")
+        left = place.queue.parked()
+        gate.touch()
+
+    assert ["was taken out of queue default" in one.stdout for one in cancelled] == [True] * 3
+    assert 0 == left
+    assert 3 == place.queue.stores.failed.count()
+    assert [] == place.trail(tenant="next")
+
+
 #: a job that holds a place must be settled, as no reserve gives the place back
 WAITS = Plant("", (("worker/attempt.py", " or job.holder\n", "\n"),))
 

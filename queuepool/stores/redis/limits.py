@@ -79,11 +79,11 @@ class RedisLimits:
     def find(self, queue: str, job_id: str) -> bytes | None:
         return next((text.partition(b"\n")[2] for _, text in self._of_job(queue, job_id)), None)
 
-    def unpark(self, queue: str, job_id: str = "") -> int:
-        keys = self._keys
-        names = [keys.parked(queue), keys.ready(queue), keys.notify(queue)]
+    def unpark(self, queue: str, job_id: str = "", delay: float = 0.0) -> int:
+        keys, first = self._keys, [self._clock(), delay]
+        names = [keys.parked(queue), keys.ready(queue), keys.notify(queue), keys.delayed(queue)]
         pages = [[number for number, _ in self._of_job(queue, job_id)]] if job_id else self._numbers(queue)
-        return sum(int(self._client.script("unpark", names, page)) for page in pages if page)
+        return sum(int(self._client.script("unpark", names, [*first, *page])) for page in pages if page)
 
     def _of_job(self, queue: str, job_id: str) -> Iterator[tuple[bytes, bytes]]:
         word = job_word(job_id).encode()

@@ -136,9 +136,9 @@ class JobsTable:
         """End leases as if they had not been taken, and take the rows, with all that they hold, out of their queues."""
         connection.execute(self._statements.park, {"ids": ids})
 
-    def unpark(self, connection: Connection, ids: Sequence[int], queue: str) -> None:
+    def unpark(self, connection: Connection, ids: Sequence[int], queue: str, delay: float) -> None:
         """Put parked rows back into their queue, before those that were pushed since."""
-        connection.execute(self._statements.unpark, {"ids": ids, "name": queue})
+        connection.execute(self._statements.unpark, {"ids": ids, "name": queue, "later": later(delay)})
         self.notify(connection, queue)
 
     def move(self, connection: Connection, ids: Sequence[int], queue: str, payload: str) -> None:

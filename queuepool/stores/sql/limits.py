@@ -77,18 +77,18 @@ class SqlLimits:
         found = self._client.ask(lambda c: c.execute(select(jobs.payload).where(*these).limit(1)).scalar())
         return None if found is None else bytes_of(found)
 
-    def unpark(self, queue: str, job_id: str = "") -> int:
+    def unpark(self, queue: str, job_id: str = "", delay: float = 0.0) -> int:
         parked, back = self._parked.c, 0
         these = [parked.queue == queue, *([parked.job == job_word(job_id)] if job_id else [])]
         wanted = select(parked.id).where(*these).order_by(parked.id).limit(_UNPARKED)
         while ids := list(self._client.ask(lambda connection: connection.execute(wanted).scalars())):
-            back += self._client.transaction(partial(self._unpark, queue=queue, ids=ids))
+            back += self._client.transaction(partial(self._unpark, queue=queue, ids=ids, delay=delay))
         return back
 
-    def _unpark(self, connection: Connection, queue: str, ids: Sequence[int]) -> int:
+    def _unpark(self, connection: Connection, queue: str, ids: Sequence[int], delay: float) -> int:
         rows = select(self._parked.c.id).where(self._parked.c.id.in_(ids)).order_by(self._parked.c.id)
         there = list(connection.execute(rows.with_for_update()).scalars())
-        self.places.back_to_jobs(connection, there, queue)
+        self.places.back_to_jobs(connection, there, queue, delay)
         return len(there)
 
     def sweep(self, name: str | None = None) -> float | None:

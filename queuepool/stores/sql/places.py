@@ -210,10 +210,10 @@ class SqlPlaces:
             connection.execute(delete(self._places).where(these))
         return keys
 
-    def back_to_jobs(self, connection: Connection, ids: Sequence[int], queue: str) -> None:
+    def back_to_jobs(self, connection: Connection, ids: Sequence[int], queue: str, delay: float = 0.0) -> None:
         """Where their numbers put them before those that were pushed since."""
         connection.execute(delete(self._parked).where(self._parked.c.id.in_(ids)))
-        self._jobs.unpark(connection, ids, queue)
+        self._jobs.unpark(connection, ids, queue, delay)
 
     def look(self, connection: Connection, key: str) -> None:
         self.lock(connection, [key])

@@ -138,7 +138,7 @@ class Statements:
         self.unpark = (
             update(jobs)
             .where(jobs.c.id.in_(_IDS), jobs.c.queue == PARKED)
-            .values(queue=_QUEUE, available_at=clock.down())
+            .values(queue=_QUEUE, available_at=clock.after("later"))
         )
         self.renew = update(jobs).where(jobs.c.id.in_(_IDS)).values(reserved_at=clock.up())
         self.give_back = update(jobs).where(jobs.c.id.in_(_IDS)).values(**free)

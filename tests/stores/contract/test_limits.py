@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from queuepool.errors import StoreError
 from queuepool.payload.lease import NOTHING, AttemptRecord, Lease
 from queuepool.payload.limits import NO_PART, PlaceAsked, holding, job_word
 from queuepool.stores.contract import NO_TRY, NewJob
@@ -430,6 +431,20 @@ def test_a_flushed_store_begins_anew(built, store, worker, connection):
 
     assert worker.enter(ONE)[1].is_in
     assert not worker.enter(ONE)[1].is_in
+
+
+def test_a_job_that_cannot_be_parked_stays_where_it_is(built, store, worker, connection):
+    if not connection.url.startswith(("redis", "unix")):
+        pytest.skip("a table has one type")
+    pushed(store, "a", "b")
+    worker.enter(ONE)
+    built.queue.client.command("SET", f"{connection.prefix}queuepool:parked:default", "text")
+    lease = worker.take()
+    with pytest.raises(StoreError, match="WRONGTYPE"):
+        store.limits.enter(lease, "b", [ONE])
+
+    assert (0, 0, 2) == sizes(store)
+    assert [True] == store.give_back([lease])
 
 
 def test_a_job_whose_queue_cannot_take_it_back_waits_on(built, store, worker, at, connection):
