@@ -211,7 +211,7 @@ class LaravelRate(LaravelLimit):
 
     ``by``: what ``->by(...)`` is given there, with the job's arguments in braces. ``release_after``: the delay of a job
     beyond the rate; by default until 3 seconds after the end of the window, as in Laravel. ``skips``: such a job is
-    skipped (``dontRelease``). ``redis``: that of ``RateLimitedWithRedis(name)``, which is in the Redis of the jobs, not
+    skipped (``dontRelease``). ``in_redis``: that of ``RateLimitedWithRedis(name)``, which is in the Redis of the jobs, not
     in the cache. Raises ``ConfigError``, and ``ValueError``.
     """
 
@@ -224,9 +224,9 @@ class LaravelRate(LaravelLimit):
         by: str = "",
         release_after: Seconds | None = None,
         skips: bool = False,
-        redis: bool = False,
+        in_redis: bool = False,
     ) -> None:
-        self.by, self.name, self.in_redis = by, name, redis
+        self.by, self.name, self.in_redis = by, name, in_redis
         self._most, self._seconds = checked_count("most", most), checked_window(per)
         #: seconds for which a job beyond the rate waits; ``None``: until the end of the window
         self.delay = None if release_after is None else delay_of("release_after", release_after)
@@ -249,7 +249,7 @@ class LaravelRate(LaravelLimit):
         if not self.in_redis:
             return cache.count_use(key, self._most, self._seconds)
         if cache.durations is None:
-            why = f"the rate {self.name} is counted in Redis (redis=True), but its jobs are in a database"
+            why = f"the rate {self.name} is counted in Redis (in_redis=True), but its jobs are in a database"
             raise BadArguments(job.name, why)
         return cache.durations.count_duration(key, self._most, self._seconds)
 

@@ -57,7 +57,7 @@ def _needs_of_rate(one: PhpObject, rates: _Rates) -> str:
     own, what = one.properties, one.class_name.removeprefix(_PHP)
     name, later, skips = own.get("limiterName"), own.get("releaseAfter"), own.get("shouldRelease", True) is False
     in_redis = what == "RateLimitedWithRedis"
-    rate, words = rates.get((in_redis, name)), f"LaravelRate({name!r}, …{', redis=True' if in_redis else ''}"
+    rate, words = rates.get((in_redis, name)), f"LaravelRate({name!r}, …{', in_redis=True' if in_redis else ''}"
     if own.get("connectionName") not in (None, "default"):
         return f"{what} on the connection {own['connectionName']!r:.60}: only that of the jobs is known here"
     if rate is None:

@@ -40,9 +40,9 @@ def step(number, fails=False):
 IN_REDIS = HANDLERS.replace(
     f"@job({STEP!r})",
     f"""
-job("counted", around=[LaravelRate("stripe", 3, per="1m", by="{{order}}", redis=True)])(run)
+job("counted", around=[LaravelRate("stripe", 3, per="1m", by="{{order}}", in_redis=True)])(run)
 
-@job({STEP!r}, around=[LaravelRate("stripe", 3, per="1m", by="{{number}}", redis=True)])""",
+@job({STEP!r}, around=[LaravelRate("stripe", 3, per="1m", by="{{number}}", in_redis=True)])""",
 )
 
 
@@ -143,7 +143,7 @@ def test_a_rate_in_redis_fails_a_job_of_a_database(both):
         site.queue.push("counted", {"order": 7})
         eventually(lambda: "job failed" in pool.log())
 
-    words = "the rate stripe is counted in Redis (redis=True), but its jobs are in a database"
+    words = "the rate stripe is counted in Redis (in_redis=True), but its jobs are in a database"
     assert words in site.queue.stores.failed.page()[0].exception
 
 

@@ -122,14 +122,14 @@ def test_middleware_of_php_has_the_keys_that_it_has_there():
     assert 1 == len(of_php(SEND, [php("Skip", skip=True), php("Skip", skip=False), php("SkipIfBatchCancelled")], ()))
     assert [] == of_php(SEND, [php("RateLimited", limiterName="stripe")], [LaravelRate("stripe", 3)])
     in_redis = php("RateLimitedWithRedis", limiterName="stripe", shouldRelease=True, connectionName=None)
-    assert [] == of_php(SEND, [in_redis], [LaravelRate("stripe", 3, redis=True)])
+    assert [] == of_php(SEND, [in_redis], [LaravelRate("stripe", 3, in_redis=True)])
 
 
 @each(
     ("one", "words"),
     [
         (php("RateLimited", limiterName="stripe"), "whose numbers are in PHP: declare around=.LaravelRate\\('stripe'"),
-        (php("RateLimitedWithRedis", limiterName="known"), "declare around=.LaravelRate\\('known', …, redis=True"),
+        (php("RateLimitedWithRedis", limiterName="known"), "declare around=.LaravelRate\\('known', …, in_redis=True"),
         (
             php("RateLimitedWithRedis", limiterName="known", connectionName="other"),
             "RateLimitedWithRedis on the connection 'other': only that of the jobs is known here",

@@ -4,6 +4,8 @@
 -- ARGV     1 its name   2 its number and its seconds per number, as code says; '' = as they are, if it is known
 --          3 the number that an operator has set, '' = none; 'as it is'
 -- Returns  what was known of it, false if nothing was
+-- include: full
+write_nothing(KEYS[1])
 local known = redis.call('hget', KEYS[1], ARGV[1])
 local code, by_hand = string.match(known or '', '^(%d+ %S+) (%d*)$')
 if ARGV[2] ~= '' then code = ARGV[2] end
