@@ -211,8 +211,8 @@ class LaravelRate(LaravelLimit):
 
     ``by``: what ``->by(...)`` is given there, with the job's arguments in braces. ``release_after``: the delay of a job
     beyond the rate; by default until 3 seconds after the end of the window, as in Laravel. ``skips``: such a job is
-    skipped (``dontRelease``). ``in_redis``: that of ``RateLimitedWithRedis(name)``, which is in the Redis of the jobs, not
-    in the cache. Raises ``ConfigError``, and ``ValueError``.
+    skipped (``dontRelease``). ``in_redis``: that of ``RateLimitedWithRedis(name)``, which is in the Redis of the jobs,
+    not in the cache. Raises ``ConfigError``, and ``ValueError``.
     """
 
     def __init__(
