@@ -18,7 +18,7 @@ from typing import TypeVar
 from tests.bench.peers import chart, elsewhere, report
 from tests.bench.peers.aims import OURS
 from tests.bench.peers.elsewhere import REQUIREMENTS, pinned
-from tests.bench.peers.peer import POSTGRES, Peer
+from tests.bench.peers.peer import ON_POSTGRES, Peer
 from tests.bench.peers.plan import CHARTED, EVERY, Case, Results, interleaved
 from tests.bench.peers.stage import Stage, stage
 from tests.bench.rig import ROOT
@@ -27,7 +27,7 @@ from tests.bench.words import QUICK
 T = TypeVar("T")
 _MODULES = ["queuepool", "huey", "taskiq", "laravel", "saq", "celery", "dramatiq", "rq"]
 #: each in an environment of its own
-ELSEWHERE = ["arq", "streaq", "procrastinate", "oban"]
+ELSEWHERE = ["arq", "streaq", "procrastinate", "oban", "pgqueuer"]
 
 
 def main() -> None:
@@ -36,7 +36,7 @@ def main() -> None:
     into = flags.into or ROOT / ("build" if QUICK or flags.only or flags.cases or flags.store else "docs")
     into.mkdir(parents=True, exist_ok=True)
     cases = [case for case in _chosen(EVERY, flags.cases, lambda case: case.title) if _is_on(flags.store, case)]
-    with stage(has_postgres=any(case.field == POSTGRES for case in cases)) as world, ExitStack() as stack:
+    with stage(has_postgres=any(case.field in ON_POSTGRES for case in cases)) as world, ExitStack() as stack:
         there = [stack.enter_context(elsewhere.found(name)) for name in ELSEWHERE]
         everybody = [peer for name in _MODULES for peer in _of(name)] + [peer for one in there for peer in one.peers]
         peers = _chosen(everybody, flags.only and f"{OURS},{flags.only}", lambda peer: peer.name)
@@ -70,7 +70,7 @@ def _chosen(everybody: list[T], words: str, name: Callable[[T], str]) -> list[T]
 
 
 def _is_on(store: str | None, case: Case) -> bool:
-    return store is None or (store == "postgres") == (case.field == POSTGRES)
+    return store is None or (store == "postgres") == (case.field in ON_POSTGRES)
 
 
 def _about(world: Stage, apart: list[str]) -> list[str]:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import random
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from os import cpu_count
+from subprocess import Popen
 
 import psutil
 
@@ -29,6 +33,28 @@ def drained(
     rate = rate_of(stage.trail.notes())
     stage.rates[peer.name, job, workers, delay].append(rate)
     return [rate]
+
+
+def drained_beside(stage: Stage, peer: Peer, jobs: int, apart: bool) -> list[float]:
+    """No-ops a second with two workers, while a loop for each processor is busy; ``apart``: in sessions of their own.
+
+    Linux shares processors by session where it may (sched_autogroup_enabled): who shares them with whom decides.
+    """
+    with busy(apart):
+        _run(stage, peer, jobs, "noop", 2, 0.0)
+    return [rate_of(stage.trail.notes())]
+
+
+@contextmanager
+def busy(apart: bool) -> Iterator[None]:
+    command = [sys.executable, "-c", "while True: pass"]
+    loops = [Popen(command, start_new_session=apart) for _ in range(cpu_count() or 1)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
 
 
 def emptied(stage: Stage, peer: Peer, jobs: int, workers: int, wanted: int) -> list[float]:

@@ -97,6 +97,11 @@ class Remote:
         """Numbers one after the other."""
         self._line.ask(self._number, "bulk", [job, numbers[0], numbers[-1] + 1])
 
+    def push_singly(self, jobs: int, pause: float) -> list[float]:
+        """There: so the pipe takes no part of what is measured. All processes of a machine have one monotonic clock."""
+        pushed: list[float] = self._line.ask(self._number, "push_singly", [jobs, pause])
+        return pushed
+
     def commands(self, workers: int) -> list[list[str]]:
         words: list[list[str]] = self._line.ask(self._number, "commands", [workers])
         return words

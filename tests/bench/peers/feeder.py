@@ -14,7 +14,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from tests.bench.peers.peer import Peer
+from tests.bench.peers.peer import Peer, push_singly
 
 
 def main(name: str, *packages: str) -> None:
@@ -37,6 +37,7 @@ def _facts(peer: Peer) -> dict[str, Any]:
 
 _METHODS: dict[str, Any] = {
     "bulk": lambda peer, job, first, end: peer.bulk(job, range(first, end)),
+    "push_singly": push_singly,
     "commands": lambda peer, workers: peer.commands(workers),
 }
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import random
 import time
 
 from tests.bench.peers.asides import Load
 from tests.bench.peers.cases import is_done, warm
-from tests.bench.peers.peer import Peer
+from tests.bench.peers.elsewhere import Remote
+from tests.bench.peers.peer import Peer, push_singly
 from tests.bench.peers.sizing import LONG, rate
 from tests.bench.peers.stage import Stage
 from tests.bench.rig import until
@@ -46,20 +46,10 @@ def at_pace(stage: Stage, peer: Peer, jobs: int, pace: int) -> list[float]:
         return [math.inf]
     with stage.workers(peer, 2):
         warm(stage, peer)
-        pushed = push_singly(peer, jobs, 1 / pace)
+        pushed = peer.push_singly(jobs, 1 / pace) if isinstance(peer, Remote) else push_singly(peer, jobs, 1 / pace)
         until(lambda: is_done(stage, jobs), LONG)
     stage.asides.doubles[peer.name] += len(stage.trail) - jobs
     return [1000 * (started - pushed[n]) for n, started in stage.trail.starts().items()]
-
-
-def push_singly(peer: Peer, jobs: int, pause: float) -> list[float]:
-    """Gives when each was pushed: at a random moment of its own part of the time, so that nothing falls into step."""
-    began, pushed = time.monotonic(), list[float]()
-    for n in range(jobs):
-        time.sleep(max(0.0, began + (n + random.random()) * pause - time.monotonic()))
-        pushed.append(time.monotonic())
-        peer.push("noop", n)
-    return pushed
 
 
 def push_on_time(peer: Peer, jobs: int, began: float, pause: float) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -17,8 +19,10 @@ CONCURRENT = (
     "Its jobs are coroutines: while some sleep, others run in the same process. Here a process runs one job, so that "
     "it can be killed whatever it does, unless its pool has a `concurrency`."
 )
-#: the comparisons: the usual ones; a steady rate; many coroutines at once; the same on PostgreSQL
-USUAL, PACED, MANY, POSTGRES = "usual", "paced", "many", "postgres"
+#: the comparisons: the usual ones; a steady rate; many coroutines at once; the same on PostgreSQL, and no-ops there
+USUAL, PACED, MANY, POSTGRES, POSTGRES_NOOPS = "usual", "paced", "many", "postgres", "no-ops on postgres"
+#: the comparisons that need PostgreSQL
+ON_POSTGRES = frozenset({POSTGRES, POSTGRES_NOOPS})
 #: of queues whose workers run what comes, as they are usually run
 AS_USUAL = frozenset({USUAL, PACED})
 
@@ -45,6 +49,16 @@ class Peer(Protocol):
 
     def commands(self, workers: int) -> list[list[str]]:
         """What to start, so that so many jobs run at once in processes of their own."""
+
+
+def push_singly(peer: Peer, jobs: int, pause: float) -> list[float]:
+    """Gives when each was pushed: at a random moment of its own part of the time, so that nothing falls into step."""
+    began, pushed = time.monotonic(), list[float]()
+    for n in range(jobs):
+        time.sleep(max(0.0, began + (n + random.random()) * pause - time.monotonic()))
+        pushed.append(time.monotonic())
+        peer.push("noop", n)
+    return pushed
 
 
 def url() -> str:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from tests.bench.peers import cases, deaths, load, many, sizing
-from tests.bench.peers.peer import MANY, PACED, POSTGRES, USUAL, Peer
+from tests.bench.peers.peer import MANY, PACED, POSTGRES, POSTGRES_NOOPS, USUAL, Peer
 from tests.bench.peers.stage import Stage
 from tests.bench.words import QUICK, say
 
@@ -23,9 +23,12 @@ _SECONDS, _LOADED, _AFFORDED = (0.7, 1.0, 3.0) if QUICK else (1.2, 2.0, 3.0)
 #: of one drain of many coroutines, whose processors' time is read from a clock that counts hundredths of a second
 _MANY_SECONDS = 1.5 if QUICK else 3.0
 #: jobs a second
-_PACES = [50, 300, 700, 1000]
+_PACES, _PACES_ON_POSTGRES = [50, 300, 700, 1000], [50, 300, 600]
 #: of the comparison that is most often quoted
 _PUBLIC_JOBS, _PUBLIC_WORKERS = 2000 if QUICK else 20_000, 10
+
+#: of no-ops on PostgreSQL
+_OUR_NOOPS_THERE = "queuepool, one at a time, on PostgreSQL"
 
 #: by case and queue
 Results = dict[str, dict[str, list[float]]]
@@ -58,6 +61,16 @@ def _of_many(title: str, job: str, unit: str, field: str, ours: str, what: str =
     measure = partial(many.spent, what=what, job=job) if what else partial(many.drained, job=job)
     jobs = partial(sizing.fitting, job=job, workers=many.PROCESSES, delay=0.0, seconds=_MANY_SECONDS)
     return Case(title, unit, what or "many", measure, jobs, _ROUNDS, field, ours)
+
+
+def _beside(title: str, measure: Callable[[Stage, Peer, int], list[float]]) -> Case:
+    jobs = partial(sizing.fitting, job="noop", workers=2, delay=0.0, seconds=_SECONDS)
+    return Case(title, "jobs/s", "many", measure, jobs, _ROUNDS, POSTGRES_NOOPS, _OUR_NOOPS_THERE)
+
+
+def _paced(title: str, pace: int, field: str, ours: str = "queuepool") -> Case:
+    measure, jobs = partial(load.at_pace, pace=pace), _always(int(_LOADED * pace))
+    return Case(title, "ms", "latency", measure, jobs, field=field, ours=ours)
 
 
 def _always(jobs: int) -> Callable[[Stage, Peer], int]:
@@ -93,16 +106,15 @@ ON_POSTGRES = [
     _of_many("a processor's time for each, PostgreSQL", "nap10", "µs", POSTGRES, _OURS_ON_POSTGRES, "processor"),
     _of_many("memory meanwhile, PostgreSQL", "nap10", "MB", POSTGRES, _OURS_ON_POSTGRES, "memory"),
 ]
-PACED_LATENCIES = [
-    Case(
-        f"push to start, {pace:,} jobs a second",
-        "ms",
-        "latency",
-        partial(load.at_pace, pace=pace),
-        _always(int(_LOADED * pace)),
-        field=PACED,
-    )
-    for pace in _PACES
+POSTGRES_DRAINS = [
+    _beside("no-op, PostgreSQL", partial(cases.drained, job="noop", workers=2, delay=0.0)),
+    _beside("no-op, PostgreSQL, busy", partial(cases.drained_beside, apart=False)),
+    _beside("no-op, PostgreSQL, busy apart", partial(cases.drained_beside, apart=True)),
+]
+PACED_LATENCIES = [_paced(f"push to start, {pace:,} jobs a second", pace, PACED) for pace in _PACES]
+POSTGRES_LATENCIES = [
+    _paced(f"push to start, PostgreSQL, {pace:,} jobs a second", pace, POSTGRES_NOOPS, _OUR_NOOPS_THERE)
+    for pace in _PACES_ON_POSTGRES
 ]
 MEMORIES = [
     Case(f"memory, {count} idle workers", "MB", "memory", partial(cases.memory, workers=count), _always(0), _FEW_ROUNDS)
@@ -122,6 +134,7 @@ PUBLIC = Case(
     _FEW_ROUNDS,
 )
 EVERY = [*DRAINS, *PUSHES, *LATENCIES, *MEMORIES, *DEATHS, PUBLIC, *COROUTINES, *ON_POSTGRES, *PACED_LATENCIES]
+EVERY += [*POSTGRES_DRAINS, *POSTGRES_LATENCIES]
 #: what the picture shows
 CHARTED = [DRAINS[1], DRAINS[3], DRAINS[5]]
 

@@ -20,6 +20,8 @@ from tests.bench.peers.plan import (
     MEMORIES,
     ON_POSTGRES,
     PACED_LATENCIES,
+    POSTGRES_DRAINS,
+    POSTGRES_LATENCIES,
     PUBLIC,
     PUSHES,
     Case,
@@ -160,6 +162,10 @@ of a queue, by the kernel's account, between the begin of the first 15 % and of 
 is their proportional share (PSS) then, with as many jobs running as may."""
 _ON_POSTGRES = """\
 PostgreSQL as it comes, on a unix socket, with every commit on the disk; 100 jobs at once in each of two processes."""
+_NOOPS_ON_POSTGRES = """\
+The same server, with two processes of each queue: jobs that do nothing but note the time. Busy: beside a loop for each
+processor that never rests, in the session of the workers, or each in a session of its own, by which Linux shares the
+processors."""
 _MEMORY = """\
 The proportional share (PSS) of all processes, master and helpers included: of queuepool two more than its workers,
 master and steward, which watch them and settle what a dead one held."""
@@ -191,6 +197,8 @@ _SECTIONS: list[tuple[str, list[str], list[Case], Cell]] = [
     ("Push to start at a steady rate, p50 / p99", [_PACED], PACED_LATENCIES, _percentiles),
     ("Many coroutines at once", [_COROUTINES], COROUTINES, _median_and_range),
     ("Many coroutines at once, on PostgreSQL", [_ON_POSTGRES], ON_POSTGRES, _median_and_range),
+    ("No-ops on PostgreSQL", [_NOOPS_ON_POSTGRES], POSTGRES_DRAINS, _median_and_range),
+    ("Push to start on PostgreSQL, p50 / p99", [], POSTGRES_LATENCIES, _percentiles),
     ("Memory", [_MEMORY], MEMORIES, _median_and_range),
     ("Deaths", [_DEATHS], DEATHS, _median_and_range),
     ("The usual comparison", [_PUBLIC], [PUBLIC], _median_and_range),

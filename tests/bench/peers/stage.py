@@ -32,7 +32,7 @@ _GRACE = 5.0
 #: a queue's name, its job, its workers, the seconds to the server
 About = tuple[str, str, int, float]
 #: of PostgreSQL: where each queue there keeps its jobs
-_TABLES = ["jobs", "procrastinate_jobs", "oban_jobs"]
+_TABLES = ["jobs", "procrastinate_jobs", "oban_jobs", "pgqueuer"]
 _EMPTIED = f"""
     DO $$ DECLARE name text; BEGIN
         FOR name IN SELECT tablename FROM pg_tables WHERE tablename = ANY(ARRAY{_TABLES}) LOOP

@@ -10,9 +10,7 @@ from oban.schema import install
 
 from tests.bench.peers.coroutines import Coroutines
 from tests.bench.peers.jobs import EVERY, coroutine
-from tests.bench.peers.peer import BIN, POSTGRES, batches, database
-
-_AT_ONCE = 100
+from tests.bench.peers.peer import BIN, POSTGRES, POSTGRES_NOOPS, batches, database
 
 
 def _worker(name: str) -> type:
@@ -26,11 +24,14 @@ WORKERS = {name: _worker(name) for name in EVERY}
 
 
 class Oban(Coroutines):
-    name = "Oban"
-    settings = f"`oban start --queues default:{_AT_ONCE}`, uvloop, a process for each worker"
     keeps = True
-    fields = frozenset({POSTGRES})
     _client: Client | None = None
+
+    def __init__(self, name: str, at_once: int, *fields: str) -> None:
+        self.name = name
+        self.settings = f"`oban start --queues default:{at_once}`, uvloop, a process for each worker"
+        self.fields = frozenset(fields)
+        self._queue = f"default:{at_once}"
 
     def bulk(self, job: str, numbers: Sequence[int]) -> None:
         for batch in batches(numbers):
@@ -42,7 +43,7 @@ class Oban(Coroutines):
 
     def commands(self, workers: int) -> list[list[str]]:
         """The modules are named, as it would look for some in all files below."""
-        words = [f"{BIN}/oban", "start", "--dsn", database(), "--queues", f"default:{_AT_ONCE}"]
+        words = [f"{BIN}/oban", "start", "--dsn", database(), "--queues", self._queue]
         quiet = ["--cron-modules", __name__, "--log-level", "WARNING"]
         return [[*words, *quiet, "--node", f"node-{number}"] for number in range(workers)]
 
@@ -53,4 +54,4 @@ async def _client() -> Client:
     return Client(pool=pool)
 
 
-PEERS = [Oban()]
+PEERS = [Oban("Oban", 100, POSTGRES, POSTGRES_NOOPS), Oban("Oban, 20 at once", 20, POSTGRES_NOOPS)]

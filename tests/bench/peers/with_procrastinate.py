@@ -8,7 +8,7 @@ from functools import cached_property
 from procrastinate import App, PsycopgConnector
 
 from tests.bench.peers.jobs import EVERY, coroutine
-from tests.bench.peers.peer import BIN, POSTGRES, batches, database
+from tests.bench.peers.peer import BIN, ON_POSTGRES, batches, database
 
 _AT_ONCE = 100
 
@@ -21,7 +21,7 @@ class Procrastinate:
     settings = f"`--concurrency {_AT_ONCE}`, `--delete-jobs successful`, a process for each worker"
     keeps = True
     pushes = True
-    fields = frozenset({POSTGRES})
+    fields = ON_POSTGRES
     strengths: dict[str, str] = {}
 
     @cached_property

@@ -12,7 +12,7 @@ from queuepool import job
 from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
 from tests.bench.peers import jobs
-from tests.bench.peers.peer import AS_USUAL, MANY, PACED, POSTGRES, database, url
+from tests.bench.peers.peer import AS_USUAL, MANY, PACED, POSTGRES, POSTGRES_NOOPS, database, url
 from tests.bench.rig import PATIENCE
 
 for _name, _function in jobs.JOBS.items():
@@ -71,11 +71,33 @@ class ManyOnPostgres(ManyAtOnce):
 
     @cached_property
     def _queue(self) -> Queue:
-        subprocess.run([*_COMMAND, "migrate", "--url", database()], check=True, stdout=subprocess.DEVNULL)
-        return Queue(ConnectionSettings(url=database(), timeout=PATIENCE))
+        return _on_postgres()
 
     def commands(self, workers: int) -> list[list[str]]:
         return [self._many(workers, database())]
 
 
-PEERS = [Queuepool(), ManyAtOnce(100, MANY, PACED), ManyAtOnce(250, MANY), ManyOnPostgres(100)]
+class PreforkOnPostgres(Queuepool):
+    name = "queuepool, one at a time, on PostgreSQL"
+    fields = frozenset({POSTGRES_NOOPS})
+
+    @cached_property
+    def _queue(self) -> Queue:
+        return _on_postgres()
+
+    def commands(self, workers: int) -> list[list[str]]:
+        return [self._start(workers, "--url", database(), "--modules", __name__)]
+
+
+def _on_postgres() -> Queue:
+    subprocess.run([*_COMMAND, "migrate", "--url", database()], check=True, stdout=subprocess.DEVNULL)
+    return Queue(ConnectionSettings(url=database(), timeout=PATIENCE))
+
+
+PEERS = [
+    Queuepool(),
+    ManyAtOnce(100, MANY, PACED),
+    ManyAtOnce(250, MANY),
+    ManyOnPostgres(100),
+    PreforkOnPostgres(),
+]
