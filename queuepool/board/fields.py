@@ -115,6 +115,7 @@ class Header(Record):
     lately = Whole()
     flows_at = Seconds()  # monotonic, by all who run or settle a member of a flow: when the last one did
     limits_at = Seconds()  # monotonic, by workers: when the last job with a limit wanted to start
+    doing_flows = Text(40)  # by the steward's thread that measures flows; as `doing`
 
     @property
     def facts(self) -> HeaderFacts:
