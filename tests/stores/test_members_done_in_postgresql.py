@@ -1,4 +1,4 @@
-"""A reserve in PostgreSQL that ends members of flows: the round trips of one that ends plain jobs, and the same laws."""
+"""A reserve in PostgreSQL that ends members of flows takes the round trips of one that ends plain jobs."""
 
 from __future__ import annotations
 

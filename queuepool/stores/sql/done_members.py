@@ -125,11 +125,13 @@ class DoneMembers:
         #: with the clock that is in it, which tests may set
         self._last: tuple[str, Compiled] | None = None
 
-    def settle_and_take(self, connection: Connection, done: Sequence[Lease], queue: str, tag: int, most: int) -> Settled:
-        """Begin a transaction that ends these and takes others of the queue. Only if the connection ``can_pipeline``."""
+    def settle_and_take(
+        self, connection: Connection, done: Sequence[Lease], queue: str, tag: int, most: int
+    ) -> Settled:
+        """Begin a transaction that ends these and takes jobs of the queue. Only if the connection ``can_pipeline``."""
         settle = self._statement, _values_of(done)
         rows, taken = self._jobs.begin_and_take(connection, settle, queue, tag, most)
-        held = {(row, attempts, mark) for what, row, attempts, mark, *_ in rows if what == "held"}
+        held: set[tuple[int, ...]] = {tuple(places[:3]) for what, *places in rows if what == "held"}
         going = {flow for what, _, _, _, flow, *_ in rows if what == "started"}
         more = self._go_on(connection, rows)
         if more and len(taken) < most:  # what was pushed just now was not there
@@ -138,9 +140,9 @@ class DoneMembers:
         return Settled(held, taken, self._members.quiet(dict.fromkeys(ended), going | more))
 
     def _go_on(self, connection: Connection, rows: Sequence[Any]) -> set[str]:
-        """Do what follows if a member is skipped, a flow was stopped, or many follow; the flows in which that starts some.
+        """Do what follows if a member is skipped, a flow was stopped, or many follow: it is rare.
 
-        It is rare, and may go on without end.
+        Returns the flows in which that has started something.
         """
         over, ready = dict[str, list[Over]](), dict[str, list[Ready]]()
         for what, _, _, _, flow, number, rule, bad, spent in rows:

@@ -340,7 +340,8 @@ class SqlFlows:
     def to_go_on(self, flows: Iterable[str], taken: Sequence[Lease]) -> list[FlowEnd]:
         """Those of these flows that ``after`` is to be given after the commit.
 
-        One of which another member was taken is not over; and the end of that member asks again.
+        One of which another member was taken is not over, and the end of that job asks again. It may be a copy of one
+        that has ended before: then the flow ends a little later.
         """
         unfinished = self._rows.unfinished
         others = [one for one in flows if one in unfinished or not any(_is_of(one, lease) for lease in taken)]

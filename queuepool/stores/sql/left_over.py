@@ -1,7 +1,7 @@
 """What is left over of the end of a member that very many follow: one transaction tells some of them.
 
-It is in rows of ``queuepool_joins`` whose stripe is below 0: that says how the member has ended, and ``open`` how many of
-its followers, in the order of their keys, were told.
+It is in rows of ``queuepool_joins`` whose stripe is below 0: that says how the member has ended, and ``open`` how many
+of its followers, in the order of their keys, were told.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class LeftOver:
         row = self._joins.c
         found = select(row.n, row.stripe, row.open).where(self._is_of(flow_id)).order_by(row.n, row.stripe)
         over = [
-            Over(number, *_WAYS[-stripe - 1], told)
-            for number, stripe, told in connection.execute(found.limit(MOST_EDGES).with_for_update())
+            Over(row.n, *_WAYS[-row.stripe - 1], told=row.open)
+            for row in connection.execute(found.limit(MOST_EDGES).with_for_update())
         ]
         self._delete(connection, flow_id, over)
         letters = self._letters(connection, flow_id, sorted({one.number for one in over}))
@@ -72,7 +72,8 @@ class LeftOver:
         member, found = self._members.c, dict[str, str]()
         for part in parts_of(numbers):
             these = select(member.n, member.state).where(member.flow == flow_id, member.n.in_(part))
-            found |= {n: state for n, state in connection.execute(these.order_by(member.n).with_for_update())}
+            rows = connection.execute(these.order_by(member.n).with_for_update())
+            found |= {row.n: row.state for row in rows}
         return found
 
     def has_any(self, connection: Connection, flow_id: str) -> bool:

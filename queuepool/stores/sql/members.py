@@ -197,7 +197,7 @@ class SqlMembers:
     def _tell(
         self, connection: Connection, flow_id: str, ended: Sequence[Over], edges: Sequence[Any], ready: list[Ready]
     ) -> list[Over]:
-        """Tell those that follow members which have ended alike. Adds what is ready by it; returns those that are over."""
+        """Tell those that follow members which have ended alike. Adds what is ready; returns those that are over."""
         over, letter, is_back = list[Over](), ended[0].letter, ended[0].is_back
         by_number, rows = {one.number: one for one in ended}, dict[_Follower, list[Over]]()
         for pred, *follower in edges:
@@ -260,9 +260,7 @@ class SqlMembers:
                     found += self._count_down(connection, flow_id, {number: count}, bad)
         return found
 
-    def _count_down(
-        self, connection: Connection, flow_id: str, counts: Mapping[str, int], is_bad: bool
-    ) -> list[Ready]:
+    def _count_down(self, connection: Connection, flow_id: str, counts: Mapping[str, int], is_bad: bool) -> list[Ready]:
         """Count down each by so much; returns those for which nothing is open any more."""
         if not counts:
             return []
