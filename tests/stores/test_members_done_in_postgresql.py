@@ -94,7 +94,7 @@ def beside(stores: Stores, others: Stores, change: Callable[[Any], object], done
 def test_of_two_that_end_the_last_members_at_once_the_second_pushes_what_follows(stores, others, count):
     drawn = begun(stores, fan_in(count))
     leases = taken(stores.queue)
-    last = [leases.pop("m0"), leases.pop(f"m{100 * (count > 100) or 1}")]  # of one stripe
+    last = [leases.pop("m0"), leases.pop("m1")]  # of one stripe
     reserve(stores, list(leases.values()))
 
     def end_first(connection: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Compiled, Connection, text
 
 from queuepool.payload.lease import Lease
-from queuepool.payload.members import stripe_of
+from queuepool.payload.members import STRIPES, first_of
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock, later
 from queuepool.stores.sql.jobs_table import JobsTable
@@ -28,8 +28,8 @@ _SETTLE = """
 WITH lease AS (
   SELECT * FROM unnest(
     CAST(:ids AS bigint[]), CAST(:attempts AS bigint[]), CAST(:marks AS bigint[]), CAST(:flows AS text[]),
-    CAST(:numbers AS text[]), CAST(:stripes AS integer[])
-  ) AS one (id, attempts, mark, flow, n, stripe)
+    CAST(:numbers AS text[]), CAST(:firsts AS integer[])
+  ) AS one (id, attempts, mark, flow, n, first)
 ), held AS (
   SELECT lease.* FROM {jobs} AS job JOIN lease
   ON job.id = lease.id AND job.attempts = lease.attempts AND job.available_at = lease.mark
@@ -37,27 +37,29 @@ WITH lease AS (
 ), gone AS (
   DELETE FROM {jobs} WHERE id IN (SELECT id FROM held)
 ), mine AS (
-  SELECT member.flow, member.n, member.spent, one.stripe
-  FROM {members} AS member JOIN (SELECT DISTINCT flow, n, stripe FROM held WHERE flow <> '') AS one
+  SELECT member.flow, member.n, member.spent, one.first
+  FROM {members} AS member JOIN (SELECT DISTINCT flow, n, first FROM held WHERE flow <> '') AS one
   ON member.flow = one.flow AND member.n = one.n
   WHERE member.state = 'r' ORDER BY member.flow, member.n FOR UPDATE OF member
 ), ended AS (
   UPDATE {members} AS member SET state = 'd', spent = 1 FROM mine
   WHERE member.flow = mine.flow AND member.n = mine.n
-  RETURNING mine.flow, mine.n, mine.spent, mine.stripe
+  RETURNING mine.flow, mine.n, mine.spent, mine.first
 ), edge AS (
-  SELECT ended.flow, ended.spent, ended.stripe, edge.succ FROM ended JOIN {edges} AS edge
+  SELECT ended.flow, ended.spent, ended.first, edge.succ FROM ended JOIN {edges} AS edge
   ON edge.flow = ended.flow AND edge.pred = ended.n LIMIT :most + 1
 ), many AS (
   SELECT count(*) > :most AS are_many FROM edge
 ), follower AS (
-  SELECT edge.flow, edge.succ AS n, edge.stripe, member.striped FROM edge JOIN {members} AS member
+  SELECT edge.flow, edge.succ AS n, member.striped,
+    CASE WHEN member.striped > 0 THEN edge.first / member.striped % :count END AS stripe
+  FROM edge JOIN {members} AS member
   ON member.flow = edge.flow AND member.n = edge.succ
   WHERE NOT (SELECT are_many FROM many) AND (member.rule = 's' OR edge.spent = 0)
 ), striped AS (
   SELECT joined.flow, joined.n, joined.stripe, less.count
   FROM {joins} AS joined JOIN (
-    SELECT flow, n, stripe, count(*) AS count FROM follower WHERE striped = 1 GROUP BY flow, n, stripe
+    SELECT flow, n, stripe, count(*) AS count FROM follower WHERE striped > 0 GROUP BY flow, n, stripe
   ) AS less ON joined.flow = less.flow AND joined.n = less.n AND joined.stripe = less.stripe
   ORDER BY joined.flow, joined.n, joined.stripe FOR UPDATE OF joined
 ), stripe AS (
@@ -179,5 +181,6 @@ def _values_of(done: Sequence[Lease]) -> dict[str, Any]:
         "ids": ids, "attempts": attempts, "marks": marks, "channel": CHANNEL, "most": MOST_EDGES,
         "flows": [end.flow if end else "" for end in ends],
         "numbers": [end.number if end else "" for end in ends],
-        "stripes": [stripe_of(end.number) if end else 0 for end in ends],
+        "firsts": [first_of(end.number) if end else 0 for end in ends],
+        "count": STRIPES,
     }  # fmt: skip

@@ -19,7 +19,7 @@ MOST_EDGES = 1000
 #: seconds until a steward goes on with what was left over
 SOON = 2.0
 #: what a stripe below 0 says
-_WAYS = [(letter, is_spent) for letter in "dfck" for is_spent in (False, True)]
+_WAYS: list[tuple[str, bool]] = [(letter, is_spent) for letter in "dfck" for is_spent in (False, True)]
 
 
 class Over(NamedTuple):
@@ -53,7 +53,7 @@ class LeftOver:
         row = self._joins.c
         found = select(row.n, row.stripe, row.open).where(self._is_of(flow_id)).order_by(row.n, row.stripe)
         over = [
-            Over(row.n, *_WAYS[-row.stripe - 1], told=row.open)
+            Over(row.n, *_WAYS[-row.stripe - 1], row.open)
             for row in connection.execute(found.limit(MOST_EDGES).with_for_update())
         ]
         self._delete(connection, flow_id, over)

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, case, insert, select, update
 
 from queuepool.payload.envelope import uncounted
 from queuepool.payload.lease import Lease
-from queuepool.payload.members import MemberEnd, NewMember, stripe_of
+from queuepool.payload.members import BLOCK, MemberEnd, NewMember, stripe_of
 from queuepool.stores.flows import in_order
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
@@ -30,7 +30,7 @@ _RUNS = ("running",)
 
 
 class _Follower(NamedTuple):
-    """A member that follows others; ``striped``: whether it counts them in many rows."""
+    """A member that follows others; ``striped``: if it counts them in many rows, how many in turn in one."""
 
     n: str
     rule: str
@@ -119,15 +119,20 @@ class SqlMembers:
         """Those that follow the member wait for what it adds as well; returns that, which is to start."""
         if not end.children:
             return []
-        edges = select(self._edges.c.succ).where(self._edges.c.flow == end.flow, self._edges.c.pred == end.number)
-        followers = sorted(connection.execute(edges).scalars())
-        columns, joins = self._members.c, self._joins.c
+        columns, joins, edges = self._members.c, self._joins.c, self._edges.c
+        follows = (columns.flow == edges.flow) & (columns.n == edges.succ)
+        found = select(columns.n, columns.striped).join_from(self._edges, self._members, follows)
+        these = found.where(edges.flow == end.flow, edges.pred == end.number)
+        blocks: dict[str, int] = dict(tuple(row) for row in connection.execute(these))
+        followers = sorted(blocks)
         for part in locked_parts(connection, followers):
             self._lock(connection, end.flow, part)
             more = update(self._members).where(self.of(end.flow), columns.n.in_(part), columns.striped == 0)
             connection.execute(more.values(open=columns.open + len(end.children)))
-            stripes = self._lock_stripes(connection, end.flow, part, stripe_of(end.number))
-            connection.execute(update(self._joins).where(*stripes).values(open=joins.open + len(end.children)))
+            for block in sorted({blocks[n] for n in part} - {0}):
+                numbers = [n for n in part if blocks[n] == block]
+                stripes = self._lock_stripes(connection, end.flow, numbers, stripe_of(end.number, block))
+                connection.execute(update(self._joins).where(*stripes).values(open=joins.open + len(end.children)))
         children = [one._replace(edges=tuple(f"{succ}s" for succ in followers)) for one in end.children]
         self.insert(connection, end.flow, children)
         return [Ready(one.number, "s", 0, 0) for one in children]
@@ -211,7 +216,7 @@ class SqlMembers:
             if not counted or (row.rule == "s" and letter != "d"):
                 continue
             if row.striped:
-                striped[row.n] = Counter(stripe_of(one.number) for one in counted)
+                striped[row.n] = Counter(stripe_of(one.number, row.striped) for one in counted)
             else:
                 plain[row.n] = len(counted)
         ready += self._count_down(connection, flow_id, plain, letter in "fc")
@@ -361,7 +366,7 @@ class SqlMembers:
         rows = [
             {
                 **common, "n": one.number, "rule": one.rule, "queue": one.queue, "delay": one.delay,
-                "open": sum(map(bool, one.stripes)) or one.follows, "striped": int(bool(one.stripes)),
+                "open": sum(map(bool, one.stripes)) or one.follows, "striped": BLOCK if one.stripes else 0,
                 "payload": self.text(connection, one.payload) if state == "w" else None,
                 "name": self.charsets.text(connection, "name", one.name) if one.name else None,
             }
