@@ -52,10 +52,8 @@ class LeftOver:
         """Some of it, that is no longer left over; no other takes anything of the flow until the transaction ends."""
         row = self._joins.c
         found = select(row.n, row.stripe, row.open).where(self._is_of(flow_id)).order_by(row.n, row.stripe)
-        over = [
-            Over(row.n, *_WAYS[-row.stripe - 1], row.open)
-            for row in connection.execute(found.limit(MOST_EDGES).with_for_update())
-        ]
+        rows = connection.execute(found.limit(MOST_EDGES).with_for_update()).all()
+        over = [Over(number, *_way_of(stripe), told) for number, stripe, told in rows]
         self._delete(connection, flow_id, over)
         letters = self._letters(connection, flow_id, sorted({one.number for one in over}))
         return [one._replace(is_back=letters[one.number] != one.letter) for one in over]
@@ -86,6 +84,10 @@ class LeftOver:
 
     def _is_of(self, flow_id: str) -> ColumnElement[bool]:
         return (self._joins.c.flow == flow_id) & (self._joins.c.stripe < 0)
+
+
+def _way_of(stripe: int) -> tuple[str, bool]:
+    return _WAYS[-1 - stripe]
 
 
 def _stripe_of(one: Over) -> int:
