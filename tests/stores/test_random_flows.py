@@ -189,7 +189,7 @@ class Run:
         running = list(now.values()).count("r")
         assert running <= sizes.total <= running + self.copies
         # A reserve of a database that has taken a copy leaves it to the end of that to look whether the flow is over.
-        is_late = bool(self.copies and self.held) and not running and not record.is_over
+        is_late = 0 < sizes.total <= self.copies and not running and not record.is_over
         assert is_late or record.is_over == (running == 0), f"{record.state} with {running} running"
 
     def _may_start(self, name: str, now: dict[str, str]) -> bool:
