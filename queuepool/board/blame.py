@@ -33,6 +33,7 @@ class Thread(StrEnum):
     MAIN = "doing"
     ASIDE = "doing_aside"
     ALERTS = "doing_alerts"
+    FLOWS = "doing_flows"
 
 
 class Blame:

@@ -109,12 +109,12 @@ class Header(Record):
     pinned_until = Seconds()
     #: why it does not follow the wish: a value of `Hold`
     held = Whole()
-    # Written by the steward of a pool that scales, before `wish_at`.
-    #: how many workers its jobs need, whatever the bounds, and how many they needed of late; 0 = unknown
+    #: by the same steward before `wish_at`: how many workers its jobs need without bounds, now and of late; 0 = unknown
     needed = Whole()
     lately = Whole()
     flows_at = Seconds()  # monotonic, by all who run or settle a member of a flow: when the last one did
     limits_at = Seconds()  # monotonic, by workers: when the last job with a limit wanted to start
+    doing_flows = Text(40)  # by the steward's thread that measures flows; as `doing`
 
     @property
     def facts(self) -> HeaderFacts:

@@ -36,7 +36,10 @@ MOST_MEMBERS, MOST_TAKEN = 100_000, 10_000
 #: most bytes of all results of a flow
 MOST_RESULTS = 16 * 1024 * 1024
 #: most members that are counted down in one row, and the rows for more
-_FEW, _STRIPES = 64, 100
+_FEW, STRIPES = 64, 100
+#: successive members that count in one row: a worker that ends many at once is to change few rows, and seldom the same
+#: as another one
+BLOCK = 8
 #: most characters of the names of a flow's jobs
 _MOST_NAMES = 64 * 1024
 #: how deep numbers of members lie within each other
@@ -174,12 +177,17 @@ def stripes_of(numbers: list[str]) -> tuple[int, ...]:
     if len(numbers) <= _FEW:
         return ()
     counts = Counter(map(stripe_of, numbers))
-    return tuple(counts[stripe] for stripe in range(_STRIPES))
+    return tuple(counts[stripe] for stripe in range(STRIPES))
 
 
-def stripe_of(number: str) -> int:
-    """The stripe of a member, and of what it adds."""
-    return int(number.partition(".")[0]) % _STRIPES
+def stripe_of(number: str, block: int = BLOCK) -> int:
+    """The stripe of a member, and of what it adds; ``block`` as of the flow when it was written."""
+    return first_of(number) // block % STRIPES
+
+
+def first_of(number: str) -> int:
+    """The number of a member, or of the one that has added it."""
+    return int(number.partition(".")[0])
 
 
 def child_of(number: str, index: int) -> str:

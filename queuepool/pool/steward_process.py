@@ -24,7 +24,7 @@ from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
 from queuepool.settlement.verdict import RanBy
 from queuepool.steward.attempts import RecordLost, TrimAttempts
-from queuepool.steward.flows import LookAtFlows, MeasureFlows
+from queuepool.steward.flows import LookAtFlows, MeasureFlows, OnceThereAreFlows
 from queuepool.steward.leases import GiveBack, LostReplies, Renew, StageDue
 from queuepool.steward.limits import LookAtLimits
 from queuepool.steward.loop import Chore, Steward
@@ -184,7 +184,7 @@ class StewardProcess:
 
         LISTENERS.add(StoreLost, note_outage)
         LISTENERS.add(FlowEvent, lambda event: meters.count_flow(event.state))
-        flows = MeasureFlows(stores.flows, header, meters)
+        flows = self._measure_flows(meters)
         is_elsewhere = self._settings.connection.failed_url  # whose silence must not stop this process
         count = stores.failed.count if not is_elsewhere else lambda: 0
         parked = partial(self._parked, header)
@@ -196,6 +196,14 @@ class StewardProcess:
         instance, queues = self._board.name.instance, self._settings.queues
         known = neighbours.KnowNeighbours(instance, queues, stores.control.pools, stores.queue.now)
         return [measure, flows, known, scale.WishForWorkers(self._settings, self._board, LISTENERS, known)]
+
+    def _measure_flows(self, meters: PoolMeters) -> Chore:
+        """In a thread with its own connections: a store that counts for long delays only that."""
+        events, own = EventQueue(), Stores(replace(self._settings.connection, block_for=0.0))
+        header = self._board.header
+        chores = [MeasureFlows(own.flows, header, meters)]
+        thread = SideThread(chores, SideStores(events), events, LISTENERS, self._blame, Thread.FLOWS, tick=1.0)
+        return OnceThereAreFlows(thread, header)
 
     def _parked(self, header: Header, queue: str) -> int:
         """How many jobs of the queue wait for places of limits; asked only where some have limits."""

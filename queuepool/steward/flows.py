@@ -10,6 +10,7 @@ from queuepool.board.fields import Header
 from queuepool.errors import StoreDenied, StoreDown, TableMissing
 from queuepool.settlement.flows import event_of
 from queuepool.settlement.settler import Settler
+from queuepool.steward.loop import Chore
 from queuepool.steward.measure import PoolMeters
 from queuepool.stores.flows import Flows
 
@@ -65,8 +66,23 @@ class LookAtFlows:
                 raise
 
 
+class OnceThereAreFlows:
+    """Runs a chore once the pool knows of flows, and the thread that it has: other pools do without."""
+
+    def __init__(self, chore: Chore, header: Header) -> None:
+        self._chore = chore
+        self._header = header
+
+    def run(self, now: float) -> float:
+        """As of every chore."""
+        return self._chore.run(now) if self._header.flows_at else _PERIOD
+
+
 class MeasureFlows:
-    """Measures how many flows are under way, and since when. A pool without flows never asks its store."""
+    """Measures how many flows are under way, and since when. A pool without flows never asks its store.
+
+    It has a thread and connections of its own, as the members of ten thousand flows take long to count.
+    """
 
     def __init__(self, flows: Flows, header: Header, meters: PoolMeters) -> None:
         self._flows = flows

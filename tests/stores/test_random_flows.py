@@ -26,7 +26,7 @@ NEXT = {"w": "rck", "r": "dfc", "d": "", "k": "", "c": "wrdf", "f": "rdf"}
 GRAPHS, MORE_GRAPHS, ACTIONS = 10, 60, 60
 
 
-@pytest.fixture(params=["redis", "sqlite"])
+@pytest.fixture(params=["redis", "sqlite", "postgres"])
 def built(request: pytest.FixtureRequest) -> Iterator[Stores]:
     with opened(connection_of(request.param, request)) as stores:
         yield stores
@@ -188,7 +188,9 @@ class Run:
         sizes = self.built.queue.sizes("default")
         running = list(now.values()).count("r")
         assert running <= sizes.total <= running + self.copies
-        assert record.is_over == (running == 0), f"{record.state} with {running} running"
+        # A reserve of a database that has taken a copy leaves it to the end of that to look whether the flow is over.
+        is_late = 0 < sizes.total <= self.copies and not running and not record.is_over
+        assert is_late or record.is_over == (running == 0), f"{record.state} with {running} running"
 
     def _may_start(self, name: str, now: dict[str, str]) -> bool:
         follows = self.graph[name]

@@ -1,28 +1,124 @@
-"""Flows in databases in which very many members follow one: no statement names more than a database takes."""
+"""Flows in databases in which very many members follow one: a transaction tells some of them, and loses none."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from sqlalchemy import event
 
+from queuepool.payload.lease import Ending, Lease
+from queuepool.stores.factory import Stores
+from queuepool.stores.records import Retrying
+from queuepool.stores.sql.left_over import MOST_EDGES, SOON
 from tests.support.drivers import connection_of, opened
-from tests.support.graphs import Drawn, as_done
-from tests.support.store_contract import OURS
+from tests.support.graphs import Drawn, as_done, ended, taken
+from tests.support.samples import record
+from tests.support.store_contract import OURS, Clock
+
+_MORE = pytest.mark.thorough("the contract is proved on SQLite")
+MANY = 2 * MOST_EDGES + 100
 
 
-def test_the_end_of_a_member_names_few_rows_in_a_statement_however_many_follow(request):
+@pytest.fixture(params=["sqlite", *(pytest.param(one, marks=_MORE) for one in ("postgres", "mariadb"))])
+def stores(request: pytest.FixtureRequest) -> Iterator[Stores]:
+    with opened(connection_of(request.param, request)) as found:
+        yield found
+
+
+def begun(stores: Stores, *last: str) -> Drawn:
+    """Very many follow one; those of ``last`` follow all of these."""
+    names = [f"after{number}" for number in range(MANY)]
+    drawn = Drawn({"root": (), **dict.fromkeys(names, ("root",)), **dict.fromkeys(last, names)})
+    stores.flows.write(drawn.flow, drawn.members)
+    return drawn
+
+
+def counts(stores: Stores, drawn: Drawn) -> Any:
+    return stores.flows.find(drawn.id).counts
+
+
+def test_the_end_of_a_member_names_few_rows_in_a_statement_however_many_follow(stores):
     named = list[int]()
 
     def note(connection: Any, cursor: Any, statement: str, parameters: Any, context: Any, executemany: bool) -> None:
         named.extend(map(len, parameters) if executemany else [len(parameters)])
 
-    with opened(connection_of("sqlite", request)) as stores:
-        drawn = Drawn({"root": (), **{f"after{number}": ("root",) for number in range(1100)}})
-        stores.flows.write(drawn.flow, drawn.members)
-        done = [as_done(lease) for lease in stores.queue.reserve(["default"], OURS, 1).leases]
-        event.listen(stores.client.engine, "before_cursor_execute", note)
-        stores.queue.reserve(["default"], OURS, 1, done)
+    drawn = begun(stores)
+    done = [as_done(lease) for lease in stores.queue.reserve(["default"], OURS, 1).leases]
+    event.listen(stores.client.engine, "before_cursor_execute", note)
+    found = stores.queue.reserve(["default"], OURS, 1, done)
 
-        assert 1100 == stores.flows.find(drawn.id).counts.running
-        assert max(named) < 600
+    assert MOST_EDGES == counts(stores, drawn).running
+    assert ["more"] == [one.state for one in found.flows]
+    assert [] == stores.flows.after(found.flows)
+    assert MANY == counts(stores, drawn).running
+    assert max(named) < 600
+
+
+def test_what_a_reserve_has_left_over_is_done_by_a_steward_if_its_worker_dies(stores):
+    clock, drawn = Clock(stores.queue), begun(stores, "merge")
+    done = [as_done(lease) for lease in stores.queue.reserve(["default"], OURS, 1).leases]
+    stores.queue.reserve(["default"], OURS, 0, done)
+    stores.flows._rows.unfinished.clear()  # as by another process
+    for lease in taken(stores.queue, MANY).values():
+        assert ended(stores.queue, lease)
+    first = counts(stores, drawn)
+    assert (MOST_EDGES, 0) == (first.done - 1, first.running), "and the flow has not ended"
+    stores.flows.look()
+    assert first == counts(stores, drawn)
+    clock.advance(SOON + 1)
+    while counts(stores, drawn).running < MANY - MOST_EDGES:
+        stores.flows.look()
+
+    for lease in taken(stores.queue, MANY).values():
+        assert ended(stores.queue, lease)
+    assert ["merge"] == list(taken(stores.queue))
+
+
+def fail_and_die(stores: Stores, lease: Lease, drawn: Drawn) -> None:
+    """As a worker that is killed once it has committed the end of its job."""
+    follow = stores.queue._following(Ending(member=drawn.end("root", "f")), (), lease)
+    act = stores.queue._failing("root", record(lease, "root"), follow)
+    assert stores.queue.leases.if_held([lease], act) == [True]
+    stores.flows._rows.unfinished.clear()
+
+
+def test_a_retry_beside_what_is_left_over_of_a_failure_cancels_nothing_more(stores):
+    drawn = begun(stores, "end?a")
+    [lease] = stores.queue.reserve(["default"], OURS, 1).leases
+    fail_and_die(stores, lease, drawn)
+    assert MOST_EDGES == counts(stores, drawn).cancelled
+    stores.failed.retry_all([Retrying(row) for row in stores.failed.page()])
+    assert (MANY + 1, 1) == (counts(stores, drawn).waiting, counts(stores, drawn).running)
+    assert not stores.flows._go_on(drawn.id)
+    assert (MANY + 1, 1) == (counts(stores, drawn).waiting, counts(stores, drawn).running)
+
+    [again] = taken(stores.queue).values()
+    assert ended(stores.queue, again)
+    assert MANY == counts(stores, drawn).running
+
+
+def test_a_failure_that_very_many_follow_cancels_them_all_and_tells_those_that_follow_their_end(stores):
+    drawn = begun(stores, "end?a")
+    [lease] = stores.queue.reserve(["default"], OURS, 1).leases
+    assert ended(stores.queue, lease, "f")
+
+    assert (MANY, 1) == (counts(stores, drawn).cancelled, counts(stores, drawn).running)
+    assert ["end?a"] == list(taken(stores.queue))
+
+
+def test_two_that_go_on_at_once_start_each_member_once(request):
+    connection = connection_of("postgres", request)
+    with opened(connection) as stores, opened(connection) as other:
+        drawn = begun(stores)
+        done = [as_done(lease) for lease in stores.queue.reserve(["default"], OURS, 1).leases]
+        found = stores.queue.reserve(["default"], OURS, 0, done)
+        steward = threading.Thread(target=lambda: other.flows._go_on(drawn.id))
+        steward.start()
+        stores.flows.after(found.flows)
+        steward.join()
+
+        assert MANY == counts(stores, drawn).running == len(taken(stores.queue, 2 * MANY))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -12,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, 
 
 from queuepool.errors import NoSuchFlow
 from queuepool.payload.lease import Lease
-from queuepool.payload.members import MOST_RESULTS, MemberEnd, NewFlow, NewMember, names_in
+from queuepool.payload.members import MOST_RESULTS, MemberEnd, NewFlow, NewMember, member_in_text, names_in
 from queuepool.stores.flows import (
     ANY_FLOW,
     FAILED_LASTS,
@@ -29,17 +30,20 @@ from queuepool.stores.flows import (
     in_order,
 )
 from queuepool.stores.sql.client import SqlClient
+from queuepool.stores.sql.done_members import DoneMembers
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
-from queuepool.stores.sql.members import SqlMembers, parts_of
+from queuepool.stores.sql.left_over import SOON
+from queuepool.stores.sql.members import SqlMembers
+from queuepool.stores.sql.parts import parts_of
 from queuepool.stores.steps import in_steps
 
 #: how many flows one look of a steward takes, and one statement of a list
 _LOOKS, _LISTED = 100, 1000
 #: members that one transaction writes, and edges unless one member has more
 _AT_ONCE, _MOST_EDGES = 1000, 10_000
-#: seconds between looks for flows whose end was missed
-_LOOK_AGAIN = 5.0
+#: seconds between looks for flows whose end was missed; most for which one look goes on with what is left of a flow
+_LOOK_AGAIN, _LONGEST = 5.0, 0.5
 #: states of flows that start nothing more by the rule s
 _STOPPED = ("failing", "cancelled", "expired")
 
@@ -55,6 +59,8 @@ class SqlFlows:
         self._edges = client.tables.queuepool_edges
         self._joins = client.tables.queuepool_joins
         self._rows = SqlMembers(client, jobs)
+        #: ends members and takes jobs at once, where the database can
+        self.done_members = DoneMembers(client, jobs, self._rows)
         #: when (monotonic) to look for flows whose end was missed
         self._look_again = 0.0
         self.last_end: FlowEnd | None = None
@@ -250,7 +256,8 @@ class SqlFlows:
             return False
         now, state = self._rows.now(connection), "cancelled" if found.state == "cancelled" else state
         # From here on it has as long as one whose deadline is past.
-        self._rows.set(connection, flow_id, state=state, look=now + LOST_AFTER, deadline=min(found.deadline, now))
+        look = now + (SOON if self._rows.left_over.has_any(connection, flow_id) else LOST_AFTER)
+        self._rows.set(connection, flow_id, state=state, look=look, deadline=min(found.deadline, now))
         self.last_end = self._end(connection, flow_id, is_lost=is_lost)
         return True
 
@@ -269,8 +276,22 @@ class SqlFlows:
             wanted = select(flows.id, flows.state, flows.deadline, flows.ended)
             return list(connection.execute(wanted.where(flows.look <= self._rows.now(connection)).limit(_LOOKS)))
 
-        found = [self._client.transaction(partial(self._look_at, row=row)) for row in self._client.ask(due)]
+        found = [self._look_after(row) for row in self._client.ask(due)]
         return [end for end in (*found, *self._look_for_ends()) if end]
+
+    def _look_after(self, row: Any) -> FlowEnd | None:
+        is_under_way = row.ended is None and row.state != "building"
+        if is_under_way and self._go_on(row.id, _LONGEST):
+            return None  # the next look goes on
+        return self._client.transaction(partial(self._look_at, row=row))
+
+    def _go_on(self, flow_id: str, seconds: float = math.inf) -> bool:
+        """Do what was left over of the flow, for about so long; whether there is more."""
+        ends, work = time.monotonic() + seconds, partial(self._rows.go_on, flow_id=flow_id)
+        while (has_more := self._client.transaction(work)) and time.monotonic() < ends:
+            pass
+        self._rows.unfinished.discard(flow_id)
+        return has_more
 
     def _look_for_ends(self) -> Iterator[FlowEnd | None]:
         """End those whose last member was settled by a process that died before it could do so."""
@@ -291,6 +312,8 @@ class SqlFlows:
         now = self._rows.now(connection)
         if now < row.deadline:  # one that was to end
             self._rows.set(connection, row.id, look=row.deadline)
+            if self._rows.left_over.has_any(connection, row.id):  # since a moment ago
+                self._rows.set(connection, row.id, look=now + SOON)
             return self._end(connection, row.id)
         self._stop(connection, row.id, "expired", is_lost=now >= row.deadline + LOST_AFTER)
         return self.last_end
@@ -310,9 +333,19 @@ class SqlFlows:
         """Settle the member in the transaction that ends its job."""
         self._rows.settle(connection, end, lease)
 
-    def settle_done(self, connection: Connection, ends: Sequence[MemberEnd]) -> list[FlowEnd]:
-        """Settle these as ``SqlMembers.settle_done``; returns what ``after`` is to be given after the commit."""
-        return [FlowEnd(flow_id, "", "") for flow_id in self._rows.settle_done(connection, ends)]
+    def settle_done(self, connection: Connection, ends: Sequence[MemberEnd]) -> list[str]:
+        """Settle these as ``SqlMembers.settle_done``; returns of which flows ``to_go_on`` is to be asked."""
+        return self._rows.settle_done(connection, ends)
+
+    def to_go_on(self, flows: Iterable[str], taken: Sequence[Lease]) -> list[FlowEnd]:
+        """Those of these flows that ``after`` is to be given after the commit.
+
+        One of which another member was taken is not over, and the end of that job asks again. It may be a copy of one
+        that has ended before: then the flow ends a little later.
+        """
+        unfinished = self._rows.unfinished
+        others = [one for one in flows if one in unfinished or not any(_is_of(one, lease) for lease in taken)]
+        return [FlowEnd(one, "", "more" if one in unfinished else "") for one in others]
 
     def after(self, found: Sequence[FlowEnd]) -> list[FlowEnd]:
         ends = [self._end_if_over(one.id) for one in found]
@@ -329,6 +362,8 @@ class SqlFlows:
         return is_ours
 
     def _end_if_over(self, flow_id: str) -> FlowEnd | None:
+        if flow_id in self._rows.unfinished:
+            self._go_on(flow_id)
         if self._client.ask(lambda connection: connection.execute(self._running(flow_id)).first()):
             return None  # as for all members of a flow but the last: that needs no transaction
         return self._client.transaction(lambda connection: self._end(connection, flow_id))
@@ -338,8 +373,7 @@ class SqlFlows:
 
     def _end(self, connection: Connection, flow_id: str, *, is_lost: bool = False) -> FlowEnd | None:
         """End the flow, if none of its members runs; ``is_lost``: in any case."""
-        running = self._running(flow_id)
-        if not is_lost and connection.execute(running).first():
+        if not is_lost and self._is_unfinished(connection, flow_id):
             return None
         flows = self._flows.c
         row = connection.execute(
@@ -347,8 +381,10 @@ class SqlFlows:
             .where(flows.id == flow_id, flows.ended.is_(None), flows.state != "building").with_for_update()
         ).one_or_none()  # fmt: skip
         # Another may have resumed it before its row was locked.
-        if row is None or (not is_lost and connection.execute(running).first()):
+        if row is None or (not is_lost and self._is_unfinished(connection, flow_id)):
             return None
+        if is_lost:
+            self._rows.left_over.drop(connection, flow_id)
         state, now = self._over_as(connection, flow_id, row.state), self._rows.now(connection)
         keep = row.keep if state == "done" else max(row.keep, FAILED_LASTS)
         self._rows.set(connection, flow_id, state=state, ended=now, look=now + keep)
@@ -356,6 +392,10 @@ class SqlFlows:
             self._jobs.push(connection, row.alarm_queue, [bytes_of(row.alarm)])
             self._rows.set(connection, flow_id, alarm=None)
         return FlowEnd(flow_id, row.name, state)
+
+    def _is_unfinished(self, connection: Connection, flow_id: str) -> bool:
+        is_running = connection.execute(self._running(flow_id)).first() is not None
+        return is_running or self._rows.left_over.has_any(connection, flow_id)
 
     def _over_as(self, connection: Connection, flow_id: str, state: str) -> str:
         if state != "running":
@@ -366,3 +406,11 @@ class SqlFlows:
 
 def _pace(row: Any, counts: FlowCounts) -> FlowPace:
     return FlowPace(row.id, row.name, row.created, counts.waiting + counts.cancelled, counts.running, sum(counts))
+
+
+def _is_of(flow_id: str, lease: Lease) -> bool:
+    """Whether the job is a member of this flow."""
+    if flow_id.encode() not in lease.receipt:
+        return False
+    member = member_in_text(lease.receipt.decode(errors="replace"))
+    return member is not None and member.flow == flow_id

@@ -97,11 +97,20 @@ class JobsTable:
         wanted: dict[str, Any] = {"name": queue, "most": most, "tag": tag}
         columns = [list(column) for column in zip(*marks, strict=True)]
         if not columns:
-            return set(), sorted(begin_with(connection, self._first["take"], wanted))
+            [rows] = begin_with(connection, (self._first["take"], wanted))
+            return set(), sorted(rows)
         wanted.update(zip(("ids", "attempts", "marks"), columns, strict=True))
-        rows = begin_with(connection, self._first["settle_and_take"], wanted)
+        [rows] = begin_with(connection, (self._first["settle_and_take"], wanted))
         taken = sorted((row, payload, attempts) for row, payload, attempts, mark in rows if mark is None)
         return {(row, attempts, mark) for row, _, attempts, mark in rows if mark is not None}, taken
+
+    def begin_and_take(
+        self, connection: Connection, first: tuple[Compiled, dict[str, Any]], queue: str, tag: int, most: int
+    ) -> tuple[list[Any], list[tuple[int, Any, int]]]:
+        """Begin a transaction with a statement and then what ``take`` does, in one round trip; returns what both do."""
+        wanted: dict[str, Any] = {"name": queue, "most": most, "tag": tag}
+        rows, taken = begin_with(connection, first, (self._first["take"], wanted))
+        return rows, sorted(taken)
 
     def leased(self, connection: Connection, ids: Sequence[int]) -> set[tuple[int, ...]]:
         """(id, attempts, mark) of each of these rows that is leased; they are locked until the transaction ends."""

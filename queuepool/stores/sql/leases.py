@@ -19,7 +19,6 @@ from queuepool.errors import StoreDenied, StoreDown, StoreError, StoreFull
 from queuepool.payload.lease import Lease, LeaseRow
 from queuepool.payload.limits import holding
 from queuepool.stores.contract import Reservation
-from queuepool.stores.flows import FlowEnd
 from queuepool.stores.sql.attempts import SqlAttempts
 from queuepool.stores.sql.client import SqlClient, begin
 from queuepool.stores.sql.encoding import bytes_of
@@ -42,6 +41,30 @@ _MEMBER = attrgetter("member")
 
 #: what is done to the rows with these ids, in the transaction that has verified their leases
 Act = Callable[[Connection, list[int]], object]
+
+
+class _Members:
+    """Deletes jobs that are done, and settles the members of flows among them."""
+
+    def __init__(self, table: JobsTable, flows: SqlFlows, done: Sequence[Lease]) -> None:
+        self._table = table
+        self._flows = flows
+        self._done = done
+        #: of which flows ``SqlFlows.to_go_on`` is to be asked after the commit
+        self.quiet = list[str]()
+
+    def __call__(self, connection: Connection, ids: list[int]) -> None:
+        self._table.delete(connection, ids)
+        members = {row_of(lease).id: lease.member for lease in self._done if lease.member}
+        self.quiet = self._flows.settle_done(connection, [members[row] for row in ids if row in members])
+
+    def settle_and_take(
+        self, connection: Connection, queue: str, tag: int, most: int
+    ) -> tuple[set[tuple[int, ...]], list[tuple[int, Any, int]]]:
+        """As of ``JobsTable``."""
+        settled = self._flows.done_members.settle_and_take(connection, self._done, queue, tag, most)
+        self.quiet = settled.flows
+        return settled.held, settled.taken
 
 
 class Leases:
@@ -79,13 +102,14 @@ class Leases:
 
     def reserve(self, queues: Sequence[str], tag: int, limit: int, done: Sequence[Lease]) -> Reservation:
         """As the contract says."""
-        flows: list[FlowEnd] = []
-        act = self._ending(done, flows) if any(map(_MEMBER, done)) else self._table.delete
+        members = _Members(self._table, self._flows, done) if any(map(_MEMBER, done)) else None
+        act = members or self._table.delete
         if done and done[0].record:
             found = self._with_all(done, lambda c, done: self._reserve(c, queues, tag, limit, done, act), begins=True)
         else:
             found = self._client.transaction(lambda c: self._reserve(c, queues, tag, limit, done, act), begins=True)
-        found = replace(found, flows=flows) if flows else found
+        if members and members.quiet:
+            found = replace(found, flows=self._flows.to_go_on(members.quiet, found.leases))
         if self._client.former:  # a worker that reserves again holds only done jobs from the former file
             answers = self._if_held_in_former(found.refused, [False] * len(found.refused), act)
             found = replace(found, refused=_refused(found.refused, answers))
@@ -93,16 +117,6 @@ class Leases:
             self._record(done, [lease.row not in lost for lease in done])
             self._client.forget_former()
         return found
-
-    def _ending(self, done: Sequence[Lease], flows: list[FlowEnd]) -> Act:
-        """Deletes done jobs, and settles the members among them; ``flows`` is given what has become of their flows."""
-        members = {row_of(lease).id: lease.member for lease in done if lease.member}
-
-        def act(connection: Connection, ids: list[int]) -> None:
-            self._table.delete(connection, ids)
-            flows[:] = self._flows.settle_done(connection, [members[row] for row in ids if row in members])
-
-        return act
 
     def of_tag(self, queues: Sequence[str], tag: int) -> list[Lease]:
         """The leases under this tag, as the table has them."""
@@ -238,12 +252,15 @@ class Leases:
         found: Reservation,
     ) -> Sequence[str]:  # fmt: skip
         """Begin, end what is done, and if one statement can do that too, take jobs of the first queue; the others."""
-        if not (queues and act == self._table.delete and can_pipeline(connection)):
+        if not (queues and can_pipeline(connection)):
             begin(connection)
             answers = self._if_held_within(connection, done, act) if done else []
             found.refused.extend(_refused(done, answers))
             return queues
-        held, rows = self._table.settle_and_take(connection, map(marked, done), queues[0], tag, limit)
+        if isinstance(act, _Members):
+            held, rows = act.settle_and_take(connection, queues[0], tag, limit)
+        else:
+            held, rows = self._table.settle_and_take(connection, map(marked, done), queues[0], tag, limit)
         answers = [marked(lease) in held for lease in done]
         if done:
             self._keep(connection, done, answers)

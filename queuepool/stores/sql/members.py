@@ -8,49 +8,36 @@ once wait for each other and do not lock each other out.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Any, NamedTuple
 
-from sqlalchemy import ARRAY, Column, ColumnElement, Connection, any_, case, insert, literal, select, update
+from sqlalchemy import ColumnElement, Connection, case, insert, select, update
 
 from queuepool.payload.envelope import uncounted
 from queuepool.payload.lease import Lease
-from queuepool.payload.members import MemberEnd, NewMember, stripe_of
+from queuepool.payload.members import BLOCK, MemberEnd, NewMember, stripe_of
 from queuepool.stores.flows import in_order
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
+from queuepool.stores.sql.left_over import MOST_EDGES, SOON, LeftOver, Over
+from queuepool.stores.sql.parts import among, by_count, locked_parts, parts_of
 from queuepool.stores.sql.texts import Charsets
 
-K = TypeVar("K")
-#: rows that one statement names
-_ROWS = 500
-#: rows that are locked one by one
-_FEW = 8
 #: states of flows that go on
 _RUNS = ("running",)
-#: databases that read all rows of a short table for several of them, and wait for each that others have locked
-_READS_ALL = ("mysql", "mariadb")
-
-
-class _Over(NamedTuple):
-    """A member that has ended: how, and whether its edges of the rules f and a were counted before."""
-
-    number: str
-    letter: str
-    is_spent: bool
 
 
 class _Follower(NamedTuple):
-    """A member that follows others; ``striped``: whether it counts them in many rows."""
+    """A member that follows others; ``striped``: if it counts them in many rows, how many in turn in one."""
 
     n: str
     rule: str
     striped: int
 
 
-class _Ready(NamedTuple):
+class Ready(NamedTuple):
     """A member that has nothing to wait for."""
 
     n: str
@@ -69,6 +56,9 @@ class SqlMembers:
         self._edges = client.tables.queuepool_edges
         self._joins = client.tables.queuepool_joins
         self.charsets = Charsets(self._members)
+        self.left_over = LeftOver(client)
+        #: flows of which a transaction has left something over: who has carried it out goes on with it
+        self.unfinished = set[str]()
 
     def settle(self, connection: Connection, end: MemberEnd, lease: Lease) -> None:
         """Settle the member, and push what follows from that; does nothing if it was counted before."""
@@ -86,28 +76,32 @@ class SqlMembers:
         )
         result = self.charsets.json(connection, "result", end.result) if end.result else None
         connection.execute(mine.values(state=letter, spent=1, result=result, **back))
-        over = [_Over(end.number, letter, bool(spent))]
-        self._follow(connection, end.flow, over, self._add_children(connection, end), fails=how == "f")
+        over = [Over(end.number, letter, bool(spent))]
+        self.follow(connection, end.flow, over, self._add_children(connection, end), fails=how == "f")
 
     def settle_done(self, connection: Connection, ends: Sequence[MemberEnd]) -> list[str]:
         """Settle members that are done, with no result and nothing to add; those of one flow in a few statements.
 
-        Returns the ids of flows in which this has started nothing, so that it may have ended them.
+        Returns as ``quiet``.
         """
         flows: dict[str, list[str]] = {}
         for end in ends:
             flows.setdefault(end.flow, []).append(end.number)
-        return [flow for flow, numbers in sorted(flows.items()) if not self._settle_done(connection, flow, numbers)]
+        going = {flow for flow, numbers in sorted(flows.items()) if self._settle_done(connection, flow, numbers)}
+        return self.quiet(flows, going)
+
+    def quiet(self, flows: Iterable[str], going: Set[str]) -> list[str]:
+        """Those of these flows that may be over, as nothing has started, or of which something was left over."""
+        return [one for one in flows if one not in going or one in self.unfinished]
 
     def _settle_done(self, connection: Connection, flow_id: str, numbers: list[str]) -> bool:
         """Whether anything has started by it."""
-        over, ready = list[_Over](), list[_Ready]()
-        for part in self._locked(connection, sorted(set(numbers))):
+        over = list[Over]()
+        for part in locked_parts(connection, sorted(set(numbers))):
             over += self._end(connection, flow_id, part)
-        more = self._follow_alike(connection, flow_id, over, ready) if over else []
-        return self._follow(connection, flow_id, more, ready)
+        return self.follow(connection, flow_id, over, [])
 
-    def _end(self, connection: Connection, flow_id: str, numbers: Sequence[str]) -> list[_Over]:
+    def _end(self, connection: Connection, flow_id: str, numbers: Sequence[str]) -> list[Over]:
         """These members are done, as far as they run."""
         columns, fresh = self._members.c, set[str]()
         run = self.of(flow_id), among(connection, columns.n, numbers), columns.state == "r"
@@ -119,45 +113,101 @@ class SqlMembers:
             mine = select(columns.n, columns.spent).where(*run).order_by(columns.n).with_for_update()
             rows = connection.execute(mine).all()
             self._letter(connection, flow_id, [row.n for row in rows], "d")
-        return [*(_Over(n, "d", is_spent=False) for n in fresh), *(_Over(row.n, "d", bool(row.spent)) for row in rows)]
+        return [*(Over(n, "d", is_spent=False) for n in fresh), *(Over(row.n, "d", bool(row.spent)) for row in rows)]
 
-    def _add_children(self, connection: Connection, end: MemberEnd) -> list[_Ready]:
+    def _add_children(self, connection: Connection, end: MemberEnd) -> list[Ready]:
         """Those that follow the member wait for what it adds as well; returns that, which is to start."""
         if not end.children:
             return []
-        edges = select(self._edges.c.succ).where(self._edges.c.flow == end.flow, self._edges.c.pred == end.number)
-        followers = sorted(connection.execute(edges).scalars())
-        columns, joins = self._members.c, self._joins.c
-        for part in self._locked(connection, followers):
+        columns, joins, edges = self._members.c, self._joins.c, self._edges.c
+        follows = (columns.flow == edges.flow) & (columns.n == edges.succ)
+        found = select(columns.n, columns.striped).join_from(self._edges, self._members, follows)
+        these = found.where(edges.flow == end.flow, edges.pred == end.number)
+        blocks: dict[str, int] = dict(tuple(row) for row in connection.execute(these))
+        followers = sorted(blocks)
+        for part in locked_parts(connection, followers):
             self._lock(connection, end.flow, part)
             more = update(self._members).where(self.of(end.flow), columns.n.in_(part), columns.striped == 0)
             connection.execute(more.values(open=columns.open + len(end.children)))
-            stripes = self._lock_stripes(connection, end.flow, part, stripe_of(end.number))
-            connection.execute(update(self._joins).where(*stripes).values(open=joins.open + len(end.children)))
+            for block in sorted({blocks[n] for n in part} - {0}):
+                numbers = [n for n in part if blocks[n] == block]
+                stripes = self._lock_stripes(connection, end.flow, numbers, stripe_of(end.number, block))
+                connection.execute(update(self._joins).where(*stripes).values(open=joins.open + len(end.children)))
         children = [one._replace(edges=tuple(f"{succ}s" for succ in followers)) for one in end.children]
         self.insert(connection, end.flow, children)
-        return [_Ready(one.number, "s", 0, 0) for one in children]
+        return [Ready(one.number, "s", 0, 0) for one in children]
 
-    def _follow(
-        self, connection: Connection, flow_id: str, over: list[_Over], ready: list[_Ready], *, fails: bool = False
+    def follow(
+        self, connection: Connection, flow_id: str, over: list[Over], ready: list[Ready], *, fails: bool = False
     ) -> bool:
         """Go on behind members that are over, and start what is ready; returns whether anything has started.
 
         The flow's own row comes last, after all rows of members: each that ends one takes them in this order.
         """
-        while over:
-            over += self._follow_alike(connection, flow_id, [over.pop()], ready)
+        room = MOST_EDGES
+        over += self._skip(connection, flow_id, ready)
+        while over and room > 0:
+            room -= self._follow_some(connection, flow_id, over, ready, room)
+            over += self._skip(connection, flow_id, ready)
         if fails:
             self._stop(connection, flow_id)
         held = self._start(connection, flow_id, ready)
-        return len(held) < len(ready) or bool(held and self._follow(connection, flow_id, held, []))
+        has_started = len(held) < len(ready)
+        if held:
+            has_started |= self.follow(connection, flow_id, held, [])
+        if over:
+            self.left_over.put(connection, flow_id, over)
+            self.set(connection, flow_id, look=self.now(connection) + SOON)
+            self.unfinished.add(flow_id)
+        return has_started
 
-    def _follow_alike(
-        self, connection: Connection, flow_id: str, ended: Sequence[_Over], ready: list[_Ready]
-    ) -> list[_Over]:
-        """Go on behind members that have ended in one way. Adds what is ready by it; returns those that are over."""
-        over, letter, rows = list[_Over](), ended[0].letter, self._followers(connection, flow_id, ended)
-        if letter != "d":
+    def go_on(self, connection: Connection, flow_id: str) -> bool:
+        """Do some of what is left over of the flow; whether there is more."""
+        self.follow(connection, flow_id, self.left_over.take(connection, flow_id), [])
+        return self.left_over.has_any(connection, flow_id)
+
+    def _follow_some(
+        self, connection: Connection, flow_id: str, over: list[Over], ready: list[Ready], room: int
+    ) -> int:
+        """Go on behind those that have ended alike, or as many of them as there is room for; how many edges that were.
+
+        If more follow a single one, it is over again for the rest of these.
+        """
+        some = [over[-1]] if over[-1].told else [one for one in over if one[1:] == over[-1][1:]]
+        while len(edges := self._edges_behind(connection, flow_id, some, room + 1)) > room and len(some) > 1:
+            some = some[: len(some) // 2]
+        gone = set(some)
+        over[:] = [one for one in over if one not in gone]
+        if len(edges) > room:
+            over.append(some[0]._replace(told=some[0].told + room))
+        over += self._tell(connection, flow_id, some, edges[:room], ready)
+        return len(edges)
+
+    def _edges_behind(self, connection: Connection, flow_id: str, over: Sequence[Over], most: int) -> list[Any]:
+        """At most so many edges of these that are not told yet: who has ended, and the fields of the ``_Follower``."""
+        edges, columns, found = self._edges.c, self._members.c, list[Any]()
+        follows = (columns.flow == edges.flow) & (columns.n == edges.succ)
+        wanted = select(edges.pred, columns.n, columns.rule, columns.striped).join_from(
+            self._edges, self._members, follows
+        )
+        for part in parts_of([one.number for one in over]):
+            these = wanted.where(edges.flow == flow_id, among(connection, edges.pred, part)).limit(most - len(found))
+            if len(over) == 1:
+                these = these.order_by(edges.succ).offset(over[0].told)
+            found += connection.execute(these)
+            if len(found) == most:
+                break
+        return found
+
+    def _tell(
+        self, connection: Connection, flow_id: str, ended: Sequence[Over], edges: Sequence[Any], ready: list[Ready]
+    ) -> list[Over]:
+        """Tell those that follow members which have ended alike. Adds what is ready; returns those that are over."""
+        over, letter, is_back = list[Over](), ended[0].letter, ended[0].is_back
+        by_number, rows = {one.number: one for one in ended}, dict[_Follower, list[Over]]()
+        for pred, *follower in edges:
+            rows.setdefault(_Follower(*follower), []).append(by_number[pred])
+        if letter != "d" and not is_back:
             gone = sorted(row.n for row in rows if row.rule == "s")
             over += self._give_up(connection, flow_id, gone, "k" if letter == "k" else "c")
         plain, striped = dict[str, int](), dict[str, Counter[int]]()
@@ -166,55 +216,45 @@ class SqlMembers:
             if not counted or (row.rule == "s" and letter != "d"):
                 continue
             if row.striped:
-                striped[row.n] = Counter(stripe_of(one.number) for one in counted)
+                striped[row.n] = Counter(stripe_of(one.number, row.striped) for one in counted)
             else:
                 plain[row.n] = len(counted)
-        found = self._count_down(connection, flow_id, plain, letter in "fc")
-        found += self._count_down_stripes(connection, flow_id, striped, letter in "fc")
-        skipped = [row for row in found if row.rule == "f" and not row.bad]
+        ready += self._count_down(connection, flow_id, plain, letter in "fc")
+        ready += self._count_down_stripes(connection, flow_id, striped, letter in "fc")
+        return over
+
+    def _skip(self, connection: Connection, flow_id: str, ready: list[Ready]) -> list[Over]:
+        """Leave out those that wait for a failure, if there was none; returns these, which are over."""
+        skipped = [row for row in ready if row.rule == "f" and not row.bad]
         self._letter(connection, flow_id, [row.n for row in skipped], "k")
-        ready += [row for row in found if row not in skipped]
-        return [*over, *(_Over(row.n, "k", bool(row.spent)) for row in skipped)]
+        ready[:] = [row for row in ready if row.rule != "f" or row.bad]
+        return [Over(row.n, "k", bool(row.spent)) for row in skipped]
 
-    def _followers(self, connection: Connection, flow_id: str, ended: Sequence[_Over]) -> dict[_Follower, list[_Over]]:
-        """Each that follows any of these, with those that it follows."""
-        edges, columns, found = self._edges.c, self._members.c, dict[_Follower, list[_Over]]()
-        by_number = {one.number: one for one in ended}
-        follows = (columns.flow == edges.flow) & (columns.n == edges.succ)
-        for part in parts_of(list(by_number)):
-            wanted = select(edges.pred, columns.n, columns.rule, columns.striped).join_from(
-                self._edges, self._members, follows
-            )
-            these = edges.flow == flow_id, among(connection, edges.pred, part)
-            for pred, *follower in connection.execute(wanted.where(*these)):
-                found.setdefault(_Follower(*follower), []).append(by_number[pred])
-        return found
-
-    def _give_up(self, connection: Connection, flow_id: str, numbers: Sequence[str], letter: str) -> list[_Over]:
+    def _give_up(self, connection: Connection, flow_id: str, numbers: Sequence[str], letter: str) -> list[Over]:
         """These members are over, as far as they wait."""
         columns, rows = self._members.c, list[Any]()
-        for part in self._locked(connection, numbers):
+        for part in locked_parts(connection, numbers):
             waiting = select(columns.n, columns.spent).where(
                 self.of(flow_id), columns.n.in_(part), columns.state == "w"
             )
             rows += connection.execute(waiting.order_by(columns.n).with_for_update()).all()
         self._letter(connection, flow_id, [row.n for row in rows], letter)
-        return [_Over(row.n, letter, bool(row.spent)) for row in rows]
+        return [Over(row.n, letter, bool(row.spent)) for row in rows]
 
     def _count_down_stripes(
         self, connection: Connection, flow_id: str, counts: Mapping[str, Mapping[int, int]], is_bad: bool
-    ) -> list[_Ready]:
+    ) -> list[Ready]:
         """Count down by so much in each stripe of each, and where a stripe is over the member itself.
 
         A row is held until the commit of who has changed it, and the member's is one for all.
         """
-        joins, found = self._joins.c, list[_Ready]()
+        joins, found = self._joins.c, list[Ready]()
         for number, stripes in sorted(counts.items()):
             of_it = joins.flow == flow_id, joins.n == number
             these = *of_it, among(connection, joins.stripe, sorted(stripes))
             if len(stripes) > 1:
                 connection.execute(select(joins.stripe).where(*these).order_by(joins.stripe).with_for_update()).all()
-            for count, alike in _by_count(stripes):
+            for count, alike in by_count(stripes):
                 less = {"open": joins.open - count, "bad": joins.bad + count * int(is_bad)}
                 connection.execute(
                     update(self._joins).where(*of_it, among(connection, joins.stripe, alike)).values(**less)
@@ -225,23 +265,21 @@ class SqlMembers:
                     found += self._count_down(connection, flow_id, {number: count}, bad)
         return found
 
-    def _count_down(
-        self, connection: Connection, flow_id: str, counts: Mapping[str, int], is_bad: bool
-    ) -> list[_Ready]:
+    def _count_down(self, connection: Connection, flow_id: str, counts: Mapping[str, int], is_bad: bool) -> list[Ready]:
         """Count down each by so much; returns those for which nothing is open any more."""
         if not counts:
             return []
-        columns, numbers, found = self._members.c, sorted(counts), list[_Ready]()
-        for part in self._locked(connection, numbers):
+        columns, numbers, found = self._members.c, sorted(counts), list[Ready]()
+        for part in locked_parts(connection, numbers):
             self._lock(connection, flow_id, part)
-            for count, alike in _by_count({number: counts[number] for number in part}):
+            for count, alike in by_count({number: counts[number] for number in part}):
                 less = {"open": columns.open - count, "bad": columns.bad + count * int(is_bad)}
                 connection.execute(update(self._members).where(self.of(flow_id), columns.n.in_(alike)).values(**less))
         ready = select(columns.n, columns.rule, columns.bad, columns.spent).where(
             self.of(flow_id), columns.open == 0, columns.state == "w"
         )
         for part in parts_of(numbers):
-            found += [_Ready(*row) for row in connection.execute(ready.where(columns.n.in_(part)))]
+            found += [Ready(*row) for row in connection.execute(ready.where(columns.n.in_(part)))]
         return found
 
     def _lock(self, connection: Connection, flow_id: str, numbers: Sequence[str]) -> None:
@@ -249,11 +287,6 @@ class SqlMembers:
         if len(numbers) > 1:
             these = select(self._members.c.n).where(self.of(flow_id), self._members.c.n.in_(numbers))
             connection.execute(these.order_by(self._members.c.n).with_for_update()).all()
-
-    @staticmethod
-    def _locked(connection: Connection, numbers: Sequence[str]) -> Iterator[Sequence[str]]:
-        """These in the parts in which they are to be locked or changed."""
-        return _to_lock(numbers) if connection.dialect.name in _READS_ALL else parts_of(numbers)
 
     def _lock_stripes(
         self, connection: Connection, flow_id: str, numbers: Sequence[str], stripe: int
@@ -272,14 +305,14 @@ class SqlMembers:
         if connection.execute(select(flows.id).where(*running)).first():  # else its row is left to others
             connection.execute(update(self._flows).where(*running).values(state="failing"))
 
-    def _start(self, connection: Connection, flow_id: str, ready: Sequence[_Ready]) -> list[_Over]:
+    def _start(self, connection: Connection, flow_id: str, ready: Sequence[Ready]) -> list[Over]:
         """Push these members; returns those that are held, as the flow was stopped."""
         waits = [row for row in ready if row.rule == "s"]
         may_start = not waits or self.state(connection, flow_id, lock=False) in _RUNS
         held = [] if may_start else waits
         self._letter(connection, flow_id, [row.n for row in held], "c", held=1)
         self.push(connection, flow_id, [row.n for row in ready if row not in held])
-        return [_Over(row.n, "c", bool(row.spent)) for row in held]
+        return [Over(row.n, "c", bool(row.spent)) for row in held]
 
     def push(self, connection: Connection, flow_id: str, numbers: Sequence[str]) -> None:
         columns = self._members.c
@@ -288,7 +321,7 @@ class SqlMembers:
             wanted = select(columns.n, columns.queue, columns.delay, columns.payload).where(*these)
             rows = {row.n: row for row in connection.execute(wanted)}
             self._push_all(connection, [(rows[n].queue, rows[n].delay, bytes_of(rows[n].payload)) for n in part])
-            for few in self._locked(connection, sorted(part)):
+            for few in locked_parts(connection, sorted(part)):
                 pushed = update(self._members).where(self.of(flow_id), self._members.c.n.in_(few))
                 connection.execute(pushed.values(state="r", payload=None, held=0))
 
@@ -305,7 +338,7 @@ class SqlMembers:
             self._jobs.push(connection, queue, payloads, delay)
 
     def _letter(self, connection: Connection, flow_id: str, numbers: Sequence[str], letter: str, **more: int) -> None:
-        for part in self._locked(connection, numbers):
+        for part in locked_parts(connection, numbers):
             these = update(self._members).where(self.of(flow_id), self._members.c.n.in_(part))
             connection.execute(these.values(state=letter, spent=1, **more))
 
@@ -321,7 +354,8 @@ class SqlMembers:
         if self.state(connection, flow_id, lock=True) is None:
             return
         later = case((self._flows.c.deadline > now + 86400, self._flows.c.deadline), else_=now + 86400)
-        self.set(connection, flow_id, state="running", ended=None, look=later, deadline=later)
+        look = now + SOON if self.left_over.has_any(connection, flow_id) else later
+        self.set(connection, flow_id, state="running", ended=None, look=look, deadline=later)
         connection.execute(update(self._members).where(self.of(flow_id), columns.state == "c").values(state="w"))
         held = select(columns.n).where(self.of(flow_id), columns.state == "w", columns.held == 1)
         self.push(connection, flow_id, list(connection.execute(held).scalars()))
@@ -332,7 +366,7 @@ class SqlMembers:
         rows = [
             {
                 **common, "n": one.number, "rule": one.rule, "queue": one.queue, "delay": one.delay,
-                "open": sum(map(bool, one.stripes)) or one.follows, "striped": int(bool(one.stripes)),
+                "open": sum(map(bool, one.stripes)) or one.follows, "striped": BLOCK if one.stripes else 0,
                 "payload": self.text(connection, one.payload) if state == "w" else None,
                 "name": self.charsets.text(connection, "name", one.name) if one.name else None,
             }
@@ -371,28 +405,3 @@ class SqlMembers:
     def now(self, connection: Connection) -> float:
         clock = Clock(connection.dialect, self._jobs.clock)
         return float(connection.execute(select(clock.now())).scalar() or 0.0)
-
-
-def parts_of(numbers: Sequence[str]) -> Iterator[Sequence[str]]:
-    """These in parts that a statement can name."""
-    return (numbers[first : first + _ROWS] for first in range(0, len(numbers), _ROWS))
-
-
-def among(connection: Connection, column: Column[Any], values: Sequence[Any]) -> ColumnElement[bool]:
-    """Whether the column has one of these. As an array, if the database has any: many parameters cost it more."""
-    if connection.dialect.name == "postgresql":
-        return column == any_(literal(list(values), ARRAY(column.type)))
-    return column.in_(values)
-
-
-def _by_count(counts: Mapping[K, int]) -> Iterator[tuple[int, list[K]]]:
-    """Each count, with all that have it."""
-    for count in sorted(set(counts.values())):
-        yield count, [key for key in counts if counts[key] == count]
-
-
-def _to_lock(numbers: Sequence[str]) -> Iterator[Sequence[str]]:
-    """As ``parts_of``, to lock or change them. A few one by one: for several of a short table MySQL reads all rows, and
-    waits for each that others have locked.
-    """
-    return ([number] for number in numbers) if len(numbers) <= _FEW else parts_of(numbers)

@@ -110,10 +110,10 @@ def can_pipeline(connection: Connection) -> bool:
     return bool(connection.info.get("pipelines"))
 
 
-def begin_with(connection: Connection, statement: Compiled, values: dict[str, Any]) -> list[Any]:
-    """Begin a transaction and carry out its first statement, in one round trip; returns the rows.
+def begin_with(connection: Connection, *statements: tuple[Compiled, dict[str, Any]]) -> list[list[Any]]:
+    """Begin a transaction and carry out its first statements, in one round trip; returns the rows of each.
 
-    Both are sent before the first reply is read: two statements in one text could not be prepared.
+    All are sent before the first reply is read: two statements in one text could not be prepared.
     """
     from psycopg import Error
 
@@ -121,8 +121,8 @@ def begin_with(connection: Connection, statement: Compiled, values: dict[str, An
     try:
         with driver.pipeline():
             driver.execute("BEGIN")
-            cursor = driver.execute(statement.string, statement.construct_params(values))
-        return list(cursor.fetchall())
+            cursors = [driver.execute(one.string, one.construct_params(values)) for one, values in statements]
+        return [cursor.fetchall() for cursor in cursors]
     except Error as error:
         raise exc.DBAPIError.instance(None, None, error, Error) from error
 

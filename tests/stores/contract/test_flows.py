@@ -391,6 +391,15 @@ def test_what_else_follows_from_the_end_of_a_job_follows_from_a_members(built):
     assert b'{"state": "done"}' == built.values.state("a")
 
 
+def test_what_follows_a_member_that_is_held_is_told_though_another_starts(built):
+    begun(built, {"x": [], "p": [], "held": ["p"], "also?a": ["p"], "end?a": ["held"]})
+    leases = taken(built.queue)
+    assert ended(built.queue, leases["x"], "f")
+    assert ended(built.queue, leases["p"])
+
+    assert {"also?a", "end?a"} == set(taken(built.queue))
+
+
 @pytest.mark.thorough("smaller flows take the same steps but for the pieces, which test_flows_in_redis.py has")
 def test_a_thousand_members_start_and_their_callback_does(built):
     graph = {"first": [], **{f"m{number}": ["first"] for number in range(1200)}}
