@@ -259,12 +259,12 @@ class SqlPlaces:
     def _free(self, connection: Connection, key: str, now: float) -> int:
         """How many jobs may start at this key; below 1, none."""
         limits, places = self._limits.c, self._places.c
-        known = connection.execute(select(limits.number, limits.by_hand).where(limits.key == name_of(key))).first()
-        if known is None or known.number is None:
-            return 1  # the limit is forgotten
         taken = self._at(key), or_(places.granted.is_not(None), places.until > now)
-        count = connection.execute(select(func.count()).select_from(self._places).where(*taken)).scalar_one()
-        return int((known.number if known.by_hand is None else known.by_hand) - count)
+        count = select(func.count()).select_from(self._places).where(*taken).scalar_subquery()
+        number = func.coalesce(limits.by_hand, limits.number)
+        known = select(number - count).where(limits.key == name_of(key), limits.number.is_not(None))
+        free = connection.execute(known).scalar()
+        return 1 if free is None else int(free)  # None: the limit is forgotten
 
     def _stale(self, connection: Connection, key: str, now: float, most: int = 1) -> list[Any]:
         """Those for which a place was kept too long, as no worker has taken them."""
@@ -288,7 +288,8 @@ class SqlPlaces:
     def lock(self, connection: Connection, keys: Iterable[str]) -> None:
         limits, wanted = self._limits.c, sorted(set(keys))
         these = limits.key.in_(wanted)
-        there = set(connection.execute(select(limits.key).where(these)).scalars())
+        # Of a single one it is quicker to see when it is locked; of several, those that are missing must come in order.
+        there = set(wanted) if len(wanted) == 1 else set(connection.execute(select(limits.key).where(these)).scalars())
         while True:
             for key in wanted:
                 if key not in there:

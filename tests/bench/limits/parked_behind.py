@@ -6,12 +6,14 @@ import json
 import statistics
 import time
 from functools import partial
+from typing import Any
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, Table, insert, select, update
 
 from queuepool.payload.lease import NOTHING, Lease
 from queuepool.payload.limits import NO_PART, PlaceAsked, holding, job_word
 from queuepool.stores.contract import NewJob
+from queuepool.stores.sql.tables import Tables
 from tests.bench.rig import Rig
 from tests.bench.words import QUICK, ratios, say
 
@@ -34,14 +36,12 @@ def measure(rig: Rig) -> None:
 def compare(rig: Rig, partitions: int) -> None:
     """Both lines are in one store."""
     few, began, before = Line(rig, f"few-{partitions}", 1), time.monotonic(), _memory(rig)
-    few.park(_FEW + 1)
+    few.park(_FEW)
     many = Line(rig, f"many-{partitions}", partitions)
-    many.park(_MANY + 1)
+    many.park(_MANY)
     say(f"{_MANY:,} jobs were parked in {partitions:,} partitions, in {time.monotonic() - began:.0f} s")
     if before:
         say(f"  {(_memory(rig) - before) / _MANY:.0f} bytes each in Redis, with payloads of {len(_payload(0))}")
-    for line in (few, many):
-        line.begin()
     rounds = [(few.go_on(), many.go_on()) for _ in range(_ROUNDS)]
     took = [one for one, _ in rounds], [other for _, other in rounds]
     for parked, seconds in zip((_FEW, _MANY), took, strict=True):
@@ -51,17 +51,14 @@ def compare(rig: Rig, partitions: int) -> None:
 
 
 class Line:
-    """A queue whose jobs wait for the one place of its own limit; each start parks one more."""
+    """A queue whose jobs wait for the one place of its own limit, which one of them has; each start parks one more."""
 
     def __init__(self, rig: Rig, name: str, partitions: int) -> None:
         self._rig, self._name, self._partitions = rig, name, partitions
         self._store = rig.stores.queue
         self._tag = self._store.join()
         self._parked = 0
-
-    def begin(self) -> None:
-        """Start the first job."""
-        self._store.limits.sweep(self._name)
+        self._store.push(name, [NewJob(_payload(0))])
         self._running = self._start()
 
     def go_on(self) -> float:
@@ -78,43 +75,56 @@ class Line:
         return took
 
     def _start(self) -> Lease:
-        [lease] = self._store.reserve([self._name], self._tag, 1).leases
-        number = int(json.loads(lease.receipt)["id"])
+        lease, number = self._reserved()
         entry = self._store.limits.enter(holding(lease), f"{number}", [self._asked(number)])
         assert entry.is_in, entry
         return holding(lease)
 
+    def _reserved(self) -> tuple[Lease, int]:
+        [lease] = self._store.reserve([self._name], self._tag, 1).leases
+        return lease, int(json.loads(lease.receipt)["id"])
+
     def park(self, jobs: int) -> None:
-        for first in range(self._parked, self._parked + jobs, _AT_ONCE):
-            numbers = range(first, min(first + _AT_ONCE, self._parked + jobs))
+        """So many more."""
+        first, self._parked = self._parked + 1, self._parked + jobs
+        for start in range(first, self._parked + 1, _AT_ONCE):
+            numbers = range(start, min(start + _AT_ONCE, self._parked + 1))
             if self._rig.connection.url.startswith("unix"):
                 self._push(numbers)
             else:
-                self._rig.stores.client.transaction(partial(self._insert, numbers=numbers))
-        self._parked += jobs
+                self._copy(numbers)
 
     def _push(self, numbers: range) -> None:
         """As a dispatch that knows the limit does."""
         jobs = [NewJob(_payload(n), None, job_word(f"{n}"), [self._asked(n)]) for n in numbers]
         self._store.push(self._name, jobs)
 
-    def _insert(self, connection: Connection, numbers: range) -> None:
-        """As workers would have left them, one after the other."""
-        tables, common = self._rig.stores.client.tables, {"key": self._name, "queue": self._name}
-        about = {"attempts": 0, "created_at": int(time.time()), **common}
-        rows = [{"id": _ROW * self._tag + n, **self._parked_as(n), **about} for n in numbers]
-        connection.execute(insert(tables.queuepool_parked), rows)
-        if numbers[0] == 0:
-            limit = {"key": self._name, "number": 1, "per": 0.0, "turn": self._partitions, "look": 0.0}
-            connection.execute(insert(tables.queuepool_limits), [limit])
-        if new := [{"part": self._part(n), "turn": n, **common} for n in numbers if n < self._partitions]:
-            connection.execute(insert(tables.queuepool_rings), new)
+    def _copy(self, numbers: range) -> None:
+        """The first as a worker parks it, and the others as copies of its rows: a million would take hours."""
+        client = self._rig.stores.client
+        if numbers[0] == 1:
+            self._store.push(self._name, [NewJob(_payload(1))])
+            lease, _ = self._reserved()
+            entry = self._store.limits.enter(holding(lease), "1", [self._asked(1)])
+            assert entry.parked_at and lease.row, entry
+            self._rows = client.transaction(partial(_rows, tables=client.tables, job=lease.row.id))
+            numbers = numbers[1:]
+        client.transaction(partial(self._insert, numbers=numbers))
 
-    def _parked_as(self, n: int) -> dict[str, str]:
+    def _insert(self, connection: Connection, numbers: range) -> None:
+        for table, row in self._rows:
+            connection.execute(insert(table), [{**row, **self._other(row, n)} for n in numbers])
+        tables, line = self._rig.stores.client.tables, {"key": self._name, "queue": self._name}
+        if parts := [{**line, "part": self._part(n), "turn": n} for n in numbers if n <= self._partitions]:
+            connection.execute(insert(tables.queuepool_rings), parts)
+            limit = tables.queuepool_limits.c.key == self._name
+            connection.execute(update(tables.queuepool_limits).where(limit).values(turn=self._partitions))
+
+    def _other(self, row: dict[str, Any], n: int) -> dict[str, Any]:
+        """What differs between the first one's row and that of another."""
         part = self._part(n)
-        return {
-            "payload": _payload(n).decode(), "part": part, "asked": f"{self._name} {part}", "job": job_word(f"{n}"),
-        }  # fmt: skip
+        own = {"payload": _payload(n).decode(), "part": part, "asked": f"{self._name} {part}", "job": job_word(f"{n}")}
+        return {"id": _ROW * self._tag + n, **{column: text for column, text in own.items() if column in row}}
 
     def _asked(self, n: int) -> PlaceAsked:
         return PlaceAsked(self._name, self._part(n), 1)
@@ -133,3 +143,12 @@ def _memory(rig: Rig) -> int:
     """Bytes that Redis uses; 0 of a database."""
     is_redis = rig.connection.url.startswith("unix")
     return int(rig.stores.client.command("INFO", "memory")["used_memory"]) if is_redis else 0
+
+
+def _rows(connection: Connection, tables: Tables, job: int) -> list[tuple[Table, dict[str, Any]]]:
+    """All rows of a parked job."""
+    found = []
+    for table in (tables.jobs, tables.queuepool_parked):
+        rows = connection.execute(select(table).where(table.c.id == job)).mappings()
+        found += [(table, dict(row)) for row in rows]
+    return found
