@@ -23,6 +23,8 @@ MAX_CONCURRENCY = 1000
 MAX_AHEAD = 64
 #: the queue of the jobs that are on their way to another connection: no pool serves it
 ON_THEIR_WAY = "queuepool:moving"
+#: the queue of the rows whose jobs are parked; ``queuepool_parked`` has their own
+PARKED = "queuepool:parked"
 LONGEST = 87600 * 3600.0  # ten years; Python's timers end at 292
 BASELINE_MB = 16  # resident, of a worker that has imported nothing yet, rounded down
 MAX_MB = 1024 * 1024
@@ -246,6 +248,8 @@ def queue(name: str) -> str:
         raise ValueError(f"{shown(name)} is not a queue name: 1 to 200 of A-Z a-z 0-9 _ . {{ }} : -")
     if name == ON_THEIR_WAY:
         raise ValueError(f"{shown(name)} holds the jobs that are on their way to another connection")
+    if name == PARKED:
+        raise ValueError(f"{shown(name)} holds the jobs of a database that wait for places of limits")
     if name.endswith((":reserved", ":delayed", ":notify")):
         raise ValueError(f"{shown(name)} is the name of a key of another queue")
     # An empty or second hash tag would spread one queue's keys across several nodes of a cluster.

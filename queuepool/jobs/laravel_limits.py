@@ -1,6 +1,7 @@
 """Laravel's limits as middleware of a job: PHP and Python count in the same counters and take the same locks.
 
-Source: Queue/Middleware/WithoutOverlapping.php, RateLimited.php, ThrottlesExceptions.php (8.83 to 13.x).
+Source: Queue/Middleware/WithoutOverlapping.php, RateLimited.php, RateLimitedWithRedis.php, ThrottlesExceptions.php
+(8.83 to 13.x).
 """
 
 from __future__ import annotations
@@ -210,7 +211,8 @@ class LaravelRate(LaravelLimit):
 
     ``by``: what ``->by(...)`` is given there, with the job's arguments in braces. ``release_after``: the delay of a job
     beyond the rate; by default until 3 seconds after the end of the window, as in Laravel. ``skips``: such a job is
-    skipped (``dontRelease``). Raises ``ConfigError``, and ``ValueError``.
+    skipped (``dontRelease``). ``redis``: that of ``RateLimitedWithRedis(name)``, which is in the Redis of the jobs, not in
+    the cache. Raises ``ConfigError``, and ``ValueError``.
     """
 
     def __init__(
@@ -222,8 +224,9 @@ class LaravelRate(LaravelLimit):
         by: str = "",
         release_after: Seconds | None = None,
         skips: bool = False,
+        redis: bool = False,
     ) -> None:
-        self.by, self.name = by, name
+        self.by, self.name, self.in_redis = by, name, redis
         self._most, self._seconds = checked_count("most", most), checked_window(per)
         #: seconds for which a job beyond the rate waits; ``None``: until the end of the window
         self.delay = None if release_after is None else delay_of("release_after", release_after)
@@ -232,7 +235,7 @@ class LaravelRate(LaravelLimit):
             raise ValueError(f"a rate needs a name of 1 to {_LONGEST} printable characters, not {name!r:.60}")
 
     def enter(self, job: Current, key: str) -> bool:
-        wait = laravel_cache().count_use(key, self._most, self._seconds)
+        wait = self._count(job, key)
         if wait is None:
             return True
         if self.skips:
@@ -240,6 +243,15 @@ class LaravelRate(LaravelLimit):
         else:
             job.postpone(wait + _MARGIN if self.delay is None else self.delay)
         return False
+
+    def _count(self, job: Current, key: str) -> float | None:
+        cache = laravel_cache()
+        if not self.in_redis:
+            return cache.count_use(key, self._most, self._seconds)
+        if cache.durations is None:
+            why = f"the rate {self.name} is counted in Redis (redis=True), but its jobs are in a database"
+            raise BadArguments(job.name, why)
+        return cache.durations.count_duration(key, self._most, self._seconds)
 
     def key_of(self, job: Current) -> str:
         """The counter's key: a digest, as Laravel's."""

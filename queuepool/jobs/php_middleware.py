@@ -17,6 +17,8 @@ from queuepool.jobs.middleware import Middleware
 from queuepool.payload.php_unserialize import PhpObject, PhpValue
 
 Properties: TypeAlias = "Mapping[str, PhpValue]"
+#: those of a handler, by whether they are in Redis, and their names
+_Rates: TypeAlias = dict[tuple[bool, object], LaravelRate]
 #: the properties that are numbers, and how many seconds one of each is; 1 for one that counts
 _NUMBERS: Mapping[str, int] = MappingProxyType({
     "releaseAfter": 1, "expiresAfter": 1, "maxAttempts": 1, "decaySeconds": 1, "decayMinutes": 60,
@@ -30,7 +32,7 @@ def of_php(job: str, several: Iterable[PhpValue], declared: Iterable[object]) ->
 
     ``declared``: that of its handler, which knows the numbers of its rates.
     """
-    rates: dict[object, LaravelRate] = {one.name: one for one in declared if isinstance(one, LaravelRate)}
+    rates: _Rates = {(one.in_redis, one.name): one for one in declared if isinstance(one, LaravelRate)}
     found = [one for one in several if isinstance(one, PhpObject) and one.class_name.removeprefix(_PHP) in _MADE]
     if lacking := [why for one in found if (why := _needs(one, rates))]:
         raise NeedsLaravel(job, [f"has the middleware {why}" for why in lacking], by_outcome=False)
@@ -38,11 +40,11 @@ def of_php(job: str, several: Iterable[PhpValue], declared: Iterable[object]) ->
     return [one for one in made if one]
 
 
-def _needs(one: PhpObject, rates: Mapping[object, LaravelRate]) -> str:
+def _needs(one: PhpObject, rates: _Rates) -> str:
     """What of it only PHP can do, in words; empty if all that it does is in its properties, or in the handler."""
     own = one.properties
-    if one.class_name == f"{_PHP}RateLimited":
-        return _needs_of_rate(own, rates.get(own.get("limiterName")))
+    if one.class_name in (f"{_PHP}RateLimited", f"{_PHP}RateLimitedWithRedis"):
+        return _needs_of_rate(one, rates)
     if any(own.get(key) for key in ("whenCallback", "deleteWhenCallbacks", "failWhenCallbacks", "reportCallback")):
         return f"{one.class_name} with a closure"
     if php_text(own.get("key", "") or "") is None or not isinstance(own.get("prefix", ""), str):
@@ -51,17 +53,19 @@ def _needs(one: PhpObject, rates: Mapping[object, LaravelRate]) -> str:
     return f"{one.class_name} with the {wrong[0]} {own[wrong[0]]!r:.60}" if wrong else ""
 
 
-def _needs_of_rate(own: Properties, rate: LaravelRate | None) -> str:
-    name, later = own.get("limiterName"), own.get("releaseAfter")
-    skips = own.get("shouldRelease", True) is False
+def _needs_of_rate(one: PhpObject, rates: _Rates) -> str:
+    own, what = one.properties, one.class_name.removeprefix(_PHP)
+    name, later, skips = own.get("limiterName"), own.get("releaseAfter"), own.get("shouldRelease", True) is False
+    in_redis = what == "RateLimitedWithRedis"
+    rate, words = rates.get((in_redis, name)), f"LaravelRate({name!r}, …{', redis=True' if in_redis else ''}"
+    if own.get("connectionName") not in (None, "default"):
+        return f"{what} on the connection {own['connectionName']!r:.60}: only that of the jobs is known here"
     if rate is None:
-        return f"RateLimited, whose numbers are in PHP: declare around=[LaravelRate({name!r}, …)]"
+        return f"{what}, whose numbers are in PHP: declare around=[{words})]"
     if skips != rate.skips:
-        return (
-            f"RateLimited with{'' if skips else 'out'} dontRelease(): declare LaravelRate({name!r}, …, skips={skips})"
-        )
+        return f"{what} with{'' if skips else 'out'} dontRelease(): declare {words}, skips={skips})"
     if not skips and later is not None and later != rate.delay:
-        return f"RateLimited with releaseAfter(): declare LaravelRate({name!r}, …, release_after={later!r:.60})"
+        return f"{what} with releaseAfter(): declare {words}, release_after={later!r:.60})"
     return ""
 
 
@@ -124,4 +128,5 @@ def _seconds_in(value: PhpValue) -> float:
 
 _MADE: Mapping[str, Callable[[Properties], Middleware | None]] = MappingProxyType({
     "WithoutOverlapping": _overlap, "ThrottlesExceptions": _throttle, "Skip": _skip, "RateLimited": _declared,
+    "RateLimitedWithRedis": _declared,
 })  # fmt: skip

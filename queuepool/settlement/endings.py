@@ -33,6 +33,7 @@ _CARRIED_OUT = (
     SKIP_IF_CANCELLED,
     "Illuminate\\Queue\\Middleware\\WithoutOverlapping",
     "Illuminate\\Queue\\Middleware\\RateLimited",
+    "Illuminate\\Queue\\Middleware\\RateLimitedWithRedis",
     "Illuminate\\Queue\\Middleware\\ThrottlesExceptions",
     "Illuminate\\Queue\\Middleware\\Skip",
 )

@@ -25,6 +25,7 @@ class LookAtLimits:
         marked = self._header.limits_at
         if not (marked or self._is_new):
             return _PERIOD
+        self._limits.in_use = marked > 0  # first: whatever comes of the look, places must last as long as leases
         try:
             due = self._limits.sweep()
         except StoreDenied as error:

@@ -113,7 +113,8 @@ class Stores:
         settings = self.settings
         values = self._values_at(settings.control_url, CONTROL) if settings.control_url else self.values
         locks = self.laravel_locks[0][1] if self.laravel_locks else self.values
-        return LaravelCache(locks, values, prefix_of(settings.restart_key))
+        durations: Any = self.values if is_redis(settings.url) else None
+        return LaravelCache(locks, values, prefix_of(settings.restart_key), durations)
 
     @cached_property
     def commands(self) -> CommandPost:

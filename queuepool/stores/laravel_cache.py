@@ -1,15 +1,22 @@
 """What Laravel's job middleware keeps in its cache: locks, and counters of uses with the timers of their windows.
 
-Source: Queue/Middleware/WithoutOverlapping.php, Cache/RateLimiter.php (13.x).
+Source: Queue/Middleware/WithoutOverlapping.php and RateLimitedWithRedis.php, Cache/RateLimiter.php (13.x).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from queuepool.payload.lease import Lock, Unlock
 from queuepool.stores.locks import Locks
 from queuepool.stores.values import Values
+
+
+class Durations(Protocol):
+    """The windows of Laravel's duration limiters, which are in Redis beside its queues."""
+
+    def count_duration(self, name: str, most: int, seconds: int) -> float | None:
+        """Count a use in the current window of ``seconds``; seconds until its end if it has ``most`` uses."""
 
 
 class LaravelCache(NamedTuple):
@@ -18,6 +25,8 @@ class LaravelCache(NamedTuple):
     locks: Locks
     values: Values
     prefix: str
+    #: ``None``: the jobs are in a database
+    durations: Durations | None = None
 
     def take(self, name: str, owner: str, seconds: float) -> bool:
         """As ``Locks.take``."""

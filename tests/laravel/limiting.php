@@ -26,7 +26,9 @@ namespace {
     use App\Jobs\Step;
     use Illuminate\Cache\RateLimiter;
     use Illuminate\Cache\RateLimiting\Limit;
+    use Illuminate\Contracts\Redis\Factory;
     use Illuminate\Queue\Middleware\RateLimited;
+    use Illuminate\Queue\Middleware\RateLimitedWithRedis;
     use Illuminate\Queue\Middleware\ThrottlesExceptions;
     use Illuminate\Queue\Middleware\WithoutOverlapping;
 
@@ -39,6 +41,7 @@ namespace {
             $limiter = new RateLimiter($application->cache());
             $limiter->for('stripe', fn (Limited $job) => Limit::perMinute(3)->by((string) $job->order));
             $application->container->instance(RateLimiter::class, $limiter);
+            $application->container->alias('redis', Factory::class);
         }
 
         /** One attempt at the job; it stays in it while there is no file `--gate`, and raises with `--fails`. */
@@ -74,6 +77,7 @@ namespace {
                 'overlap' => new WithoutOverlapping($order, 2),
                 'step' => (new WithoutOverlapping('Step:'.$order, 2))->withPrefix('own:'),
                 'rate' => new RateLimited('stripe'),
+                'redis' => new RateLimitedWithRedis('stripe'),
                 'throttle' => (new ThrottlesExceptions(3, 10))->by('order '.$order),
             };
         }

@@ -37,11 +37,15 @@ job("alone", around=[NoOverlap(by="{{order}}", release_after=None)])(run)
 def step(number, fails=False):
     note(event="ran", order=number, attempt=current().attempts)
 """
+IN_REDIS = HANDLERS.replace(f"@job({STEP!r})", f"""
+job("counted", around=[LaravelRate("stripe", 3, per="1m", by="{{order}}", redis=True)])(run)
+
+@job({STEP!r}, around=[LaravelRate("stripe", 3, per="1m", by="{{number}}", redis=True)])""")
 
 
 @contextmanager
-def pool_of(site: Site, workers: int = 1, *flags: str) -> Iterator[RunningPool]:
-    (site.path / "limited.py").write_text(HANDLERS)
+def pool_of(site: Site, workers: int = 1, *flags: str, handlers: str = HANDLERS) -> Iterator[RunningPool]:
+    (site.path / "limited.py").write_text(handlers)
     with site.pool("--modules", "limited", "--workers", str(workers), *flags, config=settings(site)) as pool:
         yield pool
 
@@ -104,6 +108,40 @@ def test_a_rate_counts_the_jobs_of_both(both):
     assert 45 < delay <= 63
     assert not refused["ran"]
     assert 45 < refused["released"] <= 63
+
+
+def test_a_rate_in_redis_counts_the_jobs_of_both(site, peer):
+    first = peer.run("enter", "redis", "7")["ran"]
+    with pool_of(site, handlers=IN_REDIS) as pool:
+        site.queue.push("counted", {"order": 7})
+        eventually(lambda: [(7, 1)] == ran(site))
+        peer.run("through", "redis", "7")
+        eventually(lambda: [(7, 1)] * 2 == ran(site))
+        peer.run("through", "redis", "7")
+        eventually(lambda: "job released" in pool.log())
+        site.queue.push("counted", {"order": 8})
+        eventually(lambda: (8, 1) in ran(site))
+        delay = float(re.search(r"job released.* delay=([\d.]+)", pool.log())[1])
+    refused = peer.run("enter", "redis", "7")
+
+    assert first
+    assert [(7, 1), (7, 1), (8, 1)] == ran(site)
+    assert 45 < delay <= 64
+    assert not refused["ran"]
+    assert 45 < refused["released"] <= 64
+    assert peer.run("enter", "redis", "9")["ran"]
+
+
+def test_a_rate_in_redis_fails_a_job_of_a_database(both):
+    site, _ = both
+    if site.connection.url.startswith(("redis", "unix")):
+        pytest.skip("it counts there")
+    with pool_of(site, handlers=IN_REDIS) as pool:
+        site.queue.push("counted", {"order": 7})
+        eventually(lambda: "job failed" in pool.log())
+
+    words = "the rate stripe is counted in Redis (redis=True), but its jobs are in a database"
+    assert words in site.queue.stores.failed.page()[0].exception
 
 
 def test_exceptions_of_both_throttle_both(both):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,10 +17,11 @@ import pytest
 from queuepool import group
 from queuepool.jobs.composing import flow_of
 from queuepool.jobs.decorator import JobFunction
+from tests.chaos.plant import Plant
 from tests.support.drivers import DATABASES, site_on
 from tests.support.eventually import eventually
 from tests.support.limitapp import aimports, calls, dies, imports, locked, plain, shares, steps, waits
-from tests.support.pools import STEWARD, RunningPool, Site
+from tests.support.pools import ROOT, STEWARD, RunningPool, Site
 
 APP = ("--modules", "tests.support.limitapp")
 pytestmark = pytest.mark.every_store("place")
@@ -90,20 +93,63 @@ def test_the_place_of_a_dead_worker_is_free_at_once(place, tmp_path):
     assert Counter(begins=4, ends=3) == Counter(line["what"] for line in place.trail())
 
 
-def test_the_place_of_a_lost_host_is_free_with_its_lease(place):
+def test_the_only_place_is_free_at_once_if_its_worker_is_killed(place):
     gate = place.path / "gate"
+    place.queue.push(waits.name, {"tenant": "killed", "gate": str(gate)})
+    with place.pool("--workers", "2", *APP):
+        [running] = eventually(lambda: place.trail(what="begins"))
+        push(place, shares, "next")
+        eventually(lambda: place.queue.parked() == 1)
+        killed = time.time()
+        os.kill(running["pid"], signal.SIGKILL)
+        [began] = eventually(lambda: place.trail(what="begins", tenant="next"))
+        gate.touch()
+        eventually(lambda: place.queue.size() + place.queue.parked() == 0)
+
+    assert 0 < began["at"] - killed < 5  # its lease lasts for longer than a minute
+
+
+def test_the_only_place_is_free_with_its_lease_if_its_host_is_lost(place):
+    gate, config = place.path / "gate", "[connection]\nretry_after = 4\n"
     place.queue.push(waits.name, {"tenant": "lost", "gate": str(gate)})
-    config = "[connection]\nretry_after = 4\n"
     lost = RunningPool(place, place.flags("--runtime-dir", str(place.path / "lost"), "--workers", "1", *APP), config)
     eventually(lambda: place.trail(what="begins"))
-    lost.kill_all()
-    killed = time.time()
-    gate.touch()
-    push(place, shares, "next")
     with place.pool("--workers", "2", *APP, config=config):
-        eventually(lambda: place.trail(what="ends", tenant="next"), within=30)
-        [began] = place.trail(what="begins", tenant="next")
-        assert began["at"] < killed + 8
+        push(place, shares, "next")
+        eventually(lambda: place.queue.parked() == 1)
+        lost.kill_all()
+        ends = lease_end(place)
+        gate.touch()
+        [began] = eventually(lambda: place.trail(what="begins", tenant="next"))
+        eventually(lambda: place.queue.size() + place.queue.parked() == 0)
+
+    assert -0.1 < began["at"] - ends < 5
+
+
+#: a job that holds a place must be settled, as no reserve gives the place back
+WAITS = Plant("", (("worker/attempt.py", " or job.holder\n", "\n"),))
+
+
+@pytest.mark.parametrize("plant", [None, WAITS], ids=["as it is", "with a fault"])
+def test_no_end_of_a_job_with_a_place_waits_for_the_next_reserve(place, plant, tmp_path):
+    push(place, imports, "a")
+    folder = plant.write(tmp_path / "planted") if plant else ROOT
+    command = [sys.executable, "-m", "queuepool", "work", *place.flags("--stop-when-empty", *APP)]
+    env = {**place.env(), "PYTHONPATH": f"{place.path}:{folder}:{ROOT}"}
+    subprocess.run(command, env=env, cwd=folder, check=True, capture_output=True)
+
+    assert len(place.trail(what="ends")) == 1
+    assert bool(plant) == bool(place.queue.stores.limits.by_key())
+
+
+def lease_end(site: Site) -> float:
+    """When the only lease ends, in Unix seconds."""
+    stores = site.queue.stores
+    if site.connection.url.startswith(("redis", "unix")):
+        key = f"{site.connection.prefix}queues:default:reserved"
+        return float(stores.client.command("ZRANGE", key, 0, -1, "WITHSCORES")[1])
+    rows = "SELECT reserved_at FROM jobs WHERE reserved_at IS NOT NULL"
+    return float(stores.client.ask(lambda connection: connection.exec_driver_sql(rows).scalar()) + 4)
 
 
 def test_members_of_a_flow_wait_for_their_places(place):

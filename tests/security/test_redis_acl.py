@@ -190,12 +190,13 @@ def test_a_chain_of_laravel_goes_on_as_the_worker(login, root):
 
 
 @pytest.mark.parametrize("more", [(), ("--keep-done", "1h")], ids=["alone", "with records"])
-def test_a_job_ends_though_the_right_to_its_steps_is_withdrawn_meanwhile(login, root, more):
+@pytest.mark.parametrize("limits", ["", ", limits=[Concurrency('one', 1)]"], ids=["without limits", "with a limit"])
+def test_a_job_ends_though_the_right_to_its_steps_is_withdrawn_meanwhile(login, root, more, limits):
     site = login("worker")
     gate = site.path / "gate"
     (site.path / "stepped.py").write_text(
-        "import os, time\nfrom queuepool import job, step\n"
-        '@job("stepped")\ndef stepped(gate):\n    step("first", int)\n'
+        "import os, time\nfrom queuepool import Concurrency, job, step\n"
+        f'@job("stepped"{limits})\ndef stepped(gate):\n    step("first", int)\n'
         "    while not os.path.exists(gate): time.sleep(0.01)\n"
     )
     job = site.queue.push("stepped", {"gate": str(gate)})
@@ -210,6 +211,7 @@ def test_a_job_ends_though_the_right_to_its_steps_is_withdrawn_meanwhile(login, 
 
     assert 1 == root.exists(f"queuepool:steps:{job}")  # until it expires
     assert 0 == root.hlen("queuepool:failed")
+    assert 0 == root.hlen("queuepool:limits:places")
 
 
 def test_the_recipe_holds_with_laravels_prefixes(login, root, guarded):

@@ -38,8 +38,8 @@ PLANTS = {
         (
             (
                 _LIMITS,
-                "local free = number - redis.call('zcard', held) - kept\n",
-                "local free = number - redis.call('zcard', held)\n",
+                "local free = rule.number - redis.call('zcard', held) - kept\n",
+                "local free = rule.number - redis.call('zcard', held)\n",
             ),
         ),
     ),
@@ -55,6 +55,7 @@ PLANTS = {
     "a lowered number is not asked again": Plant(
         "one too many|too early", ((_MAY_START, "return free >= 0", "return true"),)
     ),
+    "a start counts for ever": Plant("stuck", ((_LIMITS, "limits.now - (rule and rule.per or 0)", "0"),)),
     "a parked job stays reserved": Plant("jobs are there", ((_ENTER, "  redis.call('zrem', KEYS[1], ARGV[1])\n", ""),)),
 }
 

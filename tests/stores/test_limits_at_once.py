@@ -93,3 +93,30 @@ def test_none_waits_for_ever_and_none_is_too_many(connection):
     assert sorted(f"j{number}" for number in range(JOBS)) == sorted(workers.done)
     assert workers.most["a"] <= 1
     assert workers.most["b"] <= 2
+
+
+def test_an_operators_number_stays_while_workers_say_what_their_code_has(connection):
+    errors, is_over = list[BaseException](), threading.Event()
+
+    def declare() -> None:
+        try:
+            with closing(Stores(connection)) as stores:
+                for number in range(1, 10_000):
+                    insisted(lambda number=number: stores.limits.declare("a", number, 0.0))  # type: ignore[misc]
+                    if is_over.is_set():
+                        return
+        except BaseException as error:
+            errors.append(error)
+
+    with closing(Stores(connection)) as stores:
+        stores.limits.declare("a", 1, 0.0)
+        thread = threading.Thread(target=declare, daemon=True)
+        thread.start()
+        for number in range(100):
+            assert insisted(lambda number=number: stores.limits.set("a", number))  # type: ignore[misc]
+            [limit] = insisted(stores.limits.all)
+            assert number == limit.by_hand
+        is_over.set()
+        eventually(lambda: not thread.is_alive())
+
+    assert [] == errors

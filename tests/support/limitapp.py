@@ -49,7 +49,7 @@ def shares(tenant: str, seconds: float = 0.0) -> None:
 
 @job("limit.waits", tries=20, backoff=0, limits=[Concurrency("gpu", 1, fair="{tenant}")])
 def waits(tenant: str, gate: str) -> None:
-    note("begins", tenant=tenant)
+    note("begins", tenant=tenant, pid=os.getpid())
     while not Path(gate).exists():
         time.sleep(0.05)
 

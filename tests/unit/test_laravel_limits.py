@@ -121,12 +121,19 @@ def test_middleware_of_php_has_the_keys_that_it_has_there():
     assert "p:k" == throttle.key_of(running())
     assert 1 == len(of_php(SEND, [php("Skip", skip=True), php("Skip", skip=False), php("SkipIfBatchCancelled")], ()))
     assert [] == of_php(SEND, [php("RateLimited", limiterName="stripe")], [LaravelRate("stripe", 3)])
+    in_redis = php("RateLimitedWithRedis", limiterName="stripe", shouldRelease=True, connectionName=None)
+    assert [] == of_php(SEND, [in_redis], [LaravelRate("stripe", 3, redis=True)])
 
 
 @each(
     ("one", "words"),
     [
         (php("RateLimited", limiterName="stripe"), "whose numbers are in PHP: declare around=.LaravelRate\\('stripe'"),
+        (php("RateLimitedWithRedis", limiterName="known"), "declare around=.LaravelRate\\('known', …, redis=True"),
+        (
+            php("RateLimitedWithRedis", limiterName="known", connectionName="other"),
+            "RateLimitedWithRedis on the connection 'other': only that of the jobs is known here",
+        ),
         (php("ThrottlesExceptions", whenCallback=php("Closure")), "ThrottlesExceptions with a closure"),
         (php("WithoutOverlapping", key=php("Key")), "WithoutOverlapping with a key that is not a text"),
         (php("WithoutOverlapping", key="k", expiresAfter=math.inf), "WithoutOverlapping with the expiresAfter inf"),

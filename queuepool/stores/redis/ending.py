@@ -52,10 +52,10 @@ class EndingScripts:
     ) -> Any:
         """Run the script that ends these leases, with all that ends with them."""
         call = name, keys, args
-        if leases and (steps := leases[0].steps):
-            call = with_steps(steps, self._keys, *call)
         if leases and leases[0].holder:
             call = with_places(PLACES, leases, self._keys, self._clock(), *call)
+        if leases and (steps := leases[0].steps):  # around all others, as it is left out where it is denied
+            call = with_steps(steps, self._keys, *call)
         if leases and leases[0].record:
             return self.run(leases, places, *call)[0]
         return self._client.script(*call)

@@ -19,6 +19,8 @@ from queuepool.stores.steps import in_steps
 #: keys that one look takes, jobs that one script pushes, and parked ones that one call reads
 _LOOKS, _PUSHED, _SCANNED = 100, 200, 500
 
+#: seconds between looks at keys at which no job waits: what is held there may be a lost host's
+_TIDY = 600.0
 #: seconds for which a push does not park after that was denied
 _DENIED = 60.0
 
@@ -31,6 +33,8 @@ class RedisLimits:
         self._keys = keys
         self._clock = clock
         self.in_use = False
+        #: when to look at such keys (monotonic)
+        self._tidy_at = time.monotonic() + _TIDY
         #: until when pushes leave it to workers to park (monotonic)
         self._denied_until = 0.0
 
@@ -102,8 +106,11 @@ class RedisLimits:
                 return
 
     def sweep(self, name: str | None = None) -> float | None:
-        also = [] if name is None else [name]
-        due = self._client.script("sweep_limits", [self._keys.limits_due], [*self._words(), _LOOKS, *also])
+        also, is_whole = [] if name is None else [name], time.monotonic() >= self._tidy_at
+        args = [*self._words(), _LOOKS, int(is_whole), *also]
+        due = self._client.script("sweep_limits", [self._keys.limits_due], args)
+        if is_whole:
+            self._tidy_at = time.monotonic() + _TIDY
         return float(due) if due else None
 
     def all(self) -> list[LimitRecord]:
@@ -129,21 +136,16 @@ class RedisLimits:
         return KeyRecord(key, held, granted, tuple(parked))
 
     def set(self, name: str, number: int | None) -> bool:
-        text = self._client.command("HGET", self._keys.limits, name)
-        if text is None:
-            return False
-        code, per, _ = text.decode().split(" ")
-        self._client.command("HSET", self._keys.limits, name, f"{code} {per} {'' if number is None else number}")
-        return True
+        return self._change(name, by_hand="" if number is None else number) is not None
 
     def declare(self, name: str, number: int, per: float) -> LimitRecord | None:
-        text = self._client.command("HGET", self._keys.limits, name)
-        known = _record(name, text) if text else None
-        if known and (known.number, known.per) == (number, per):
-            return None
-        by_hand = "" if known is None or known.by_hand is None else known.by_hand
-        self._client.command("HSET", self._keys.limits, name, f"{number} {per!r} {by_hand}")
-        return known
+        known = self._change(name, f"{number} {per!r}")
+        return known if known and (known.number, known.per) != (number, per) else None
+
+    def _change(self, name: str, code: str = "", by_hand: int | str = "as it is") -> LimitRecord | None:
+        """Returns what was known before."""
+        text = self._client.script("set_limit", [self._keys.limits], [name, code, by_hand])
+        return _record(name, text) if text else None
 
     def _words(self) -> list[str]:
         return [*self._keys.beginnings, self._clock()]

@@ -30,6 +30,7 @@ class Keys:
 
     def __init__(self, prefix: str = "", cache_prefix: str = "") -> None:
         self._cache = cache_prefix
+        self._prefix = prefix
         self._queues = f"{prefix}queues:"
         self._own_prefix = f"{prefix}queuepool:"
         self._quarantines = f"{self._own_prefix}quarantine:"
@@ -83,6 +84,10 @@ class Keys:
     def news(self) -> str:
         """The channel on which stewards learn that operators have sent or done something. No queue has its name."""
         return f"{self._own_prefix}due:"
+
+    def laravel(self, name: str) -> str:
+        """A key that Laravel gives to Redis itself, past its queue and its cache."""
+        return f"{self._prefix}{name}"
 
     def lock(self, name: str) -> str:
         """A lock in Laravel's cache. Source: RedisLock.php (13.x)."""

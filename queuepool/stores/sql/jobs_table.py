@@ -132,6 +132,15 @@ class JobsTable:
         connection.execute(self._statements.give_back, {"ids": ids})
         self.notify(connection, "")
 
+    def park(self, connection: Connection, ids: Sequence[int]) -> None:
+        """End leases as if they had not been taken, and take the rows, with all that they hold, out of their queues."""
+        connection.execute(self._statements.park, {"ids": ids})
+
+    def unpark(self, connection: Connection, ids: Sequence[int], queue: str) -> None:
+        """Put parked rows back into their queue, before those that were pushed since."""
+        connection.execute(self._statements.unpark, {"ids": ids, "name": queue})
+        self.notify(connection, queue)
+
     def move(self, connection: Connection, ids: Sequence[int], queue: str, payload: str) -> None:
         """End leases, and move the rows to another queue with another payload."""
         connection.execute(self._statements.move, {"ids": ids, "name": queue, "raw": payload})

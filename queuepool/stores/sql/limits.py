@@ -9,6 +9,7 @@ from functools import partial
 
 from sqlalchemy import Connection, and_, func, or_, select, update
 
+from queuepool.config.values import PARKED
 from queuepool.payload.lease import Lease
 from queuepool.payload.limits import PlaceAsked, job_word, name_of
 from queuepool.stores.limits import Admission, KeyRecord, LimitRecord
@@ -71,8 +72,9 @@ class SqlLimits:
         return int(self._client.ask(lambda connection: connection.execute(count).scalar_one()))
 
     def find(self, queue: str, job_id: str) -> bytes | None:
-        these = self._parked.c.queue == queue, self._parked.c.job == job_word(job_id)
-        found = self._client.ask(lambda c: c.execute(select(self._parked.c.payload).where(*these).limit(1)).scalar())
+        jobs, parked = self._client.tables.jobs.c, self._parked.c
+        these = parked.queue == queue, parked.job == job_word(job_id), jobs.id == parked.id, jobs.queue == PARKED
+        found = self._client.ask(lambda c: c.execute(select(jobs.payload).where(*these).limit(1)).scalar())
         return None if found is None else bytes_of(found)
 
     def unpark(self, queue: str, job_id: str = "") -> int:
@@ -86,8 +88,7 @@ class SqlLimits:
     def _unpark(self, connection: Connection, queue: str, ids: Sequence[int]) -> int:
         rows = select(self._parked.c.id).where(self._parked.c.id.in_(ids)).order_by(self._parked.c.id)
         there = list(connection.execute(rows.with_for_update()).scalars())
-        self.places.back_to_jobs(connection, there)
-        self._jobs.notify(connection, queue)
+        self.places.back_to_jobs(connection, there, queue)
         return len(there)
 
     def sweep(self, name: str | None = None) -> float | None:
@@ -113,7 +114,8 @@ class SqlLimits:
         if time.monotonic() < self._tidy_at:
             return ()
         places, now = self._rows_of_places.c, self._client.ask(self.places.now)
-        ended = select(places.key).where(places.granted.is_(None), places.until <= now).distinct().limit(_LOOKS)
+        is_over = or_(places.granted.is_(None), places.until <= now - _TIDY)
+        ended = select(places.key).where(places.until <= now, is_over).distinct().limit(_LOOKS)
         keys = self._client.ask(lambda connection: connection.execute(ended).scalars().all())
         if len(keys) < _LOOKS:
             self._tidy_at = time.monotonic() + _TIDY
@@ -159,6 +161,8 @@ class SqlLimits:
         if known is None:
             self.places.insert(connection, self._limits, {"key": name, "turn": 0})
         connection.execute(update(self._limits).where(limits.key == name).values(number=number, per=per))
+        if known and known.per and known.per != per:
+            self.places.change_period(connection, name, per, known.per)
         return LimitRecord(*known) if known and known.number is not None else None
 
     def _declare_missing(self, connection: Connection, asked: Sequence[PlaceAsked]) -> None:

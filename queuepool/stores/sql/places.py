@@ -6,16 +6,16 @@ locks first. A transaction locks several in their order; while it hands places o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, insert, literal, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, insert, or_, select, update
 
 from queuepool.payload.lease import Lease
 from queuepool.payload.limits import PlaceAsked, name_of
 from queuepool.stores.limits import GRANT_LASTS
 from queuepool.stores.sql.client import SqlClient
-from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.locks import unless_there
 from queuepool.stores.sql.statements import row_of, skips_locked
@@ -34,7 +34,7 @@ class _Parked(NamedTuple):
 
 
 class SqlPlaces:
-    """The places at all keys of one database; jobs are parked out of ``jobs``, and go back there."""
+    """The places at all keys of one database; parked jobs keep their rows in ``jobs``."""
 
     def __init__(self, client: SqlClient, jobs: JobsTable) -> None:
         self._client = client
@@ -54,9 +54,28 @@ class SqlPlaces:
                 freed |= self.end_grant(connection, stale[0].holder)
             if one.per:
                 self._drop_ended(connection, one.key, now)
-            until = now + (one.per or self._jobs.retry_after)
-            self._add(connection, one.key, start if one.per else lease.holder, until, lease.queue)
+                self._add(connection, one.key, start, now + self._per(connection, one), lease.queue)
+            else:
+                self._add(connection, one.key, lease.holder, self._end_of(lease), lease.queue)
         return freed
+
+    def _end_of(self, lease: Lease) -> Any:
+        """When the lease ends; it begins at a whole second."""
+        jobs = self._client.tables.jobs.c
+        begins = select(jobs.reserved_at).where(jobs.id == row_of(lease).id).scalar_subquery()
+        return begins + self._jobs.retry_after
+
+    def _per(self, connection: Connection, asked: PlaceAsked) -> float:
+        """For how long a start counts: other code may have changed it since."""
+        per = select(self._limits.c.per).where(self._limits.c.key == name_of(asked.key))
+        return connection.execute(per).scalar() or asked.per
+
+    def change_period(self, connection: Connection, name: str, per: float, was: float) -> None:
+        """Have the starts that were counted end as the new rule has it; 0.0 = as a job does."""
+        places = self._places.c
+        of_limit = or_(places.key == name, places.key.startswith(f"{name}=", autoescape=True))
+        starts = update(self._places).where(of_limit, places.granted.is_(None), places.holder.contains(" "))
+        connection.execute(starts.values(until=places.until + (per - was)))
 
     def admits(self, connection: Connection, key: str, job: str, now: float) -> bool:
         """A place that was kept for the job, or a free one for which no job waits, or one that was kept too long."""
@@ -76,13 +95,11 @@ class SqlPlaces:
         refusing: PlaceAsked,
         now: float,
     ) -> None:
-        jobs, row = self._client.tables.jobs, row_of(lease)
-        words = " ".join(f"{one.key} {one.part}" for one in asked)
-        about = literal(refusing.key), literal(refusing.part), literal(words), literal(job)
-        copied = jobs.c.id, jobs.c.queue, jobs.c.payload, jobs.c.attempts - 1, jobs.c.created_at
-        names = ["id", "queue", "payload", "attempts", "created_at", "key", "part", "asked", "job"]
-        connection.execute(insert(self._parked).from_select(names, select(*copied, *about).where(jobs.c.id == row.id)))
-        self._jobs.delete(connection, [row.id])
+        row, asked_words = row_of(lease).id, " ".join(f"{one.key} {one.part}" for one in asked)
+        about = {"key": refusing.key, "part": refusing.part, "queue": lease.queue, "asked": asked_words, "job": job}
+        connection.execute(delete(self._parked).where(self._parked.c.id == row))  # of a table that was emptied by hand
+        connection.execute(insert(self._parked), [{"id": row, **about}])
+        self._jobs.park(connection, [row])
         self._line_up(connection, refusing.key, lease.queue, refusing.part)
         self._hand_on(connection, refusing.key, now)
 
@@ -120,7 +137,7 @@ class SqlPlaces:
         keys = set(connection.execute(select(self._places.c.key).where(these)).scalars())
         if keys:
             self.lock(connection, keys)
-            until = self.now(connection) + self._jobs.retry_after
+            until = math.ceil(self.now(connection)) + self._jobs.retry_after
             connection.execute(update(self._places).where(these).values(until=until))
 
     def _hand_on(self, connection: Connection, key: str, now: float, passed: Collection[str] = ()) -> None:
@@ -173,18 +190,17 @@ class SqlPlaces:
 
     def _grant(self, connection: Connection, one: _Parked, now: float) -> None:
         """Back to the head of its queue, where its former number puts it, with a place kept for it at each limit."""
-        self.back_to_jobs(connection, [one.id])
+        self.back_to_jobs(connection, [one.id], one.queue)
         holder = f"{one.job} {one.queue}"
         self.end_grant(connection, holder)  # of a copy
         for key, _ in one.asked:
             self._add(connection, key, holder, now + GRANT_LASTS, one.queue, one.id)
-        self._jobs.notify(connection, one.queue)
 
     def _add(
-        self, connection: Connection, key: str, holder: str, until: float, queue: str, granted: int | None = None
+        self, connection: Connection, key: str, holder: str, until: Any, queue: str, granted: int | None = None
     ) -> None:
         row = {"key": key, "holder": holder, "until": until, "queue": queue, "granted": granted}
-        connection.execute(insert(self._places), [row])
+        connection.execute(insert(self._places).values(row))
 
     def end_grant(self, connection: Connection, job: str) -> set[str]:
         """Keep no place for this job; returns at which keys some were."""
@@ -194,14 +210,10 @@ class SqlPlaces:
             connection.execute(delete(self._places).where(these))
         return keys
 
-    def back_to_jobs(self, connection: Connection, ids: Sequence[int]) -> None:
-        """Under their former numbers, which put them before those that were pushed since."""
-        jobs, parked = self._client.tables.jobs, self._parked.c
-        names = ["id", "queue", "payload", "attempts", "available_at", "created_at"]
-        clock = Clock(connection.dialect, self._jobs.clock)
-        columns = parked.id, parked.queue, parked.payload, parked.attempts, clock.down(), parked.created_at
-        connection.execute(insert(jobs).from_select(names, select(*columns).where(parked.id.in_(ids))))
-        connection.execute(delete(self._parked).where(parked.id.in_(ids)))
+    def back_to_jobs(self, connection: Connection, ids: Sequence[int], queue: str) -> None:
+        """Where their numbers put them before those that were pushed since."""
+        connection.execute(delete(self._parked).where(self._parked.c.id.in_(ids)))
+        self._jobs.unpark(connection, ids, queue)
 
     def look(self, connection: Connection, key: str) -> None:
         self.lock(connection, [key])
@@ -210,7 +222,7 @@ class SqlPlaces:
         untaken = list[Any]()
         jobs = self._client.tables.jobs.c
         for grant in self._stale(connection, key, now, _MOST_LOOKS):
-            row = select(jobs.id).where(jobs.id == grant.granted, jobs.reserved_at.is_(None))
+            row = select(jobs.id).where(jobs.id == grant.granted, jobs.queue == grant.queue, jobs.reserved_at.is_(None))
             if connection.execute(row).first():
                 untaken.append(grant)
             else:  # it runs without the limit, or was taken out

@@ -35,6 +35,7 @@ from sqlalchemy import (
     update,
 )
 
+from queuepool.config.values import PARKED
 from queuepool.payload.lease import Lease, LeaseRow
 from queuepool.payload.strict_json import MAX_BYTES
 from queuepool.stores.sql.clock import Clock
@@ -123,8 +124,7 @@ class Statements:
             .with_for_update()
         )
         is_free = self._in_queue, jobs.c.id.in_(_IDS), jobs.c.reserved_at.is_(None)
-        free = select(jobs.c.id, self.payload).where(*is_free)
-        self.lock_free = free.order_by(jobs.c.id).with_for_update()
+        self.lock_free = select(jobs.c.id, self.payload).where(*is_free).order_by(jobs.c.id).with_for_update()
         self.rewrite = update(jobs).where(jobs.c.id == bindparam("row")).values(payload=bindparam("raw"))
         self.delete = delete(jobs).where(jobs.c.id.in_(_IDS))
         self.move = (
@@ -133,12 +133,15 @@ class Statements:
             .values(queue=_QUEUE, payload=bindparam("raw"), attempts=0, reserved_at=None, available_at=clock.down())
         )
         self.hasten = update(jobs).where(jobs.c.id.in_(_IDS)).values(available_at=clock.down())
-        self.renew = update(jobs).where(jobs.c.id.in_(_IDS)).values(reserved_at=clock.up())
-        self.give_back = (
+        free = {"reserved_at": None, "available_at": clock.down(), "attempts": jobs.c.attempts - 1}
+        self.park = update(jobs).where(jobs.c.id.in_(_IDS)).values(queue=PARKED, **free)
+        self.unpark = (
             update(jobs)
-            .where(jobs.c.id.in_(_IDS))
-            .values(reserved_at=None, available_at=clock.down(), attempts=jobs.c.attempts - 1)
+            .where(jobs.c.id.in_(_IDS), jobs.c.queue == PARKED)
+            .values(queue=_QUEUE, available_at=clock.down())
         )
+        self.renew = update(jobs).where(jobs.c.id.in_(_IDS)).values(reserved_at=clock.up())
+        self.give_back = update(jobs).where(jobs.c.id.in_(_IDS)).values(**free)
         columns = (jobs.c.queue, jobs.c.payload, jobs.c.attempts, jobs.c.created_at, clock.after("later"))
         copy = select(*columns).where(jobs.c.id.in_(_IDS))
         self.release = insert(jobs).from_select(["queue", "payload", "attempts", "created_at", "available_at"], copy)
@@ -159,7 +162,7 @@ class Statements:
             func.count(case((and_(is_free, is_due), 1))), func.count(case((and_(is_free, ~is_due), 1))),
             func.count(jobs.c.reserved_at),
         ).where(self._in_queue)  # fmt: skip
-        self.queues = select(exactly(dialect, jobs.c.queue)).distinct()
+        self.queues = select(exactly(dialect, jobs.c.queue)).where(jobs.c.queue != PARKED).distinct()
         shelves = {"ready": and_(is_free, is_due), "delayed": and_(is_free, ~is_due), "reserved": ~is_free}
         shelf = case((~is_free, "reserved"), (is_due, "ready"), else_="delayed").label("shelf")
         #: each row with its shelf

@@ -187,9 +187,8 @@ def _place_columns() -> list[Column[Any]]:
 
 def _parked_columns() -> list[Column[Any]]:
     """Jobs that wait at a key, by their numbers in ``jobs``; ``asked``: key and part of each limit."""
-    texts = [Column(name, Text) for name in ("key", "part", "queue", "payload", "asked", "job")]
-    numbers = [Column("attempts", Integer), Column("created_at", BigInteger)]
-    return [Column("id", BigInteger, primary_key=True), *texts, *numbers]
+    texts = [Column(name, Text) for name in ("key", "part", "queue", "asked", "job")]
+    return [Column("id", BigInteger, primary_key=True), *texts]
 
 
 def _table(name: str, schema: str, columns: list[Column[Any]]) -> Table:

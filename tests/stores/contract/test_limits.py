@@ -242,6 +242,51 @@ def test_a_rate_counts_starts_in_its_period(store, worker, at):
     assert ["c", "d"] == ids(worker.starts(rate))
 
 
+def test_a_shortened_period_holds_for_the_starts_that_were_counted(store, worker, at):
+    store.limits.declare("stripe", 1, 3600.0)
+    old = PlaceAsked("stripe=a", NO_PART, 1, 3600.0)
+    pushed(store, "a", "b")
+    assert worker.enter(old)[1].is_in
+    assert not worker.enter(old)[1].is_in
+    at.advance(5.0)
+    store.limits.declare("stripe", 1, 10.0)
+    store.limits.sweep("stripe")
+    at.advance(4.9)
+    store.limits.sweep()
+    assert [] == worker.starts(old)
+    at.advance(0.2)
+    store.limits.sweep()
+
+    assert ["b"] == ids(worker.starts(old))  # by code that has not been replaced yet
+    pushed(store, "c")
+    assert [] == worker.starts(old)
+    at.advance(10.1)
+    store.limits.sweep()
+    assert ["c"] == ids(worker.starts(old))
+
+
+def test_a_rate_that_becomes_a_concurrency_counts_those_that_run(built, store, worker, connection):
+    rate, lasting = PlaceAsked("stripe", NO_PART, 1, 60.0), PlaceAsked("stripe", NO_PART, 1)
+    pushed(store, *"abcd")
+    store.finish(worker.enter(rate)[0], NOTHING)
+    store.limits.declare("stripe", 1, 0.0)
+    assert worker.enter(lasting)[1].is_in  # a start is not a job that runs
+    assert not worker.enter(lasting)[1].is_in
+    lasts = [time_to_live(built, connection)]
+    store.limits.set("stripe", 3)
+    store.limits.sweep("stripe")
+    assert worker.enter(rate)[1].is_in  # of code that has not been replaced yet
+
+    assert [-1, -1] == [*lasts, time_to_live(built, connection)]
+
+
+def time_to_live(built: Stores, connection: Any) -> int:
+    """For how long the server keeps the places at ``stripe``; -1 = until they are removed."""
+    if not connection.url.startswith(("redis", "unix")):
+        return -1
+    return int(built.queue.client.command("TTL", f"{connection.prefix}queuepool:limit:held:stripe"))
+
+
 def test_places_of_a_lost_host_end_with_their_leases(built, store, worker, at):
     pushed(store, "a", "b")
     worker.enter(ONE)
@@ -255,6 +300,37 @@ def test_places_of_a_lost_host_end_with_their_leases(built, store, worker, at):
 
     assert 0 == held(built)
     assert ["a", "b"] == sorted(ids(store.reserve(["default"], worker.tag, 2).leases))
+
+
+def test_what_is_left_of_a_lost_host_is_forgotten_though_no_job_waits(built, store, worker, at):
+    pushed(store, "a", "b")
+    worker.enter(PlaceAsked("import=lost", NO_PART, 1))
+    at.advance(RETRY_AFTER + 2)
+    built.limits._tidy_at = 0.0  # whose time is not the store's
+    store.limits.sweep()
+
+    assert [] == built.limits.by_key()
+    assert store.limits.sweep() is None
+
+
+@pytest.mark.parametrize("renewed", [False, True])
+def test_a_place_lasts_as_long_as_its_lease(built, store, worker, at, renewed):
+    store.limits.in_use = True
+    at.advance(0.3)
+    pushed(store, "a", "b")
+    lease, _ = worker.enter(ONE)
+    worker.enter(ONE)
+    if renewed:
+        at.advance(1.2)
+        store.renew([lease._replace(holder="")])
+    at.advance(RETRY_AFTER + 0.1)
+    store.limits.sweep()
+
+    is_held = held(built) == 1
+    assert is_held == ("a" not in ids(store.reserve(["default"], store.join(), 2).leases))
+    at.advance(2.0)
+    store.limits.sweep()
+    assert 0 == held(built)
 
 
 def test_places_are_renewed_with_their_leases(built, store, worker, at):

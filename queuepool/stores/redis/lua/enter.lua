@@ -18,8 +18,10 @@ if asked[1].per > 0 and redis.call('zscore', key_of(limits, 'held', asked[1].key
 local refused = first_refusing(limits, asked, job)
 if refused then
   if is_kept then end_grant(limits, job) end
-  redis.call('zrem', KEYS[1], ARGV[1])
+  -- In this order: what is denied, or a key of the wrong type, must leave the job where it is.
   park(limits, parked_text(ARGV[7], asked, unbumped(ARGV[1])), asked[refused], queue)
+  redis.call('zrem', KEYS[1], ARGV[1])
+  hand_on(limits, asked[refused].key)
   free_as_well(limits)
   return refused
 end
@@ -32,8 +34,10 @@ for _, limit in ipairs(asked) do
   if is_short then end_grant(limits, stale_at(limits, limit.key) or '') end
   local held = key_of(limits, 'held', limit.key)
   if limit.per > 0 then
-    redis.call('zadd', held, limits.now + limit.per, start)
-    redis.call('expire', held, math.ceil(limit.per) + 1)
+    local per = rule_of(limits, limit.key).per
+    -- Where other code has made a concurrency of it, the start counts like a lease that ends by itself.
+    redis.call('zadd', held, per > 0 and limits.now or limits.now + limit.per, start)
+    if per > 0 then redis.call('expire', held, math.ceil(per) + 1) end
   else
     redis.call('zadd', held, score, holder)
     redis.call('persist', held) -- it ends with its period if this was a rate before

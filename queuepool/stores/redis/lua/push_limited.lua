@@ -18,6 +18,7 @@ while at <= #ARGV do
   local refused = first_refusing(limits, asked, '')
   if refused then
     park(limits, text, asked[refused], queue)
+    hand_on(limits, asked[refused].key)
     parked = parked + 1
   else
     for _, limit in ipairs(asked) do

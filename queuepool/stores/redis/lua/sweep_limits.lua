@@ -2,7 +2,8 @@
 -- has taken a job that was handed a place.
 -- Source:  none.
 -- KEYS     1 limits at which a job waits, by the second of the next look
--- ARGV     1-3 those of limits.lua   4 most limits   then, to look at these at once: names, or '' for all
+-- ARGV     1-3 those of limits.lua   4 most limits   5 1 = also where places are held or kept and no job waits: a host
+--          may be lost   then, to look at these at once: names, or '' for all
 -- Returns  seconds to the next look, '' = no job waits
 -- include: clock full limits
 local limits = open_limits(unpack(ARGV, 1, 3))
@@ -43,7 +44,17 @@ local function look(key)
   free_as_well(limits, key)
 end
 
-for i = 5, #ARGV do
+if ARGV[5] == '1' then
+  local places = redis.call('hgetall', limits.own .. 'limits:places')
+  for i = 2, #places, 2 do
+    for key in string.gmatch(places[i], '%S+') do redis.call('zadd', KEYS[1], limits.now, key) end
+  end
+  local granted = redis.call('hgetall', limits.own .. 'limits:granted')
+  for i = 2, #granted, 2 do
+    for _, limit in ipairs(asked_in(granted[i])) do redis.call('zadd', KEYS[1], limits.now, limit.key) end
+  end
+end
+for i = 6, #ARGV do
   for _, key in ipairs(redis.call('zrange', KEYS[1], 0, -1)) do
     if ARGV[i] == '' or string.match(key, '^[^=]+') == ARGV[i] then redis.call('zadd', KEYS[1], limits.now, key) end
   end

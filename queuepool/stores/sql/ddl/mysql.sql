@@ -37,6 +37,6 @@ alter table `queuepool_rings` add index `queuepool_rings_key_turn_index`(`key`, 
 create table `queuepool_places` (`key` varchar(191) not null, `holder` varchar(255) not null, `until` double not null, `queue` varchar(255) not null, `granted` bigint null, primary key (`key`, `holder`)) default character set utf8mb4 collate 'utf8mb4_bin';
 alter table `queuepool_places` add index `queuepool_places_holder_index`(`holder`);
 -- queuepool_parked
-create table `queuepool_parked` (`id` bigint unsigned not null primary key, `key` varchar(191) not null, `part` varchar(64) not null, `queue` varchar(255) not null, `payload` longtext not null, `attempts` int not null, `created_at` int unsigned not null, `asked` text not null, `job` varchar(24) not null) default character set utf8mb4 collate 'utf8mb4_bin';
+create table `queuepool_parked` (`id` bigint unsigned not null primary key, `key` varchar(191) not null, `part` varchar(64) not null, `queue` varchar(255) not null, `asked` text not null, `job` varchar(24) not null) default character set utf8mb4 collate 'utf8mb4_bin';
 alter table `queuepool_parked` add index `queuepool_parked_key_index`(`key`, `queue`, `part`, `id`);
 alter table `queuepool_parked` add index `queuepool_parked_queue_index`(`queue`, `id`);

@@ -37,6 +37,6 @@ create index "queuepool_rings_key_turn_index" on "queuepool_rings" ("key", "turn
 create table "queuepool_places" ("key" varchar(191) not null, "holder" varchar(255) not null, "until" double precision not null, "queue" varchar(255) not null, "granted" bigint null, primary key ("key", "holder"));
 create index "queuepool_places_holder_index" on "queuepool_places" ("holder");
 -- queuepool_parked
-create table "queuepool_parked" ("id" bigint primary key not null, "key" varchar(191) not null, "part" varchar(64) not null, "queue" varchar(255) not null, "payload" text not null, "attempts" integer not null, "created_at" integer not null, "asked" text not null, "job" varchar(24) not null);
+create table "queuepool_parked" ("id" bigint primary key not null, "key" varchar(191) not null, "part" varchar(64) not null, "queue" varchar(255) not null, "asked" text not null, "job" varchar(24) not null);
 create index "queuepool_parked_key_index" on "queuepool_parked" ("key", "queue", "part", "id");
 create index "queuepool_parked_queue_index" on "queuepool_parked" ("queue", "id");

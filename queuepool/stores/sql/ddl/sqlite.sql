@@ -35,6 +35,6 @@ create index "queuepool_rings_key_turn_index" on "queuepool_rings" ("key", "turn
 create table "queuepool_places" ("key" varchar not null, "holder" varchar not null, "until" real not null, "queue" varchar not null, "granted" integer null, primary key ("key", "holder"));
 create index "queuepool_places_holder_index" on "queuepool_places" ("holder");
 -- queuepool_parked
-create table "queuepool_parked" ("id" integer not null primary key, "key" varchar not null, "part" varchar not null, "queue" varchar not null, "payload" text not null, "attempts" integer not null, "created_at" integer not null, "asked" text not null, "job" varchar not null);
+create table "queuepool_parked" ("id" integer not null primary key, "key" varchar not null, "part" varchar not null, "queue" varchar not null, "asked" text not null, "job" varchar not null);
 create index "queuepool_parked_key_index" on "queuepool_parked" ("key", "queue", "part", "id");
 create index "queuepool_parked_queue_index" on "queuepool_parked" ("queue", "id");

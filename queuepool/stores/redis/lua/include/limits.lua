@@ -4,28 +4,31 @@
 -- ('' = none); `limits:places`: hash of holders, each with the keys of its places; `limits:due`: zset of the keys at which
 -- a job waits, by the second at which a place may come free by itself; `limits:granted`: hash of jobs that were handed
 -- a place, as JOB QUEUE, each as it was parked; `limits:last`: numbers parked jobs and counted starts.
--- Of a key: `limit:held:` zset of holders by the end of their leases, or of a start's period; `limit:granted:` zset of
--- those in `limits:granted`, by the second from which a starting job may take their place; `limit:queues:` list of the
--- queues whose jobs wait, in turn; `limit:ring:KEY QUEUE` list of their partitions, in turn; `limit:lane:KEY PART QUEUE`
--- list of numbers of parked jobs, oldest first. `parked:QUEUE`: hash of parked jobs by number: the digest of the id, then
--- key and partition of each limit, LF, payload.
+-- Of a key: `limit:held:` zset of holders by the end of their leases, and of counted starts by their seconds, so that they
+-- end as the rule has it that is in force then; `limit:granted:` zset of those in `limits:granted`, by the second from
+-- which a starting job may take their place; `limit:queues:` list of the queues whose jobs wait, in turn;
+-- `limit:ring:KEY QUEUE` list of their partitions, in turn; `limit:lane:KEY PART QUEUE` list of numbers of parked jobs,
+-- oldest first. `parked:QUEUE`: hash of parked jobs by number: the digest of the id, then key and partition of each limit,
+-- LF, payload.
 local GRANT_LASTS, MOST_LOOKS, MOST_SEARCHED = 0.2, 100, 1000
 
 -- Given: how our keys begin, how those of queues do, test clock.
 local function open_limits(own, queues, time)
-  return {own = own, queues = queues, now = clock(time), freed = {}, numbers = {}}
+  return {own = own, queues = queues, now = clock(time), freed = {}, rules = {}}
 end
 
 local function key_of(limits, kind, key) return limits.own .. 'limit:' .. kind .. ':' .. key end
 
-local function number_of(limits, key)
+-- The number in force, and the seconds for which a start counts, 0 = a job counts while it runs; false: it is forgotten.
+local function rule_of(limits, key)
   local name = string.match(key, '^[^=]+')
-  if limits.numbers[name] == nil then
+  if limits.rules[name] == nil then
     local known = redis.call('hget', limits.own .. 'limits', name) or ''
-    local number, by_hand = string.match(known, '^(%d+) %S+ (%d*)$')
-    limits.numbers[name] = tonumber(by_hand ~= '' and by_hand or number) or false
+    local number, per, by_hand = string.match(known, '^(%d+) (%S+) (%d*)$')
+    number = tonumber(by_hand ~= '' and by_hand or number)
+    limits.rules[name] = number and {number = number, per = tonumber(per)} or false
   end
-  return limits.numbers[name]
+  return limits.rules[name]
 end
 
 -- Key and partition of each of the limits of a parked job.
@@ -38,9 +41,10 @@ local function asked_in(text)
 end
 
 local function drop_ended(limits, key)
-  local held, dropped = key_of(limits, 'held', key), false
+  local held, rule, dropped = key_of(limits, 'held', key), rule_of(limits, key), false
+  local last = limits.now - (rule and rule.per or 0)
   while true do
-    local ended = redis.call('zrangebyscore', held, '-inf', limits.now, 'LIMIT', 0, 1000)
+    local ended = redis.call('zrangebyscore', held, '-inf', last, 'LIMIT', 0, 1000)
     if #ended == 0 then return dropped end
     redis.call('zrem', held, unpack(ended))
     redis.call('hdel', limits.own .. 'limits:places', unpack(ended))
@@ -50,11 +54,11 @@ end
 
 -- How many jobs may start at this key, below 1: none; and how many places are kept for some that are about to.
 local function free_places(limits, key)
-  local held, number = key_of(limits, 'held', key), number_of(limits, key)
+  local held, rule = key_of(limits, 'held', key), rule_of(limits, key)
   local kept = redis.call('zcard', key_of(limits, 'granted', key))
-  if not number then return 1, kept end -- the limit is forgotten
-  local free = number - redis.call('zcard', held) - kept
-  if free <= 0 and drop_ended(limits, key) then free = number - redis.call('zcard', held) - kept end
+  if not rule then return 1, kept end
+  local free = rule.number - redis.call('zcard', held) - kept
+  if free <= 0 and drop_ended(limits, key) then free = rule.number - redis.call('zcard', held) - kept end
   return free, kept
 end
 
@@ -143,7 +147,8 @@ local function note_due(limits, key, is_done)
   if is_done then
     local held = redis.call('zrange', key_of(limits, 'held', key), 0, 0, 'WITHSCORES')[2]
     local granted = redis.call('zrange', key_of(limits, 'granted', key), 0, 0, 'WITHSCORES')[2]
-    at = math.min(tonumber(held or 'inf'), tonumber(granted or 'inf'))
+    local rule = rule_of(limits, key)
+    at = math.min(tonumber(held or 'inf') + (rule and rule.per or 0), tonumber(granted or 'inf'))
     if at <= limits.now or at == math.huge then at = limits.now + 1 end
   end
   redis.call('zadd', due, string.format('%.6f', at), key)
@@ -203,7 +208,6 @@ local function park(limits, text, refused, queue)
   local number = redis.call('incr', limits.own .. 'limits:last')
   redis.call('hset', limits.own .. 'parked:' .. queue, number, text)
   line_up(limits, refused, queue, number)
-  hand_on(limits, refused.key)
 end
 
 local function leave(limits, holder)

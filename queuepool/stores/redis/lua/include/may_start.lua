@@ -5,10 +5,10 @@ local function asked_at(limits, first, last)
   for i = first, last, 4 do
     local limit = {key = ARGV[i], part = ARGV[i + 1], number = ARGV[i + 2], per = tonumber(ARGV[i + 3])}
     asked[#asked + 1] = limit
-    if not number_of(limits, limit.key) then
+    if not rule_of(limits, limit.key) then
       local name = string.match(limit.key, '^[^=]+')
       redis.call('hset', limits.own .. 'limits', name, limit.number .. ' ' .. ARGV[i + 3] .. ' ')
-      limits.numbers[name] = tonumber(limit.number)
+      limits.rules[name] = {number = tonumber(limit.number), per = limit.per}
     end
   end
   return asked
