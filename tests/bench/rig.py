@@ -43,9 +43,7 @@ class Rig:
         self._pools: list[psutil.Process] = []
 
     @contextmanager
-    def pool(
-        self, workers: int, *more: str, program: Sequence[str] = ("queuepool",), host: str = ""
-    ) -> Iterator[None]:
+    def pool(self, workers: int, *more: str, program: Sequence[str] = ("queuepool",), host: str = "") -> Iterator[None]:
         """A started pool; its workers have imported their modules when this begins.
 
         ``host``: the name of a host of its own, on which it runs; that takes root.

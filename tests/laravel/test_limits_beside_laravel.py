@@ -37,10 +37,13 @@ job("alone", around=[NoOverlap(by="{{order}}", release_after=None)])(run)
 def step(number, fails=False):
     note(event="ran", order=number, attempt=current().attempts)
 """
-IN_REDIS = HANDLERS.replace(f"@job({STEP!r})", f"""
+IN_REDIS = HANDLERS.replace(
+    f"@job({STEP!r})",
+    f"""
 job("counted", around=[LaravelRate("stripe", 3, per="1m", by="{{order}}", redis=True)])(run)
 
-@job({STEP!r}, around=[LaravelRate("stripe", 3, per="1m", by="{{number}}", redis=True)])""")
+@job({STEP!r}, around=[LaravelRate("stripe", 3, per="1m", by="{{number}}", redis=True)])""",
+)
 
 
 @contextmanager

@@ -106,7 +106,8 @@ class Line:
             self._store.push(self._name, [NewJob(_payload(1))])
             lease, _ = self._reserved()
             entry = self._store.limits.enter(holding(lease), "1", [self._asked(1)])
-            assert entry.parked_at and lease.row, entry
+            assert entry.parked_at, entry
+            assert lease.row
             self._rows = client.transaction(partial(_rows, tables=client.tables, job=lease.row.id))
             numbers = numbers[1:]
         client.transaction(partial(self._insert, numbers=numbers))

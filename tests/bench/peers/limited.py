@@ -35,7 +35,6 @@ def main() -> None:
 
 def drained(world: Stage, queues: list[LimitedQueue]) -> None:
     """All jobs wait when the workers start."""
-    found: dict[str, list[str]] = {queue.name: [] for queue in queues}
     heads = ["queue", "began", "starts/s", "most at a time", "places in use", "free, ms", "longest, ms", "attempts"]
     say(f"\n{_JOBS:,} jobs of {1000 * _SECONDS:g} ms, 2 places, {_WORKERS} workers, load {os.getloadavg()[0]:.1f}")
     say(_row(heads) + "\n" + _row(["---", *["---:"] * (len(heads) - 1)]))

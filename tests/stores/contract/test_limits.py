@@ -403,7 +403,7 @@ def test_parked_jobs_are_found_and_put_back(built, store, worker):
 
 
 def test_a_line_whose_jobs_were_taken_out_keeps_nobody_waiting(store, worker):
-    """Redis parks what a dispatch that knows the limit pushes; their numbers stay in the line until it is their turn."""
+    """Redis parks what a dispatch that knows the limit pushes; its numbers stay in the line until their turn."""
     jobs = [NewJob(payload(f"j{number}"), None, job_word(f"j{number}"), [ONE]) for number in range(3000)]
     store.push("default", jobs)
     first, _ = worker.enter(ONE)
