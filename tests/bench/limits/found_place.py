@@ -10,7 +10,7 @@ from tests.bench.rig import Rig
 from tests.bench.words import QUICK, rates, ratios, say
 
 #: jobs of each run on Redis and on a database, and how many runs
-_MANY, _FEWER, _ROUNDS = (2_000, 500, 2) if QUICK else (10_000, 2_000, 5)
+_MANY, _FEWER, _ROUNDS = (2_000, 200, 2) if QUICK else (4_000, 400, 5)
 #: jobs that the workers of each kind of pool reserve at a time
 _POOLS = {"one reserved at a time": ("--reserve-ahead", "1"), "as it reserves by itself": ()}
 

@@ -35,10 +35,11 @@ def measure(rig: Rig) -> None:
 
 def compare(rig: Rig, partitions: int) -> None:
     """Both lines are in one store."""
-    few, began, before = Line(rig, f"few-{partitions}", 1), time.monotonic(), _memory(rig)
-    few.park(_FEW)
-    many = Line(rig, f"many-{partitions}", partitions)
-    many.park(_MANY)
+    # Both before any is parked: SQLite numbers what is pushed after the highest number that there is.
+    few, many = Line(rig, f"few-{partitions}", 1), Line(rig, f"many-{partitions}", partitions)
+    began, before = time.monotonic(), _memory(rig)
+    few.park(_FEW - 1)
+    many.park(_MANY - 1)
     say(f"{_MANY:,} jobs were parked in {partitions:,} partitions, in {time.monotonic() - began:.0f} s")
     if before:
         say(f"  {(_memory(rig) - before) / _MANY:.0f} bytes each in Redis, with payloads of {len(_payload(0))}")
@@ -51,7 +52,10 @@ def compare(rig: Rig, partitions: int) -> None:
 
 
 class Line:
-    """A queue whose jobs wait for the one place of its own limit, which one of them has; each start parks one more."""
+    """A queue whose jobs wait for the one place of its own limit, which one of them has.
+
+    One is parked from the beginning, and each start parks one more.
+    """
 
     def __init__(self, rig: Rig, name: str, partitions: int) -> None:
         self._rig, self._name, self._partitions = rig, name, partitions
@@ -60,6 +64,7 @@ class Line:
         self._parked = 0
         self._store.push(name, [NewJob(_payload(0))])
         self._running = self._start()
+        self.park(1)
 
     def go_on(self) -> float:
         """The median of the seconds that it takes to end one job and start the next."""
@@ -110,7 +115,8 @@ class Line:
             assert lease.row
             self._rows = client.transaction(partial(_rows, tables=client.tables, job=lease.row.id))
             numbers = numbers[1:]
-        client.transaction(partial(self._insert, numbers=numbers))
+        if numbers:
+            client.transaction(partial(self._insert, numbers=numbers))
 
     def _insert(self, connection: Connection, numbers: range) -> None:
         for table, row in self._rows:
