@@ -7,7 +7,7 @@ import os
 import struct
 import time
 
-from queuepool import Concurrency, job
+from queuepool import job
 
 
 def note(stamp: float) -> None:
@@ -18,17 +18,6 @@ def note(stamp: float) -> None:
 @job("noop")
 def noop(n: int = 0, padding: str = "") -> None:
     pass
-
-
-@job("held", limits=[Concurrency("bench", 1000)])
-def held(n: int = 0) -> None:
-    """A no-op that always finds a place."""
-
-
-@job("shared", limits=[Concurrency("tenants", 4, fair="{tenant}")])
-def shared(tenant: int) -> None:
-    note(float(tenant))
-    time.sleep(0.002)
 
 
 @job("nap")

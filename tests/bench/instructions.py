@@ -11,6 +11,7 @@ import math
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from queuepool.board.meters import MeterMemory
@@ -56,8 +57,9 @@ class _MeteredWriter(slot_writer.SlotWriter):
         super().__init__(*given, **named, meters=MeterMemory.new(1, 0))
 
 
-def counted(rig: Rig, kind: str, jobs: int, *flags: str) -> int:
-    """Instructions of a whole worker that does so many jobs of this kind."""
+def counted(rig: Rig, kind: str, jobs: int, *flags: str, first: Sequence[str] = ()) -> int:
+    """Instructions of a whole worker that does so many jobs of this kind, after those of the names in ``first``."""
+    rig.queue.bulk([(name, {"at": 0.0}) for name in first])
     rig.queue.bulk([KINDS[kind]] * jobs)
     command = [*_VALGRIND, sys.executable, "-m", "tests.bench.instructions", *rig.flags(), *flags]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -74,9 +76,9 @@ def report() -> None:
         of_job(rig, "object job", "--quiet")
 
 
-def of_job(rig: Rig, kind: str, *flags: str) -> float:
+def of_job(rig: Rig, kind: str, *flags: str, first: Sequence[str] = ()) -> float:
     """Instructions of one job of this kind; prints them, too."""
-    few, many = counted(rig, kind, _FEW, *flags), counted(rig, kind, _MANY, *flags)
+    few, many = (counted(rig, kind, jobs, *flags, first=first) for jobs in (_FEW, _MANY))
     each = (many - few) / (_MANY - _FEW)
     print(f"{each:,.0f} instructions a {kind} {' '.join(flags)}", flush=True)
     return each

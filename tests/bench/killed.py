@@ -66,7 +66,7 @@ class Ledger:
         self.attempts: dict[tuple[str, str], int] = {}
         self.killed: set[tuple[int, int]] = set()
 
-    def counts_of(self) -> None:
+    def read(self) -> None:
         *lines, self._part = (self._part + self._file.read()).split("\n")
         for kind, *words in map(str.split, lines):
             if kind == "kill":

@@ -26,6 +26,8 @@ ROOT = Path(__file__).parents[2]
 _RECORD = struct.Struct("=ddq")
 #: seconds that a push may take: thousands of rows at once, on a busy machine
 PATIENCE = 60.0
+#: before a host's name and what runs there
+_HOST = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"']
 
 
 class Rig:
@@ -41,12 +43,16 @@ class Rig:
         self._pools: list[psutil.Process] = []
 
     @contextmanager
-    def pool(self, workers: int, *more: str, program: Sequence[str] = ("queuepool",)) -> Iterator[None]:
-        """A started pool; its workers have imported their modules when this begins."""
+    def pool(self, workers: int, *more: str, program: Sequence[str] = ("queuepool",), host: str = "") -> Iterator[None]:
+        """A started pool; its workers have imported their modules when this begins.
+
+        ``host``: the name of a host of its own, on which it runs; that takes root.
+        """
         place = () if "--runtime-dir" in more else ("--runtime-dir", str(self.path / "run"))
         flags = [*self.flags(), "--workers", str(workers), *place, "--quiet", *more]
         env = {**os.environ, "TRAIL": str(self.trail_file), "PYTHONPATH": str(ROOT)}
-        process = subprocess.Popen([sys.executable, "-m", *program, "start", *flags], env=env, cwd=ROOT)
+        there = [*_HOST, host] if host else []
+        process = subprocess.Popen([*there, sys.executable, "-m", *program, "start", *flags], env=env, cwd=ROOT)
         self._pools.append(psutil.Process(process.pid))
         try:
             self.drain(200)
@@ -81,6 +87,10 @@ class Rig:
     def trail(self) -> list[tuple[float, float, int]]:
         """(the payload's moment, when it began, pid) of every noted start."""
         return list(whole(_RECORD, self.trail_file.read_bytes())) if self.trail_file.exists() else []
+
+    def begun(self) -> int:
+        """How many starts were noted."""
+        return self.trail_file.stat().st_size // _RECORD.size
 
     def forget(self) -> None:
         self.trail_file.touch()

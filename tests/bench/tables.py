@@ -35,17 +35,18 @@ _PADDING = 200 * "x"
 
 
 @contextmanager
-def sql_rig(store: str) -> Iterator[Rig]:
-    """On a server with its usual durability, and empty tables."""
+def sql_rig(store: str, *modules: str) -> Iterator[Rig]:
+    """On a server with its usual durability, and empty tables. ``modules``: more than the one with the timed jobs."""
+    names = ",".join(("tests.bench.app", *modules))
     with tempfile.TemporaryDirectory(prefix="queuepool-bench-") as folder:
         if store == "sqlite":
             url = f"sqlite:///{folder}/queue.db"
-            rig = Rig(Path(folder), ConnectionSettings(url=url, embedded=True, timeout=PATIENCE))
+            rig = Rig(Path(folder), ConnectionSettings(url=url, embedded=True, timeout=PATIENCE), names)
             rig.stores.queue.sizes("default")  # the file is made
             yield rig
             return
         with running(BRANDS[store], durable=True) as server:
-            rig = Rig(Path(folder), ConnectionSettings(url=server.url, timeout=PATIENCE))
+            rig = Rig(Path(folder), ConnectionSettings(url=server.url, timeout=PATIENCE), names)
             create(rig)
             yield rig
 

@@ -51,8 +51,7 @@ class SqlLimits:
     ) -> Admission:
         if marked(lease) not in self._jobs.leased(connection, [row_of(lease).id]):
             return Admission(is_in=False)
-        mine = select(self._rows_of_places.c.key).where(self._rows_of_places.c.holder.in_([lease.holder, start]))
-        if connection.execute(mine).first():
+        if connection.execute(self.places.statements.keys_of, {"holders": [lease.holder, start]}).first():
             return Admission(is_in=True)
         self._declare_missing(connection, asked)
         self.places.lock(connection, [one.key for one in asked])
@@ -166,8 +165,7 @@ class SqlLimits:
         return LimitRecord(*known) if known and known.number is not None else None
 
     def _declare_missing(self, connection: Connection, asked: Sequence[PlaceAsked]) -> None:
-        limits = self._limits.c
         for one in asked:
-            known = select(limits.number).where(limits.key == name_of(one.key))
-            if connection.execute(known).scalar() is None:
+            known = {"of_name": name_of(one.key)}
+            if connection.execute(self.places.statements.number, known).scalar() is None:
                 self._declare(connection, name_of(one.key), one.number, one.per)

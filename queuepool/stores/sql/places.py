@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Table, delete, insert, or_, select, update
 
 from queuepool.payload.lease import Lease
 from queuepool.payload.limits import PlaceAsked, name_of
@@ -18,6 +19,7 @@ from queuepool.stores.limits import GRANT_LASTS
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.locks import unless_there
+from queuepool.stores.sql.place_statements import PlaceStatements
 from queuepool.stores.sql.statements import row_of, skips_locked
 
 #: parked jobs that are looked at before other transactions may go on
@@ -44,6 +46,10 @@ class SqlPlaces:
         self._places = client.tables.queuepool_places
         self._parked = client.tables.queuepool_parked
 
+    @cached_property
+    def statements(self) -> PlaceStatements:
+        return PlaceStatements(self._client.tables, self._client.engine.dialect.name)
+
     def take(
         self, connection: Connection, lease: Lease, asked: Sequence[PlaceAsked], start: str, now: float
     ) -> set[str]:
@@ -56,14 +62,10 @@ class SqlPlaces:
                 self._drop_ended(connection, one.key, now)
                 self._add(connection, one.key, start, now + self._per(connection, one), lease.queue)
             else:
-                self._add(connection, one.key, lease.holder, self._end_of(lease), lease.queue)
+                held = {"at_key": one.key, "of_holder": lease.holder, "of_queue": lease.queue}
+                lasts = {"of_row": row_of(lease).id, "lasts": self._jobs.retry_after}
+                connection.execute(self.statements.hold, {**held, **lasts})
         return freed
-
-    def _end_of(self, lease: Lease) -> Any:
-        """When the lease ends; it begins at a whole second."""
-        jobs = self._client.tables.jobs.c
-        begins = select(jobs.reserved_at).where(jobs.id == row_of(lease).id).scalar_subquery()
-        return begins + self._jobs.retry_after
 
     def _per(self, connection: Connection, asked: PlaceAsked) -> float:
         """For how long a start counts: other code may have changed it since."""
@@ -79,8 +81,8 @@ class SqlPlaces:
 
     def admits(self, connection: Connection, key: str, job: str, now: float) -> bool:
         """A place that was kept for the job, or a free one for which no job waits, or one that was kept too long."""
-        is_mine, free = (self._at(key), self._places.c.holder == job), self._free(connection, key, now)
-        if connection.execute(select(self._places.c.key).where(*is_mine)).first():
+        free = self._free(connection, key, now)
+        if connection.execute(self.statements.is_held, {"at_key": key, "holders": [job]}).first():
             return free >= 0  # its own place is one of those that are not free; the number may have been lowered since
         if free > 0:
             return not self._waits(connection, key)
@@ -105,20 +107,17 @@ class SqlPlaces:
 
     def _line_up(self, connection: Connection, key: str, queue: str, part: str) -> None:
         """Give the partition its turn, behind all others, unless it has one."""
-        one = self._limits.c.key == key
-        connection.execute(update(self._limits).where(one).values(turn=self._limits.c.turn + 1))
-        turn = connection.execute(select(self._limits.c.turn).where(one)).scalar_one()
-        self.insert(connection, self._rings, {"key": key, "queue": queue, "part": part, "turn": turn})
+        connection.execute(self.statements.count_turn, {"at_key": key})
+        connection.execute(self.statements.line_up, {"at_key": key, "of_queue": queue, "of_part": part})
 
     def leave(self, connection: Connection, leases: Sequence[Lease]) -> None:
         """Give back the places of leases that have ended, in the transaction that has ended them."""
-        holders = [lease.holder for lease in leases]
-        these = self._places.c.holder.in_(holders)
-        keys = sorted(set(connection.execute(select(self._places.c.key).where(these)).scalars()))
+        these = {"holders": [lease.holder for lease in leases]}
+        keys = sorted(set(connection.execute(self.statements.keys_of, these).scalars()))
         if not keys:
             return
         self.lock(connection, keys)
-        connection.execute(delete(self._places).where(these))
+        connection.execute(self.statements.end, these)
         now = self.now(connection)
         for key in keys:
             if self._waits(connection, key):
@@ -128,7 +127,7 @@ class SqlPlaces:
 
     def _forget_unused(self, connection: Connection, key: str) -> None:
         """Its row, which is locked: there may be as many keys as values of an argument."""
-        if connection.execute(select(self._places.c.key).where(self._at(key)).limit(1)).first() is None:
+        if connection.execute(self.statements.is_used, {"at_key": key}).first() is None:
             connection.execute(delete(self._limits).where(self._limits.c.key == key))
 
     def renew(self, connection: Connection, leases: Sequence[Lease]) -> None:
@@ -159,28 +158,29 @@ class SqlPlaces:
         self._look_at(connection, key, now)
 
     def _next(self, connection: Connection, key: str, passed: Collection[str]) -> _Parked | None:
-        rings, parked = self._rings.c, self._parked.c
         while True:
-            turns = select(rings.queue, rings.part).where(rings.key == key, rings.queue.not_in(list(passed)))
-            turn = connection.execute(turns.order_by(rings.turn).limit(1)).first()
+            about = {"at_key": key, "passed": list(passed)}
+            turn = connection.execute(self.statements.next_turn, about).first()
             if turn is None:
                 return None
-            lane = parked.key == key, parked.part == turn.part, parked.queue == turn.queue
-            first = select(parked.id, parked.asked, parked.job).where(*lane).order_by(parked.id).limit(1)
-            if row := connection.execute(first).first():
+            if row := self._first(connection, key, turn.queue, turn.part):
                 words = row.asked.split(" ")
                 return _Parked(row.id, turn.queue, tuple(zip(words[::2], words[1::2], strict=True)), row.job)
-            connection.execute(
-                delete(self._rings).where(self._turn_of(key, turn.queue, turn.part))
-            )  # they were taken out
+            self._end_turn(connection, key, turn.queue, turn.part)  # they were taken out
+
+    def _first(self, connection: Connection, key: str, queue: str, part: str, but: int = 0) -> Any:
+        """The row of the oldest parked job of this partition."""
+        about = {"at_key": key, "of_queue": queue, "of_part": part, "of_row": but}
+        return connection.execute(self.statements.first, about).first()
+
+    def _end_turn(self, connection: Connection, key: str, queue: str, part: str) -> None:
+        connection.execute(self.statements.end_turn, {"at_key": key, "of_queue": queue, "of_part": part})
 
     def _out_of_line(self, connection: Connection, key: str, one: _Parked) -> None:
         """Its partition's next turn comes behind those of all others."""
         part = dict(one.asked)[key]
-        connection.execute(delete(self._rings).where(self._turn_of(key, one.queue, part)))
-        parked = self._parked.c
-        more = parked.key == key, parked.part == part, parked.queue == one.queue, parked.id != one.id
-        if connection.execute(select(parked.id).where(*more).limit(1)).first():
+        self._end_turn(connection, key, one.queue, part)
+        if self._first(connection, key, one.queue, part, but=one.id):
             self._line_up(connection, key, one.queue, part)
 
     def _move_to(self, connection: Connection, one: _Parked, key: str, part: str, now: float) -> None:
@@ -197,17 +197,16 @@ class SqlPlaces:
             self._add(connection, key, holder, now + GRANT_LASTS, one.queue, one.id)
 
     def _add(
-        self, connection: Connection, key: str, holder: str, until: Any, queue: str, granted: int | None = None
+        self, connection: Connection, key: str, holder: str, until: float, queue: str, granted: int | None = None
     ) -> None:
-        row = {"key": key, "holder": holder, "until": until, "queue": queue, "granted": granted}
-        connection.execute(insert(self._places).values(row))
+        about = {"at_key": key, "of_holder": holder, "of_queue": queue, "ends": until, "of_row": granted}
+        connection.execute(self.statements.add, about)
 
     def end_grant(self, connection: Connection, job: str) -> set[str]:
         """Keep no place for this job; returns at which keys some were."""
-        these = self._places.c.holder == job
-        keys = set(connection.execute(select(self._places.c.key).where(these)).scalars())
+        keys = set(connection.execute(self.statements.keys_of, {"holders": [job]}).scalars())
         if keys:
-            connection.execute(delete(self._places).where(these))
+            connection.execute(self.statements.end, {"holders": [job]})
         return keys
 
     def back_to_jobs(self, connection: Connection, ids: Sequence[int], queue: str, delay: float = 0.0) -> None:
@@ -258,10 +257,9 @@ class SqlPlaces:
         """When a place may come free by itself, if a job waits."""
         look = None
         if self._waits(connection, key):
-            coming = self._at(key), self._places.c.until > now
-            first = connection.execute(select(func.min(self._places.c.until)).where(*coming)).scalar()
-            look = now + 1 if first is None or self._stale(connection, key, now) else first
-        connection.execute(update(self._limits).where(self._limits.c.key == key).values(look=look))
+            first, stale = connection.execute(self.statements.coming, {"at_key": key, "at_time": now}).one()
+            look = now + 1 if first is None or stale else first
+        connection.execute(self.statements.look, {"at_key": key, "next_look": look})
 
     def _look_at(self, connection: Connection, key: str, now: float) -> None:
         """Have a steward look at this key at once, if a job waits there."""
@@ -270,43 +268,30 @@ class SqlPlaces:
 
     def _free(self, connection: Connection, key: str, now: float) -> int:
         """How many jobs may start at this key; below 1, none."""
-        limits, places = self._limits.c, self._places.c
-        known = connection.execute(select(limits.number, limits.by_hand).where(limits.key == name_of(key))).first()
-        if known is None or known.number is None:
-            return 1  # the limit is forgotten
-        taken = self._at(key), or_(places.granted.is_not(None), places.until > now)
-        count = connection.execute(select(func.count()).select_from(self._places).where(*taken)).scalar_one()
-        return int((known.number if known.by_hand is None else known.by_hand) - count)
+        about = {"of_name": name_of(key), "at_key": key, "at_time": now}
+        free = connection.execute(self.statements.free, about).scalar()
+        return 1 if free is None else int(free)  # None: the limit is forgotten
 
     def _stale(self, connection: Connection, key: str, now: float, most: int = 1) -> list[Any]:
         """Those for which a place was kept too long, as no worker has taken them."""
-        places = self._places.c
-        late = self._at(key), places.granted.is_not(None), places.until <= now
-        wanted = select(places.holder, places.queue, places.granted).where(*late)
-        return list(connection.execute(wanted.order_by(places.until).limit(most)))
+        return list(connection.execute(self.statements.stale, {"at_key": key, "at_time": now, "most": most}))
 
     def _waits(self, connection: Connection, key: str) -> bool:
-        return (
-            connection.execute(select(self._rings.c.key).where(self._rings.c.key == key).limit(1)).first() is not None
-        )
+        return connection.execute(self.statements.waits, {"at_key": key}).first() is not None
 
     def _at(self, key: str) -> ColumnElement[bool]:
         return self._places.c.key == key
 
-    def _turn_of(self, key: str, queue: str, part: str) -> ColumnElement[bool]:
-        rings = self._rings.c
-        return and_(rings.key == key, rings.queue == queue, rings.part == part)
-
     def lock(self, connection: Connection, keys: Iterable[str]) -> None:
         limits, wanted = self._limits.c, sorted(set(keys))
         these = limits.key.in_(wanted)
-        there = set(connection.execute(select(limits.key).where(these)).scalars())
+        # Of a single one it is quicker to see when it is locked; of several, those that are missing must come in order.
+        there = set(wanted) if len(wanted) == 1 else set(connection.execute(select(limits.key).where(these)).scalars())
         while True:
             for key in wanted:
                 if key not in there:
                     self.insert(connection, self._limits, {"key": key, "turn": 0})
-            locked = select(limits.key).where(these).order_by(limits.key).with_for_update()
-            if len(connection.execute(locked).all()) == len(wanted):
+            if len(connection.execute(self.statements.lock, {"at_keys": wanted}).all()) == len(wanted):
                 return
             there = set()  # another has removed some that nobody needed
 

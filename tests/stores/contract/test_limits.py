@@ -403,6 +403,20 @@ def test_parked_jobs_are_found_and_put_back(built, store, worker):
     store.finish(first, NOTHING)  # nobody is left in the line
 
 
+def test_a_line_whose_jobs_were_taken_out_keeps_nobody_waiting(store, worker):
+    """Redis parks what a dispatch that knows the limit pushes; its numbers stay in the line until their turn."""
+    jobs = [NewJob(payload(f"j{number}"), None, job_word(f"j{number}"), [ONE]) for number in range(3000)]
+    store.push("default", jobs)
+    first, _ = worker.enter(ONE)
+    store.limits.unpark("default")
+    while leases := store.reserve(["default"], worker.tag, 1000).leases:
+        store.delete(leases)
+    store.finish(first, NOTHING)
+    store.push("default", [NewJob(payload("late"), None, job_word("late"), [ONE])])
+
+    assert worker.enter(ONE)[1].is_in
+
+
 def test_a_long_line_ends_in_its_order(built, store, worker):
     names = [f"j{number:03}" for number in range(150)]
     pushed(store, *names)

@@ -91,18 +91,24 @@ local function next_queue(limits, key, passed)
   end
 end
 
--- Take the next number out of the line of this queue.
-local function next_number(limits, key, queue)
+-- Take the next job out of the line of this queue: its number, its part of the ring, and how it is parked. Those that were taken out by hand
+-- are passed over; nil if so many were that others must go on first.
+local function next_parked(limits, key, queue)
   local ring = key_of(limits, 'ring', key .. ' ' .. queue)
   local part = redis.call('rpop', ring)
-  local lane = key_of(limits, 'lane', key .. ' ' .. part .. ' ' .. queue)
-  local number = redis.call('lpop', lane)
+  local lane, parked = key_of(limits, 'lane', key .. ' ' .. part .. ' ' .. queue), limits.own .. 'parked:' .. queue
+  local number, text
+  for _ = 1, MOST_LOOKS do
+    number = redis.call('lpop', lane)
+    text = number and redis.call('hget', parked, number)
+    if text or not number then break end
+  end
   if redis.call('exists', lane) == 1 then
     redis.call('lpush', ring, part)
   elseif redis.call('exists', ring) == 0 then
     redis.call('lrem', key_of(limits, 'queues', key), 1, queue)
   end
-  return number, part
+  return number, part, text
 end
 
 -- The other limit that has no place; `key` has one.
@@ -158,9 +164,7 @@ end
 -- Hand a place of this key to the next of this queue. One that another limit refuses goes to the line of that.
 -- Returns the job that has a place now; nil if it was taken out by hand, or moved.
 local function hand_to(limits, key, queue)
-  local number, part = next_number(limits, key, queue)
-  local parked = limits.own .. 'parked:' .. queue
-  local text = redis.call('hget', parked, number)
+  local number, part, text = next_parked(limits, key, queue)
   if not text then return end
   local asked = asked_in(text)
   local refused = refusing(limits, asked, key)
@@ -169,7 +173,7 @@ local function hand_to(limits, key, queue)
     note_due(limits, refused.key, true)
     return
   end
-  redis.call('hdel', parked, number)
+  redis.call('hdel', limits.own .. 'parked:' .. queue, number)
   grant(limits, text, asked, queue)
   return {queue = queue, part = part, number = number, text = text, payload = string.match(text, '^[^\n]*\n(.*)$')}
 end
