@@ -91,8 +91,8 @@ local function next_queue(limits, key, passed)
   end
 end
 
--- Take the next job out of the line of this queue: its number, its part of the ring, and how it is parked. Those that were taken out by hand
--- are passed over; nil if so many were that others must go on first.
+-- Take the next job out of the line of this queue: its number, its part of the ring, and how it is parked. Those that
+-- were taken out by hand are passed over; nil if so many were that others must go on first.
 local function next_parked(limits, key, queue)
   local ring = key_of(limits, 'ring', key .. ' ' .. queue)
   local part = redis.call('rpop', ring)
