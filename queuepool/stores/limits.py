@@ -16,6 +16,8 @@ from queuepool.payload.limits import PlaceAsked
 
 #: seconds for which a place is kept for the job that it was handed to; a job that starts later may take it
 GRANT_LASTS = 0.2
+#: keys, and lines of those that wait, which are read for a person or a measurement
+MOST_KEYS = MOST_LINES = 1000
 
 
 class Admission(NamedTuple):
@@ -36,14 +38,36 @@ class LimitRecord(NamedTuple):
     by_hand: int | None
 
 
+class LimitLine(NamedTuple):
+    """Those of one queue and partition that wait at a key. ``count`` may count some that were taken out by hand."""
+
+    queue: str
+    part: str
+    count: int
+    #: the number of the first of them: the lowest of several has waited the longest
+    first: int
+
+
 class KeyRecord(NamedTuple):
-    """Who holds places at a key, and who waits there; by queue and partition, in turn, how many."""
+    """Who holds places at a key, and who waits there, in turn."""
 
     key: str
     held: int
     #: places that are kept for jobs which are about to start
     granted: int
-    parked: tuple[tuple[str, str, int], ...]
+    parked: tuple[LimitLine, ...]
+    #: whether more may wait there than were counted
+    is_cut: bool = False
+
+
+class PlaceRecord(NamedTuple):
+    """A place that is taken until then, in Unix seconds by the store's clock, unless it is given back or renewed."""
+
+    key: str
+    until: float
+    #: the queue of the job that holds it, and its payload; empty: not found, or a start that is counted
+    queue: str = ""
+    payload: bytes = b""
 
 
 class JobLimits(Protocol):
@@ -78,8 +102,19 @@ class JobLimits(Protocol):
     def all(self) -> list[LimitRecord]:
         """The limits that are known, by name."""
 
-    def by_key(self) -> list[KeyRecord]:
-        """The keys at which jobs hold places or wait."""
+    def by_key(self, name: str = "", most: int = MOST_KEYS, lines: int = MOST_LINES) -> list[KeyRecord]:
+        """The keys at which jobs hold places or wait, of this limit or of all, in order; ``most`` of them.
+
+        Reads a bounded part of the store, however many wait: at most so many ``lines``, but one of each key.
+        """
+
+    def holders(self, keys: Sequence[str], queues: Sequence[str], most: int) -> list[PlaceRecord]:
+        """Who holds places at these keys, up to ``most`` of each; the jobs are looked for among those that workers have
+        reserved of these ``queues``, or a bounded part of them.
+        """
+
+    def parked_job(self, queue: str, number: int) -> bytes | None:
+        """The payload of the parked job with this number; ``None``: it is not parked any more."""
 
     def set(self, name: str, number: int | None) -> bool:
         """Set the number by hand, over what code says; ``None`` = as code says. ``False``: there is no such limit."""

@@ -11,13 +11,24 @@ from queuepool.errors import StoreDenied
 from queuepool.payload.lease import Lease
 from queuepool.payload.limits import PlaceAsked, holding, job_word
 from queuepool.stores.contract import NewJob
-from queuepool.stores.limits import Admission, KeyRecord, LimitRecord
+from queuepool.stores.limits import (
+    MOST_KEYS,
+    MOST_LINES,
+    Admission,
+    KeyRecord,
+    LimitLine,
+    LimitRecord,
+    PlaceRecord,
+)
+from queuepool.stores.redis.walk import reserved_jobs
 from queuepool.stores.redis.client import RENEW_PLACES, RedisClient, ScriptCall
 from queuepool.stores.redis.wire import BATCH_BYTES, Keys, with_places
 from queuepool.stores.steps import in_steps
 
 #: keys that one look takes, jobs that one script pushes, and parked ones that one call reads
 _LOOKS, _PUSHED, _SCANNED = 100, 200, 500
+#: reserved jobs of a queue among which those that hold places are looked for
+_RESERVED = 500
 
 #: seconds for which a push does not park after that was denied
 _DENIED = 60.0
@@ -109,24 +120,27 @@ class RedisLimits:
     def all(self) -> list[LimitRecord]:
         return [_record(name.decode(), text) for name, text in sorted(self._pairs(self._keys.limits))]
 
-    def by_key(self) -> list[KeyRecord]:
-        wait = self._client.command("ZRANGE", self._keys.limits_due, 0, -1)
-        hold = (key for _, keys in self._pairs(self._keys.places) for key in keys.split())
-        return [self._key(key.decode()) for key in sorted({*wait, *hold})]
+    def by_key(self, name: str = "", most: int = MOST_KEYS, lines: int = MOST_LINES) -> list[KeyRecord]:
+        names = [self._keys.limits_due, self._keys.places]
+        return sorted(map(_key, self._client.script("limit_keys", names, [*self._words(), name, most, lines])))
 
-    def _key(self, key: str) -> KeyRecord:
-        names, command = self._keys, self._client.command
-        parked = [
-            (
-                queue.decode(),
-                part.decode(),
-                int(command("LLEN", names.of_limit("lane", f"{key} {part.decode()} {queue.decode()}"))),
-            )
-            for queue in reversed(command("LRANGE", names.of_limit("queues", key), 0, -1))
-            for part in reversed(command("LRANGE", names.of_limit("ring", f"{key} {queue.decode()}"), 0, -1))
-        ]
-        held, granted = (int(command("ZCARD", names.of_limit(kind, key))) for kind in ("held", "granted"))
-        return KeyRecord(key, held, granted, tuple(parked))
+    def holders(self, keys: Sequence[str], queues: Sequence[str], most: int) -> list[PlaceRecord]:
+        flat = self._client.script("limit_holders", [self._keys.places], [*self._words(), most, *keys])
+        jobs = self._reserved(queues) if flat else {}
+        rows = zip(flat[::3], flat[1::3], flat[2::3], strict=True)
+        return [PlaceRecord(key.decode(), float(at), *jobs.get(name.decode(), ())) for key, name, at in rows]
+
+    def _reserved(self, queues: Sequence[str]) -> dict[str, tuple[str, bytes]]:
+        """What workers have reserved, by the name under which it may hold places."""
+        return {
+            holding(Lease(queue, job.payload, job.tag)).holder: (queue, job.payload)
+            for queue in queues
+            for job in reserved_jobs(self._client, self._keys.reserved(queue), _RESERVED)
+        }
+
+    def parked_job(self, queue: str, number: int) -> bytes | None:
+        [text] = self._client.command("HMGET", self._keys.parked(queue), number)
+        return text.partition(b"\n")[2] if text else None
 
     def set(self, name: str, number: int | None) -> bool:
         text = self._client.command("HGET", self._keys.limits, name)
@@ -155,6 +169,13 @@ class RedisLimits:
 
 def _places(asked: Sequence[PlaceAsked]) -> Iterable[Any]:
     return (word for one in asked for word in (one.key, one.part, one.number, one.per))
+
+
+def _key(row: Sequence[Any]) -> KeyRecord:
+    key, held, granted, is_cut, *words = row
+    lines = zip(words[::4], words[1::4], words[2::4], words[3::4], strict=True)
+    parked = (LimitLine(queue.decode(), part.decode(), count, int(first)) for queue, part, count, first in lines)
+    return KeyRecord(key.decode(), held, granted, tuple(parked), bool(is_cut))
 
 
 def _record(name: str, text: bytes) -> LimitRecord:

@@ -1,0 +1,139 @@
+"""Reads for operators who holds places of limits and who waits for some: a bounded part of the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Table, func, or_, select, union_all
+
+from queuepool.payload.lease import Lease, LeaseRow
+from queuepool.payload.limits import holding
+from queuepool.stores.limits import MOST_KEYS, MOST_LINES, KeyRecord, LimitLine, PlaceRecord
+from queuepool.stores.sql.client import SqlClient
+from queuepool.stores.sql.encoding import bytes_of
+from queuepool.stores.sql.jobs_table import JobsTable
+from queuepool.stores.sql.places import SqlPlaces
+from queuepool.stores.sql.statements import tag_in
+from queuepool.stores.sql.texts import is_name
+
+#: lines that one statement counts; rows of parked jobs that are counted in all, and at least of each line
+_AT_ONCE, _COUNTED, _LEAST = 50, 100_000, 100
+#: rows of a queue, first ones first, among which jobs that hold places are looked for
+_LOOKED_AT = 10_000
+
+
+class LimitRows:
+    """The reading verbs of ``stores.limits.JobLimits``."""
+
+    def __init__(self, client: SqlClient, jobs: JobsTable, places: SqlPlaces) -> None:
+        self._client = client
+        self._jobs = jobs
+        self._now = places.now
+        self._rings = client.tables.queuepool_rings
+        self._places = client.tables.queuepool_places
+        self._parked = client.tables.queuepool_parked
+
+    def by_key(self, name: str = "", most: int = MOST_KEYS, lines: int = MOST_LINES) -> list[KeyRecord]:
+        return self._client.ask(partial(self._by_key, name=name, most=most, most_lines=lines))
+
+    def _by_key(self, connection: Connection, name: str, most: int, most_lines: int) -> list[KeyRecord]:
+        held, waiting = self._held(connection, name, most), self._waiting(connection, name, most)
+        keys = sorted({*held, *waiting})[:most]
+        each = max(1, most_lines // max(1, len(keys)))
+        wanted = [key for key in keys if key in waiting]
+        turns = self._turns(connection, wanted, each)
+        shown = [(key, *turn) for key in wanted for turn in turns.get(key, ())[:each]]
+        rows = max(_LEAST, _COUNTED // max(1, len(shown)))
+        lines: dict[str, list[LimitLine]] = {}
+        for line in shown:
+            lines.setdefault(line[0], [])
+        for (key, queue, part), (count, first) in zip(shown, self._counted(connection, shown, rows), strict=True):
+            lines[key].append(LimitLine(queue, part, count, first))
+        return [
+            KeyRecord(
+                key, *held.get(key, (0, 0)), tuple(found := lines.get(key, [])),
+                len(turns.get(key, ())) > each or any(line.count >= rows for line in found),
+            )
+            for key in keys
+        ]  # fmt: skip
+
+    def _held(self, connection: Connection, name: str, most: int) -> dict[str, tuple[int, int]]:
+        places = self._places.c
+        taken = or_(places.granted.is_not(None), places.until > self._now(connection)), *_of(self._places, name)
+        counted = select(places.key, func.count(places.granted), func.count()).where(*taken).group_by(places.key)
+        rows = connection.execute(counted.order_by(places.key).limit(most))
+        return {key: (int(count - granted), int(granted)) for key, granted, count in rows}
+
+    def _waiting(self, connection: Connection, name: str, most: int) -> set[str]:
+        rings = self._rings.c
+        wanted = select(rings.key).where(*_of(self._rings, name)).distinct().order_by(rings.key).limit(most)
+        return set(connection.execute(wanted).scalars())
+
+    def _turns(self, connection: Connection, keys: Sequence[str], each: int) -> dict[str, list[tuple[str, str]]]:
+        """Queue and partition of the first lines of each key, and one more if there are more."""
+        rings, found = self._rings.c, dict[str, list[tuple[str, str]]]()
+        place = func.row_number().over(partition_by=rings.key, order_by=rings.turn).label("place")
+        ranked = select(rings.key, rings.queue, rings.part, place).where(rings.key.in_(keys)).subquery()
+        wanted = select(ranked).where(ranked.c.place <= each + 1).order_by(ranked.c.key, ranked.c.place)
+        for key, queue, part, _ in connection.execute(wanted) if keys else ():
+            found.setdefault(key, []).append((queue, part))
+        return found
+
+    def _counted(
+        self, connection: Connection, lines: Sequence[tuple[str, str, str]], most: int
+    ) -> Iterator[tuple[int, int]]:
+        """How many wait in each line, up to ``most``, and the number of the first."""
+        for first in range(0, len(lines), _AT_ONCE):
+            parts = (self._count(line, most, place) for place, line in enumerate(lines[first : first + _AT_ONCE]))
+            rows = connection.execute(union_all(*parts)).all()
+            yield from ((int(count), int(number or 0)) for _, count, number in sorted(rows, key=lambda row: row[0]))
+
+    def _count(self, line: tuple[str, str, str], most: int, place: int) -> Any:
+        parked, (key, queue, part) = self._parked.c, line
+        these = parked.key == key, parked.queue == queue, parked.part == part
+        rows = select(parked.id).where(*these).order_by(parked.id).limit(most).subquery()
+        return select(place, func.count(), func.min(rows.c.id)).select_from(rows)
+
+    def holders(self, keys: Sequence[str], queues: Sequence[str], most: int) -> list[PlaceRecord]:
+        return self._client.ask(partial(self._holders, keys=keys, queues=queues, most=most))
+
+    def _holders(
+        self, connection: Connection, keys: Sequence[str], queues: Sequence[str], most: int
+    ) -> list[PlaceRecord]:
+        places, now, found = self._places.c, self._now(connection), list[Any]()
+        for key in keys:
+            live = places.key == key, places.granted.is_(None), places.until > now
+            wanted = select(places.key, places.until, places.holder).where(*live).order_by(places.until).limit(most)
+            found += connection.execute(wanted)
+        jobs = self._reserved(connection, queues) if found else {}
+        return [PlaceRecord(key, float(until), *jobs.get(holder, ())) for key, until, holder in found]
+
+    def _reserved(self, connection: Connection, queues: Sequence[str]) -> dict[str, tuple[str, bytes]]:
+        """What workers have reserved, by the name under which it may hold places."""
+        return {
+            holding(lease).holder: (queue, lease.receipt)
+            for queue in queues
+            for lease in self._leases(connection, queue)
+        }
+
+    def _leases(self, connection: Connection, queue: str) -> Iterator[Lease]:
+        jobs = self._client.tables.jobs.c
+        here = is_name(connection.dialect, jobs.queue, queue)
+        first = select(jobs.id, jobs.reserved_at).where(here).order_by(jobs.id).limit(_LOOKED_AT).subquery()
+        ids = connection.execute(select(first.c.id).where(first.c.reserved_at.is_not(None))).scalars().all()
+        for row in connection.execute(self._jobs.shelved(jobs.id.in_(ids), jobs.reserved_at.is_not(None))):
+            row_of = LeaseRow(row.id, row.attempts)
+            yield Lease(queue, bytes_of(row.payload), tag_in(row.available_at), row_of)
+
+    def parked_job(self, queue: str, number: int) -> bytes | None:
+        these = self._parked.c.queue == queue, self._parked.c.id == number
+        found = self._client.ask(lambda c: c.execute(select(self._parked.c.payload).where(*these)).scalar())
+        return None if found is None else bytes_of(found)
+
+
+def _of(table: Table, name: str) -> list[ColumnElement[bool]]:
+    """Whether a key is one of this limit; of any for ''."""
+    key = table.c.key
+    return [or_(key == name, key.startswith(f"{name}=", autoescape=True))] if name else []
