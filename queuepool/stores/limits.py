@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from queuepool.payload.lease import Lease
-from queuepool.payload.limits import PlaceAsked
+from queuepool.payload.limits import PlaceAsked, name_of
 
 #: seconds for which a place is kept for the job that it was handed to; a job that starts later may take it
 GRANT_LASTS = 0.2
@@ -37,6 +37,11 @@ class LimitRecord(NamedTuple):
     #: the number that an operator has set, which is in force
     by_hand: int | None
 
+    @property
+    def in_force(self) -> int:
+        """The number that counts."""
+        return self.number if self.by_hand is None else self.by_hand
+
 
 class LimitLine(NamedTuple):
     """Those of one queue and partition that wait at a key. ``count`` may count some that were taken out by hand."""
@@ -58,6 +63,37 @@ class KeyRecord(NamedTuple):
     parked: tuple[LimitLine, ...]
     #: whether more may wait there than were counted
     is_cut: bool = False
+
+
+class LimitSum(NamedTuple):
+    """A limit with what is at its keys."""
+
+    limit: LimitRecord
+    keys: tuple[KeyRecord, ...]
+    held: int
+    granted: int
+    parked: int
+    #: whether more may be parked than were counted
+    is_at_least: bool
+
+    @property
+    def first(self) -> LimitLine | None:
+        """The line whose first job waits the longest."""
+        return min((line for key in self.keys for line in key.parked), key=lambda line: line.first, default=None)
+
+
+def sums_of(limits: Sequence[LimitRecord], keys: Sequence[KeyRecord], most: int = MOST_KEYS) -> list[LimitSum]:
+    """Each limit, in order, with those of the keys that are its own; ``most``: as many were asked for."""
+    at = {limit.name: list[KeyRecord]() for limit in limits}
+    for key in keys:
+        at.get(name_of(key.key), []).append(key)
+    return [_sum(limit, at[limit.name], is_cut=len(keys) >= most) for limit in limits]
+
+
+def _sum(limit: LimitRecord, keys: Sequence[KeyRecord], *, is_cut: bool) -> LimitSum:
+    parked = sum(line.count for key in keys for line in key.parked)
+    held, granted = sum(key.held for key in keys), sum(key.granted for key in keys)
+    return LimitSum(limit, tuple(keys), held, granted, parked, is_cut or any(key.is_cut for key in keys))
 
 
 class PlaceRecord(NamedTuple):
