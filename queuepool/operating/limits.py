@@ -35,7 +35,7 @@ def _row(limit: LimitRecord, key: KeyRecord) -> dict[str, Any]:
     return {
         "key": key.key, "limit": f"{number} in {limit.per:g} s" if limit.per else f"{number}",
         "by_hand": limit.by_hand is not None, "held": key.held, "granted": key.granted,
-        "parked": sum(line.count for line in key.parked), "lines": len(key.parked),
+        "parked": sum(line.jobs for line in key.parked), "lines": len(key.parked),
         "next": line_words(key.parked[0]) if key.parked else None,
     }  # fmt: skip
 
@@ -54,9 +54,7 @@ def longest(stores: Stores, lines: Sequence[LimitLine]) -> dict[str, Any]:
 def waiters(stores: Stores, lines: Sequence[LimitLine], most: int) -> list[dict[str, Any]]:
     """Those at the heads of these lines, the longest first."""
     heads = sorted(lines, key=lambda line: line.first)[:most]
-    return [
-        {"queue": line.queue, "part": part_of(line), **found} for line in heads if (found := _waiter(stores, line))
-    ]
+    return [{"queue": line.queue, "part": part_of(line), **found} for line in heads if (found := _waiter(stores, line))]
 
 
 def part_of(line: LimitLine) -> str | None:
@@ -89,7 +87,7 @@ def sum_row(stores: Stores, one: LimitSum) -> dict[str, Any]:
 def key_row(key: KeyRecord) -> dict[str, Any]:
     """A key of a limit."""
     return {
-        "key": key.key, "held": key.held, "granted": key.granted, "parked": sum(line.count for line in key.parked),
+        "key": key.key, "held": key.held, "granted": key.granted, "parked": sum(line.jobs for line in key.parked),
         "lines": len(key.parked), "is_at_least": key.is_cut,
     }  # fmt: skip
 
@@ -129,4 +127,3 @@ def set_number_of(stores: Stores, name: str, number: int | None) -> NumberSet | 
 def unknown(name: str) -> str:
     """Why nothing was set."""
     return f"there is no limit {name}: it is known once a job with it has started or was parked"
-

@@ -8,7 +8,7 @@ those, which goes back to the head of its queue, while the place is kept for it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from queuepool.payload.lease import Lease
@@ -18,6 +18,8 @@ from queuepool.payload.limits import PlaceAsked, name_of
 GRANT_LASTS = 0.2
 #: keys, and lines of those that wait, which are read for a person or a measurement
 MOST_KEYS = MOST_LINES = 1000
+#: jobs in a line that are counted before one
+MOST_BEFORE = 1000
 
 
 class Admission(NamedTuple):
@@ -44,11 +46,11 @@ class LimitRecord(NamedTuple):
 
 
 class LimitLine(NamedTuple):
-    """Those of one queue and partition that wait at a key. ``count`` may count some that were taken out by hand."""
+    """Those of one queue and partition that wait at a key. ``jobs`` may count some that were taken out by hand."""
 
     queue: str
     part: str
-    count: int
+    jobs: int
     #: the number of the first of them: the lowest of several has waited the longest
     first: int
 
@@ -91,7 +93,7 @@ def sums_of(limits: Sequence[LimitRecord], keys: Sequence[KeyRecord], most: int 
 
 
 def _sum(limit: LimitRecord, keys: Sequence[KeyRecord], *, is_cut: bool) -> LimitSum:
-    parked = sum(line.count for key in keys for line in key.parked)
+    parked = sum(line.jobs for key in keys for line in key.parked)
     held, granted = sum(key.held for key in keys), sum(key.granted for key in keys)
     return LimitSum(limit, tuple(keys), held, granted, parked, is_cut or any(key.is_cut for key in keys))
 
@@ -104,6 +106,17 @@ class PlaceRecord(NamedTuple):
     #: the queue of the job that holds it, and its payload; empty: not found, or a start that is counted
     queue: str = ""
     payload: bytes = b""
+
+
+class ParkedJob(NamedTuple):
+    """A parked job as the store holds it, unread."""
+
+    payload: bytes
+    #: ``None``: only the payload has them
+    attempts: int | None = None
+    #: where it waits, and how many are before it in its line, up to ``MOST_BEFORE``; ``None``: not asked, or unknown
+    key: str | None = None
+    before: int | None = None
 
 
 class JobLimits(Protocol):
@@ -120,8 +133,11 @@ class JobLimits(Protocol):
     def parked(self, queue: str) -> int:
         """How many jobs of the queue are parked."""
 
-    def find(self, queue: str, job_id: str) -> bytes | None:
-        """The payload of this job, if it is parked; reads all that are parked of the queue."""
+    def find(self, queue: str, job_id: str) -> ParkedJob | None:
+        """This job, if it is parked, and where it waits; reads all that are parked of the queue."""
+
+    def pages(self, queue: str) -> Iterator[list[ParkedJob]]:
+        """All that are parked of the queue; in Redis in no order, and one may come twice."""
 
     def unpark(self, queue: str, job_id: str = "") -> int:
         """Put this parked job, or all of the queue, back into the queue; returns how many there were.
@@ -145,7 +161,7 @@ class JobLimits(Protocol):
         """
 
     def holders(self, keys: Sequence[str], queues: Sequence[str], most: int) -> list[PlaceRecord]:
-        """Who holds places at these keys, up to ``most`` of each; the jobs are looked for among those that workers have
+        """Who holds places at these keys, up to ``most`` of each; jobs are looked for among those that workers have
         reserved of these ``queues``, or a bounded part of them.
         """
 

@@ -37,8 +37,8 @@ FORMS: Mapping[str, str] = MappingProxyType({
     "ReachedPool": "PoolRow reach:Reach?",
     "Pools": "Known pools:ReachedPool[] shared:text[]",
     "QueueRow": "connection:text queue:text ready:int is_at_least:bool delayed:int reserved:int quarantined:int "
-    "oldest:number? overdue:number growth_per_minute:number? empty_in:int? ended_per_minute:int? served:bool? "
-    "paused:bool? paused_since:time? paused_by:text?",
+    "parked:int oldest:number? overdue:number growth_per_minute:number? empty_in:int? ended_per_minute:int? "
+    "served:bool? paused:bool? paused_since:time? paused_by:text?",
     "Queues": "Known queues:QueueRow[]",
     "Totals": "pools:int workers:int live:int busy:int ready:int is_at_least:bool delayed:int quarantined:int "
     "oldest:number? done_per_minute:number? failed_per_minute:number? failed:int?",
@@ -94,8 +94,8 @@ FORMS: Mapping[str, str] = MappingProxyType({
     "host:text?- pool:text?- worker:int?- pid:int?- generation:int?- pool_since:time?- error:text?- lease_lost:bool-",
     "Job": "Read id:text connection:text? state:text? misses:text[] found:text- name:text- queue:text- attempts:int?- "
     "pushed:time?- since:time?- began:time?- due:time?- host:text- pool:text- worker:int?- pid:int?- running:number?- "
-    "time_left:number?- progress:number?- note:text- result:any- result_problem:text- error:text- is_failed:bool- "
-    "is_over:bool- ended:Attempt[]- steps:KeptStep[]- ended_is_cut:bool- arguments:any- is_closed:bool- raw:text?- "
+    "time_left:number?- limit:text?- before:int?- progress:number?- note:text- result:any- result_problem:text- "
+    "error:text- is_failed:bool- is_over:bool- ended:Attempt[]- steps:KeptStep[]- ended_is_cut:bool- arguments:any- is_closed:bool- raw:text?- "
     "flow:text?- trace:text?- tags:text[]- options:any- size:int?-",
     "JobTimes": "queue:text job:text done:int released:int failed:int lost:int cancelled:int given_back:int "
     "per_minute:number run_p50:number? run_p95:number? run_p99:number? wait_p50:number? wait_p95:number?",
@@ -128,7 +128,8 @@ _MEANINGS: Mapping[str, str] = MappingProxyType({
     "memory": "MB",
     "steps": "run times are counted up to each of these seconds: a percentile is right to within one",
     "oldest": "seconds for which the next job has been ready",
-    "next": "to be given back as `after`; null at the end", "is_at_least": "whether there may be more than `ready`, or than `parked`",
+    "next": "to be given back as `after`; null at the end",
+    "is_at_least": "whether there may be more than `ready`, or than `parked`",
     "until": "when they were counted, in Unix seconds",
     "agreed": "to be given back to the action", "must_type": "whether the action needs `typed`, the number",
     "page": "the path of the page on which to look first",

@@ -131,6 +131,6 @@ ACTS = (
 #: the pages of the navigation, by what they are called there
 NAVIGATION = (
     ("/", "Overview"), ("/alerts", "Alerts"), ("/queues", "Queues"), ("/running", "Running"), ("/failed", "Failed"),
-    ("/flows", "Flows"), ("/limits", "Limits"), ("/pools", "Pools"), ("/schedules", "Schedules"), ("/quarantine", "Quarantine"),
-    ("/history", "History"), ("/journal", "Journal"),
+    ("/flows", "Flows"), ("/limits", "Limits"), ("/pools", "Pools"), ("/schedules", "Schedules"),
+    ("/quarantine", "Quarantine"), ("/history", "History"), ("/journal", "Journal"),
 )  # fmt: skip

@@ -12,16 +12,18 @@ from queuepool.payload.lease import Lease
 from queuepool.payload.limits import PlaceAsked, holding, job_word
 from queuepool.stores.contract import NewJob
 from queuepool.stores.limits import (
+    MOST_BEFORE,
     MOST_KEYS,
     MOST_LINES,
     Admission,
     KeyRecord,
     LimitLine,
     LimitRecord,
+    ParkedJob,
     PlaceRecord,
 )
-from queuepool.stores.redis.walk import reserved_jobs
 from queuepool.stores.redis.client import RENEW_PLACES, RedisClient, ScriptCall
+from queuepool.stores.redis.walk import reserved_jobs
 from queuepool.stores.redis.wire import BATCH_BYTES, Keys, with_places
 from queuepool.stores.steps import in_steps
 
@@ -83,8 +85,22 @@ class RedisLimits:
     def parked(self, queue: str) -> int:
         return int(self._client.command("HLEN", self._keys.parked(queue)))
 
-    def find(self, queue: str, job_id: str) -> bytes | None:
-        return next((text.partition(b"\n")[2] for _, text in self._of_job(queue, job_id)), None)
+    def find(self, queue: str, job_id: str) -> ParkedJob | None:
+        return next((self._with_place(queue, *row) for row in self._of_job(queue, job_id)), None)
+
+    def pages(self, queue: str) -> Iterator[list[ParkedJob]]:
+        for page in self._scan(queue) if self.parked(queue) else ():
+            yield [ParkedJob(text.partition(b"\n")[2]) for _, text in page]
+
+    def _with_place(self, queue: str, number: bytes, text: bytes) -> ParkedJob:
+        head, _, raw = text.partition(b"\n")
+        _, *words = head.decode().split(" ")
+        for key, part in zip(words[::2], words[1::2], strict=True):
+            lane = self._keys.of_limit("lane", f"{key} {part} {queue}")
+            numbers = self._client.command("LRANGE", lane, 0, MOST_BEFORE - 1)
+            if number in numbers or len(words) == 2:
+                return ParkedJob(raw, None, key, numbers.index(number) if number in numbers else MOST_BEFORE)
+        return ParkedJob(raw)
 
     def unpark(self, queue: str, job_id: str = "") -> int:
         keys = self._keys

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, func, or_, select, union_all
+from sqlalchemy import ColumnElement, Connection, Select, Table, func, literal, or_, select, union_all
 
 from queuepool.payload.lease import Lease, LeaseRow
-from queuepool.payload.limits import holding
-from queuepool.stores.limits import MOST_KEYS, MOST_LINES, KeyRecord, LimitLine, PlaceRecord
+from queuepool.payload.limits import holding, job_word
+from queuepool.stores.limits import MOST_BEFORE, MOST_KEYS, MOST_LINES, KeyRecord, LimitLine, ParkedJob, PlaceRecord
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
@@ -22,6 +22,8 @@ from queuepool.stores.sql.texts import is_name
 _AT_ONCE, _COUNTED, _LEAST = 50, 100_000, 100
 #: rows of a queue, first ones first, among which jobs that hold places are looked for
 _LOOKED_AT = 10_000
+#: parked jobs that one statement reads
+_PAGE = 500
 
 
 class LimitRows:
@@ -54,7 +56,7 @@ class LimitRows:
         return [
             KeyRecord(
                 key, *held.get(key, (0, 0)), tuple(found := lines.get(key, [])),
-                len(turns.get(key, ())) > each or any(line.count >= rows for line in found),
+                len(turns.get(key, ())) > each or any(line.jobs >= rows for line in found),
             )
             for key in keys
         ]  # fmt: skip
@@ -94,7 +96,7 @@ class LimitRows:
         parked, (key, queue, part) = self._parked.c, line
         these = parked.key == key, parked.queue == queue, parked.part == part
         rows = select(parked.id).where(*these).order_by(parked.id).limit(most).subquery()
-        return select(place, func.count(), func.min(rows.c.id)).select_from(rows)
+        return select(literal(place), func.count(), func.min(rows.c.id)).select_from(rows)
 
     def holders(self, keys: Sequence[str], queues: Sequence[str], most: int) -> list[PlaceRecord]:
         return self._client.ask(partial(self._holders, keys=keys, queues=queues, most=most))
@@ -131,6 +133,35 @@ class LimitRows:
         these = self._parked.c.queue == queue, self._parked.c.id == number
         found = self._client.ask(lambda c: c.execute(select(self._parked.c.payload).where(*these)).scalar())
         return None if found is None else bytes_of(found)
+
+    def find(self, queue: str, job_id: str) -> ParkedJob | None:
+        return self._client.ask(partial(self._find, queue=queue, job=job_word(job_id)))
+
+    def _find(self, connection: Connection, queue: str, job: str) -> ParkedJob | None:
+        parked = self._parked.c
+        wanted = select(self._parked).where(parked.queue == queue, parked.job == job).order_by(parked.id).limit(1)
+        row = connection.execute(wanted).first()
+        if row is None:
+            return None
+        line = parked.key == row.key, parked.queue == queue, parked.part == row.part, parked.id < row.id
+        before = select(parked.id).where(*line).limit(MOST_BEFORE).subquery()
+        count = connection.execute(select(func.count()).select_from(before)).scalar_one()
+        return ParkedJob(bytes_of(row.payload), row.attempts, row.key, int(count))
+
+    def pages(self, queue: str) -> Iterator[list[ParkedJob]]:
+        parked, last = self._parked.c, 0
+        while True:
+            these = parked.queue == queue, parked.id > last
+            wanted = select(parked.id, parked.payload, parked.attempts).where(*these).order_by(parked.id).limit(_PAGE)
+            rows = self._client.ask(partial(_rows, wanted=wanted))
+            if not rows:
+                return
+            last = rows[-1].id
+            yield [ParkedJob(bytes_of(row.payload), row.attempts) for row in rows]
+
+
+def _rows(connection: Connection, wanted: Select[Any]) -> Sequence[Any]:
+    return connection.execute(wanted).all()
 
 
 def _of(table: Table, name: str) -> list[ColumnElement[bool]]:

@@ -13,7 +13,6 @@ from queuepool.payload.lease import Lease
 from queuepool.payload.limits import PlaceAsked, job_word, name_of
 from queuepool.stores.limits import Admission, LimitRecord
 from queuepool.stores.sql.client import SqlClient
-from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.limit_rows import LimitRows
 from queuepool.stores.sql.places import SqlPlaces
@@ -38,6 +37,7 @@ class SqlLimits:
         self.places = SqlPlaces(client, jobs)
         shown = LimitRows(client, jobs, self.places)
         self.by_key, self.holders, self.parked_job = shown.by_key, shown.holders, shown.parked_job
+        self.find, self.pages = shown.find, shown.pages
         self.in_use = False
         #: when to look for such keys (monotonic)
         self._tidy_at = 0.0
@@ -72,11 +72,6 @@ class SqlLimits:
     def parked(self, queue: str) -> int:
         count = select(func.count()).select_from(self._parked).where(self._parked.c.queue == queue)
         return int(self._client.ask(lambda connection: connection.execute(count).scalar_one()))
-
-    def find(self, queue: str, job_id: str) -> bytes | None:
-        these = self._parked.c.queue == queue, self._parked.c.job == job_word(job_id)
-        found = self._client.ask(lambda c: c.execute(select(self._parked.c.payload).where(*these).limit(1)).scalar())
-        return None if found is None else bytes_of(found)
 
     def unpark(self, queue: str, job_id: str = "") -> int:
         parked, back = self._parked.c, 0

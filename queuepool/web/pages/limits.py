@@ -73,13 +73,13 @@ def one_limit(desk: Desk, asked: Asked) -> Facts:
 def _one(desk: Desk, link: StoreLink, opened: Queue, one: LimitSum) -> Facts:
     stores, lines = opened.stores, [(key.key, line) for key in one.keys for line in key.parked]
     keys = nlargest(_MOST_KEYS, one.keys, key=lambda key: (_parked(key), key.held))
-    longest = nlargest(_MOST_LINES, lines, key=lambda pair: pair[1].count)
+    longest = nlargest(_MOST_LINES, lines, key=lambda pair: pair[1].jobs)
     held = [key.key for key in keys if key.held][:_MOST_READ]
     places = stores.limits.holders(held, link.queues(opened), _MOST_HOLDERS) if held else []
     return {
         "row": sum_row(stores, one),
         "keys": [key_row(key) for key in keys],
-        "lines": [{"key": key, "queue": x.queue, "part": part_of(x), "parked": x.count} for key, x in longest],
+        "lines": [{"key": key, "queue": x.queue, "part": part_of(x), "parked": x.jobs} for key, x in longest],
         "waiters": waiters(stores, [line for _, line in lines], _MOST_WAITERS),
         "holders": [*holder_rows(stores, places[:_MOST_HOLDERS], _running(desk, link, opened))],
         "left_out": max(len(one.keys) - _MOST_KEYS, 0),
@@ -87,7 +87,7 @@ def _one(desk: Desk, link: StoreLink, opened: Queue, one: LimitSum) -> Facts:
 
 
 def _parked(key: KeyRecord) -> int:
-    return sum(line.count for line in key.parked)
+    return sum(line.jobs for line in key.parked)
 
 
 def _running(desk: Desk, link: StoreLink, opened: Queue) -> dict[str, RunningJob]:
@@ -103,7 +103,10 @@ def _without_data(facts: Facts, asked: Asked) -> Facts:
     """If no values of arguments are shown, neither are keys and partitions, which are made of some."""
     if asked.data == "yes":
         return facts
-    return {**facts, **{name: [_hidden(row) for row in facts[name]] for name in ("keys", "lines", "waiters", "holders")}}
+    return {
+        **facts,
+        **{name: [_hidden(row) for row in facts[name]] for name in ("keys", "lines", "waiters", "holders")},
+    }
 
 
 def _hidden(row: Facts) -> Facts:

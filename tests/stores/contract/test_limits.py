@@ -317,7 +317,9 @@ def test_parked_jobs_are_found_and_put_back(built, store, worker):
     worker.enter(ONE)
     worker.enter(ONE)
 
-    assert payload("b") == store.limits.find("default", "b")
+    found = store.limits.find("default", "c")
+    assert (payload("c"), "import", 1) == (found.payload, found.key, found.before)
+    assert {payload("b"), payload("c")} == {one.payload for page in store.limits.pages("default") for one in page}
     assert store.limits.find("default", "a") is None
     assert 1 == store.limits.unpark("default", "b")
     assert ["b"] == ids([worker.take()])
