@@ -12,6 +12,7 @@ from typing import Any
 from queuepool.board import open_alerts, pauses
 from queuepool.board.about import About
 from queuepool.board.board import HELPERS, RUNS_JOBS, Board, Header, Role, Slot, State
+from queuepool.board.counts import parked_in
 from queuepool.board.fields import Totals
 from queuepool.board.health import STUCK, health_of
 from queuepool.board.held_jobs import Running
@@ -73,6 +74,7 @@ def _overview(name: str, board: Board) -> PoolOverview:
         done=done,
         failed=failed,
         released=released,
+        parked=parked_in(board) if header.limits_at else 0,
         restarts=max(header.generation - 1, 0),
         generation=header.generation,
         orphans=header.orphans,

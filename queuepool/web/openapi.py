@@ -95,7 +95,8 @@ FORMS: Mapping[str, str] = MappingProxyType({
     "Job": "Read id:text connection:text? state:text? misses:text[] found:text- name:text- queue:text- attempts:int?- "
     "pushed:time?- since:time?- began:time?- due:time?- host:text- pool:text- worker:int?- pid:int?- running:number?- "
     "time_left:number?- limit:text?- before:int?- progress:number?- note:text- result:any- result_problem:text- "
-    "error:text- is_failed:bool- is_over:bool- ended:Attempt[]- steps:KeptStep[]- ended_is_cut:bool- arguments:any- is_closed:bool- raw:text?- "
+    "error:text- is_failed:bool- is_over:bool- "
+    "ended:Attempt[]- steps:KeptStep[]- ended_is_cut:bool- arguments:any- is_closed:bool- raw:text?- "
     "flow:text?- trace:text?- tags:text[]- options:any- size:int?-",
     "JobTimes": "queue:text job:text done:int released:int failed:int lost:int cancelled:int given_back:int "
     "per_minute:number run_p50:number? run_p95:number? run_p99:number? wait_p50:number? wait_p95:number?",
