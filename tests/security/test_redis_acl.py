@@ -20,6 +20,8 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDenied, StoreError
 from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import OBJECT_JOB
+from queuepool.payload.lease import NOTHING
+from queuepool.payload.limits import PlaceAsked, holding
 from queuepool.payload.php_values import build_command
 from queuepool.stores.arrivals import Arrival
 from queuepool.stores.commands import CommandOutcome, RemoteCommand
@@ -31,6 +33,7 @@ from tests.support.flowapp import step
 from tests.support.graphs import ended, taken
 from tests.support.pools import Site
 from tests.support.redis_server import PREFIX, start_redis
+from tests.support.samples import ids, payload
 
 RECIPE = Path(__file__).parents[2] / "conf" / "redis-acl.conf"
 ROLES = ("producer", "worker", "viewer", "operator")
@@ -97,6 +100,32 @@ def test_a_flow_is_written_run_looked_at_and_cancelled_each_by_its_role(login, r
         viewer.flows.cancel(found)
     root.execute_command("ACL", "LOG", "RESET")
     assert operator.flows.cancel(found)
+    assert [] == denials(root)
+
+
+def test_jobs_with_limits_run_and_are_looked_at_and_set_each_by_its_role(login, root):
+    login("producer").queue.stores.queue.push("default", [NewJob(payload(name)) for name in "abc"])
+    worker, viewer, operator = (login(role).queue.stores for role in ("worker", "viewer", "operator"))
+    tag = worker.queue.join()
+    leases = [holding(lease) for lease in worker.queue.reserve(["default"], tag, 3).leases]
+    assert worker.limits.declare("gpu", 1, 0.0) is None
+    for lease in leases:
+        worker.limits.enter(lease, ids([lease])[0], [PlaceAsked("gpu", "-", 1)])
+
+    for stores in (worker, viewer, operator):
+        [key] = stores.limits.by_key("gpu")
+        assert (1, 2) == (key.held, key.parked[0].jobs)
+        assert payload("b") == stores.limits.parked_job("default", key.parked[0].first)
+    for stores in (viewer, operator):
+        assert payload("c") == stores.limits.find("default", "c").payload
+        assert 2 == sum(len(page) for page in stores.limits.pages("default"))
+        assert [leases[0].receipt] == [one.payload for one in stores.limits.holders(["gpu"], ["default"], 9)]
+    with pytest.raises(StoreDenied):
+        viewer.limits.set("gpu", 2)
+    root.execute_command("ACL", "LOG", "RESET")
+    assert operator.limits.set("gpu", 2)
+    operator.limits.sweep("gpu")
+    worker.queue.finish(leases[0], NOTHING)
     assert [] == denials(root)
 
 

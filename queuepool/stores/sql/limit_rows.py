@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, func, literal, or_, select, union_all
+from sqlalchemy import ColumnElement, Connection, Select, Table, bindparam, func, or_, select
 
 from queuepool.payload.lease import Lease, LeaseRow
 from queuepool.payload.limits import holding, job_word
@@ -18,8 +18,8 @@ from queuepool.stores.sql.places import SqlPlaces
 from queuepool.stores.sql.statements import tag_in
 from queuepool.stores.sql.texts import is_name
 
-#: lines that one statement counts; rows of parked jobs that are counted in all, and at least of each line
-_AT_ONCE, _COUNTED, _LEAST = 50, 100_000, 100
+#: rows of parked jobs that are counted in all, and at least at each key
+_COUNTED, _LEAST = 20_000, 100
 #: rows of a queue, first ones first, among which jobs that hold places are looked for
 _LOOKED_AT = 10_000
 #: parked jobs that one statement reads
@@ -44,22 +44,18 @@ class LimitRows:
         held, waiting = self._held(connection, name, most), self._waiting(connection, name, most)
         keys = sorted({*held, *waiting})[:most]
         each = max(1, most_lines // max(1, len(keys)))
-        wanted = [key for key in keys if key in waiting]
-        turns = self._turns(connection, wanted, each)
-        shown = [(key, *turn) for key in wanted for turn in turns.get(key, ())[:each]]
-        rows = max(_LEAST, _COUNTED // max(1, len(shown)))
-        lines: dict[str, list[LimitLine]] = {}
-        for line in shown:
-            lines.setdefault(line[0], [])
-        for (key, queue, part), (count, first) in zip(shown, self._counted(connection, shown, rows), strict=True):
-            lines[key].append(LimitLine(queue, part, count, first))
+        rows = max(_LEAST, _COUNTED // max(1, len(waiting)))
+        turns = self._turns(connection, [key for key in keys if key in waiting], each)
+        found = {key: self._lines(connection, key, turn[:each], rows) for key, turn in turns.items()}
         return [
             KeyRecord(
-                key, *held.get(key, (0, 0)), tuple(found := lines.get(key, [])),
-                len(turns.get(key, ())) > each or any(line.jobs >= rows for line in found),
+                key,
+                *held.get(key, (0, 0)),
+                tuple(lines := found.get(key, [])),
+                len(turns.get(key, ())) > each or sum(line.jobs for line in lines) >= rows,
             )
             for key in keys
-        ]  # fmt: skip
+        ]
 
     def _held(self, connection: Connection, name: str, most: int) -> dict[str, tuple[int, int]]:
         places = self._places.c
@@ -83,20 +79,17 @@ class LimitRows:
             found.setdefault(key, []).append((queue, part))
         return found
 
-    def _counted(
-        self, connection: Connection, lines: Sequence[tuple[str, str, str]], most: int
-    ) -> Iterator[tuple[int, int]]:
-        """How many wait in each line, up to ``most``, and the number of the first."""
-        for first in range(0, len(lines), _AT_ONCE):
-            parts = (self._count(line, most, place) for place, line in enumerate(lines[first : first + _AT_ONCE]))
-            rows = connection.execute(union_all(*parts)).all()
-            yield from ((int(count), int(number or 0)) for _, count, number in sorted(rows, key=lambda row: row[0]))
-
-    def _count(self, line: tuple[str, str, str], most: int, place: int) -> Any:
-        parked, (key, queue, part) = self._parked.c, line
-        these = parked.key == key, parked.queue == queue, parked.part == part
-        rows = select(parked.id).where(*these).order_by(parked.id).limit(most).subquery()
-        return select(literal(place), func.count(), func.min(rows.c.id)).select_from(rows)
+    def _lines(self, connection: Connection, key: str, turns: Sequence[tuple[str, str]], most: int) -> list[LimitLine]:
+        """Those of these lines that are among the first ``most`` jobs that wait at this key, as its index has them."""
+        parked = self._parked.c
+        these = select(parked.queue, parked.part, parked.id).where(parked.key == bindparam("at"))
+        rows = these.order_by(parked.queue, parked.part, parked.id).limit(bindparam("most")).subquery().c
+        counted = select(rows.queue, rows.part, func.count(), func.min(rows.id)).group_by(rows.queue, rows.part)
+        found = {
+            (queue, part): (int(jobs), int(first))
+            for queue, part, jobs, first in connection.execute(counted, {"at": key, "most": most})
+        }
+        return [LimitLine(*turn, *found[turn]) for turn in turns if turn in found]
 
     def holders(self, keys: Sequence[str], queues: Sequence[str], most: int) -> list[PlaceRecord]:
         return self._client.ask(partial(self._holders, keys=keys, queues=queues, most=most))
