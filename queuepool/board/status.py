@@ -52,7 +52,8 @@ def local_pool(name: str, runtime: RuntimeDir, board: Board) -> LocalPool:
 def overview(name: str, board: Board) -> PoolOverview:
     """The pool and its processes, from the board and the files beside it."""
     found = _overview(name, board)
-    return replace(found, state=health_of(found).state)
+    parked = parked_in(board) if board.header.limits_at else 0
+    return replace(found, state=health_of(found).state, parked=parked)
 
 
 def _overview(name: str, board: Board) -> PoolOverview:
@@ -74,7 +75,6 @@ def _overview(name: str, board: Board) -> PoolOverview:
         done=done,
         failed=failed,
         released=released,
-        parked=parked_in(board) if header.limits_at else 0,
         restarts=max(header.generation - 1, 0),
         generation=header.generation,
         orphans=header.orphans,
