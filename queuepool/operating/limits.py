@@ -80,7 +80,7 @@ def sum_row(stores: Stores, one: LimitSum) -> dict[str, Any]:
         "limit": limit.name, "number": limit.in_force, "code": limit.number, "per": limit.per or None,
         "by_hand": limit.by_hand is not None, "keys": len(one.keys), "held": one.held, "granted": one.granted,
         "parked": one.parked, "is_at_least": one.is_at_least,
-        "longest": _waiter(stores, one.first) if one.first else {},
+        "longest": longest(stores, [one.first] if one.first else []),
     }  # fmt: skip
 
 

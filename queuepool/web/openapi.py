@@ -79,7 +79,7 @@ FORMS: Mapping[str, str] = MappingProxyType({
     "MemberRow": "number:text state:text name:text job:text? then:text[] then_left_out:int",
     "Flow": "Read FlowRow connection:text deadline:time? counts:FlowCounts? graph:Graph? states:text[] shown:text "
     "members:MemberRow[] next:text?",
-    "Waiter": "job:text- name:text- pushed:time?-",
+    "Waiter": "job:text? name:text? pushed:time?",
     "LimitRow": "limit:text number:int code:int per:number? by_hand:bool keys:int held:int granted:int parked:int "
     "is_at_least:bool longest:Waiter",
     "Limits": "Read connection:text connections:text[] limits:LimitRow[] left_out:int",

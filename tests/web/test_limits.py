@@ -59,6 +59,15 @@ def test_one_limit_has_its_holders_its_lines_and_its_waiters(at, browser):
     assert "&lt;b&gt;eu" in page
 
 
+def test_a_limit_at_which_nobody_waits_is_listed(at, browser):
+    at.queue.stores.limits.declare("stripe", 100, 60.0)
+
+    [row] = browser.facts("/limits")["limits"]
+    assert (100, 60.0, 0, None) == (row["number"], row["per"], row["parked"], row["longest"]["job"])
+    assert "No job waits." in browser.get("/limits/default/stripe").text
+    assert "stripe" in browser.get("/limits").text
+
+
 def test_places_are_handed_on_and_the_page_shows_it(at, browser, lease):
     at.queue.stores.queue.finish(lease, NOTHING)
 
