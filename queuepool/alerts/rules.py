@@ -16,7 +16,7 @@ from queuepool.config.alerts import AlertSettings
 from queuepool.unix.escape import escaped
 
 #: the kinds whose facts the steward measures in the store
-MEASURED = frozenset(("wait", "overdue", "failed", "quarantine"))
+MEASURED = frozenset(("wait", "overdue", "failed", "quarantine", "parked", "unused"))
 #: the kinds that are counted over a window of time
 COUNTED = frozenset(("failures", "crashes", "failed_flows"))
 #: the kinds that are not about one of many queues or jobs
@@ -88,6 +88,7 @@ def readings(facts: LookFacts, limits: AlertSettings) -> list[AlertReading]:
     """A reading for everything that has a limit."""
     found = [
         *_of_queues(facts, limits),
+        *_of_limits(facts, limits),
         *(AlertReading("failures", queue, share, limits.failures) for queue, share in _failures(facts.recent)),
         *(AlertReading("running", job, seconds, limits.running) for job, seconds in facts.running.items()),
         AlertReading("failed", "failed jobs", facts.counts.failed_jobs, limits.failed),
@@ -119,6 +120,13 @@ def _of_queues(facts: LookFacts, limits: AlertSettings) -> Iterator[AlertReading
         yield AlertReading("wait", name, _wait(queue, facts), limits.wait_of(name))
         yield AlertReading("overdue", name, queue.overdue, limits.overdue)
         yield AlertReading("quarantine", name, queue.quarantined, limits.quarantine)
+
+
+def _of_limits(facts: LookFacts, limits: AlertSettings) -> Iterator[AlertReading]:
+    """Nobody starts what waits while the pool is paused on purpose."""
+    for name, limit in facts.counts.limits.items() if facts.is_served else ():
+        yield AlertReading("parked", name, limit.oldest, limits.parked, f"{limit.parked} are parked")
+        yield AlertReading("unused", name, limit.unused, limits.unused)
 
 
 def _wait(queue: QueueFacts, facts: LookFacts) -> float:

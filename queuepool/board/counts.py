@@ -7,11 +7,12 @@ killed. They are the sums of the meters of all slots; a value that cannot be a c
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from math import inf, isfinite
 from operator import add, sub
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from queuepool.board import meters as layout
 from queuepool.board.board import Board
@@ -19,6 +20,7 @@ from queuepool.board.meters import EXITS, OTHER, RUN_BOUNDS, WAIT_BOUNDS, Shape
 from queuepool.board.paused_queues import paused_in
 from queuepool.board.record import SharedFile, as_count, as_counts
 
+T = TypeVar("T")
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _OTHERS = (OTHER, OTHER)
 
@@ -119,6 +121,20 @@ class FlowFacts(NamedTuple):
     ended: Mapping[str, int] = {}
 
 
+class LimitFacts(NamedTuple):
+    """One limit as a steward last measured it; times in seconds."""
+
+    number: int = 0
+    held: int = 0
+    parked: int = 0
+    #: whether ``parked`` is only a lower bound
+    is_at_least: bool = False
+    #: for how long the job that waits the longest has been ready; 0.0 = none waits
+    oldest: float = 0.0
+    #: for how long a place has been free though jobs wait for it; 0.0 = none is
+    unused: float = 0.0
+
+
 class PoolCounts(NamedTuple):
     """What the meters of a pool hold."""
 
@@ -134,6 +150,8 @@ class PoolCounts(NamedTuple):
     #: how often the store has been lost since the pool started
     outages: int = 0
     flows: FlowFacts = FlowFacts()
+    #: those at which most jobs wait
+    limits: Mapping[str, LimitFacts] = {}
 
 
 def file_of(board: Path) -> Path:
@@ -146,18 +164,33 @@ def counts_of(board: Board) -> PoolCounts:
 
     In a process of the pool these are the current values, elsewhere those of about a second ago.
     """
+    return _read(board, partial(_counts, board)) or PoolCounts()
+
+
+def parked_in(board: Board) -> int:
+    """How many jobs of the pool's queues wait for places of limits, as ``counts_of`` has it."""
+    return _read(board, _parked) or 0
+
+
+def _parked(memory: Any, shape: Shape) -> int:
+    pool = memory[0 : shape.area_at(0)]
+    used = memoryview(pool[: layout.FIRST_QUEUE * layout.WORD]).cast("q")[layout.QUEUES]
+    return sum(_queue(raw)[1].parked for raw in _rows(pool, min(as_count(used), shape.queues)))
+
+
+def _read(board: Board, read: Callable[[Any, Shape], T]) -> T | None:
     if board.meters:
-        return _counts(board, board.meters, board.meters.shape) if board.meters.is_published else PoolCounts()
+        return read(board.meters, board.meters.shape) if board.meters.is_published else None
     try:
         fd = os.open(file_of(board.path), _FLAGS)
     except OSError:
-        return PoolCounts()
+        return None
     try:
         file = SharedFile(fd, os.fstat(fd).st_size)
         shape = shape_of(file)
-        return _counts(board, file, shape) if shape and shape.capacity == len(board.slots) else PoolCounts()
+        return read(file, shape) if shape and shape.capacity == len(board.slots) else None
     except OSError:
-        return PoolCounts()
+        return None
     finally:
         os.close(fd)
 
@@ -271,6 +304,7 @@ class _Sums:
             failed_jobs=as_count(numbers[layout.FAILED_JOBS]),
             outages=as_count(numbers[layout.OUTAGES]),
             flows=FlowFacts(under_way, waiting, since, measured_at, ended),
+            limits=dict(_limits(pool, min(as_count(numbers[layout.LIMITS]), layout.MOST_LIMITS))),
         )
 
 
@@ -300,6 +334,15 @@ def _job_counts(row: _Row) -> JobCounts:
 def _rows(pool: bytes, count: int) -> list[bytes]:
     first, length = layout.FIRST_QUEUE * layout.WORD, layout.QUEUE_ROW * layout.WORD
     return [pool[first + length * number :][:length] for number in range(count)]
+
+
+def _limits(pool: bytes, count: int) -> Iterator[tuple[str, LimitFacts]]:
+    for row in range(count):
+        place = (layout.FIRST_LIMIT + row * layout.LIMIT_ROW) * layout.WORD
+        *counts, oldest, unused = layout.LIMIT_STRUCT.unpack_from(pool, place)
+        number, held, parked, is_at_least = map(as_count, counts)
+        name = layout.text_in(pool, place + layout.LIMIT_NUMBERS * layout.WORD, layout.LIMIT_TEXT)
+        yield name, LimitFacts(number, held, parked, bool(is_at_least), _time(oldest), _time(unused))
 
 
 def _queue(raw: bytes) -> tuple[str, QueueFacts]:

@@ -105,13 +105,21 @@ JOBS = Rows(JOB_ROWS, FIRST_JOB, JOB_ROW, JOB_STRUCT, 3, (QUEUE_TEXT, JOB_TEXT))
 ERRORS = Rows(ERROR_ROWS, FIRST_ERROR, ERROR_ROW, ERROR_STRUCT, 1, (JOB_TEXT, ERROR_TEXT))
 
 #: the first of the pool's words
-MAGIC = 0x71756575_4D000004
+MAGIC = 0x71756575_4D000005
 #: ``QUEUES``: those whose names are written; ``ROOM``: those that there is room for
 POOL_MAGIC, CAPACITY, PUBLISHED, OUTAGES, FAILED_JOBS, QUEUES, ROOM = range(7)
 #: flows of the store that are under way, their members that have not begun, when the oldest of them was created, and
 #: when that was measured, in Unix seconds; 0 = never
 FLOWS, FLOW_MEMBERS, FLOWS_SINCE, FLOWS_MEASURED = range(7, 11)
-FIRST_QUEUE = 64
+#: rows of limits in use
+LIMITS = 11
+#: limits that have rows, and the first word of these; of a limit: number, places held, parked, whether that is a lower
+#: bound, how long the first job has waited, how long a place has been free though jobs wait; its name
+MOST_LIMITS, FIRST_LIMIT = 20, 64
+LIMIT_STRUCT, LIMIT_TEXT = Struct("=4q2d"), 72
+LIMIT_NUMBERS = 6
+LIMIT_ROW = LIMIT_NUMBERS + LIMIT_TEXT // WORD
+FIRST_QUEUE = FIRST_LIMIT + MOST_LIMITS * LIMIT_ROW
 #: more queues than any pool has: a file that claims more has been overwritten
 MAX_QUEUES = 100_000
 #: queues that have rows in a slot's area, which is 3.4 MB of addresses then: the system must grant them for all slots

@@ -28,6 +28,8 @@ _WORDS = {
     "crashes": "pool {subject}: {value} died within five minutes",
     "failed_flows": "pool {subject}: {value} failed within five minutes",
     "stalled": "flow {subject}: none of its jobs has begun or ended for {value}",
+    "parked": "limit {subject}: a job has waited for a place for {value}",
+    "unused": "limit {subject}: a place has been free for {value}, though jobs wait for it",
     "lost": "pool {subject} has published nothing for {value}",
     "store": "the {subject} has been away for {value}",
     "store_full": "the {subject} has been full for {value}",

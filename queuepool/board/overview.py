@@ -180,6 +180,8 @@ class PoolOverview:
     failed_store_lost: str | None = None
     control_store_lost: str | None = None
     unrecorded: int = 0
+    #: jobs of its queues that wait for places of limits
+    parked: int = 0
     alerts: Sequence[AlertRow] = ()
     #: ``None`` if the number of workers is the configuration's, or that of the last order
     scaling: ScalingRow | None = None

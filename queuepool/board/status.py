@@ -12,6 +12,7 @@ from typing import Any
 from queuepool.board import open_alerts, pauses
 from queuepool.board.about import About
 from queuepool.board.board import HELPERS, RUNS_JOBS, Board, Header, Role, Slot, State
+from queuepool.board.counts import parked_in
 from queuepool.board.fields import Totals
 from queuepool.board.health import STUCK, health_of
 from queuepool.board.held_jobs import Running
@@ -51,7 +52,8 @@ def local_pool(name: str, runtime: RuntimeDir, board: Board) -> LocalPool:
 def overview(name: str, board: Board) -> PoolOverview:
     """The pool and its processes, from the board and the files beside it."""
     found = _overview(name, board)
-    return replace(found, state=health_of(found).state)
+    parked = parked_in(board) if board.header.limits_at else 0
+    return replace(found, state=health_of(found).state, parked=parked)
 
 
 def _overview(name: str, board: Board) -> PoolOverview:

@@ -45,9 +45,9 @@ _MOST = 100
     "--state",
     "states",
     metavar="STATE,...",
-    type=parsed(states_of(*SHELVES, "running", "failed", "done")),
+    type=parsed(states_of(*SHELVES, "running", "parked", "failed", "done")),
     default=SHELVES,
-    help="Of ready, delayed, reserved, running, failed and done  [default: the first three]",
+    help="Of ready, delayed, reserved, running, parked, failed and done  [default: the first three]",
 )
 @filtered
 @limited(_MOST)
@@ -61,9 +61,9 @@ def jobs(
     """Find jobs by what they are, where they are, and what is in their arguments
 
     By default: in the pools' queues, that of outcomes, and all others that are not empty; with --pool, only in its
-    queues. A reserved job that a known worker runs is shown as running. As done it shows each attempt that has ended,
-    if the pool keeps them (keep_done), and how; --by outcome or host counts them. However many jobs it reads, it leaves
-    the store half of its time.
+    queues. A reserved job that a known worker runs is shown as running; one that waits for a place of a limit is
+    parked. As done it shows each attempt that has ended, if the pool keeps them (keep_done), and how; --by outcome or
+    host counts them. However many jobs it reads, it leaves the store half of its time.
     """
     reading = Reading(where.connections())
     search = _Search(where, queues, states, wanted, reading)
@@ -135,7 +135,10 @@ class _Search:
 
     def _in(self, look: Look, queue: str, running: Mapping[str, RunningJob]) -> Iterator[FoundJob]:
         seen = look.seen
-        yield from look.in_states(queue, [state for state in self._states if state not in ("failed", "done")], running)
+        shelved = [state for state in self._states if state not in ("parked", "failed", "done")]
+        yield from look.in_states(queue, shelved, running)
+        if "parked" in self._states:
+            yield from look.parked(queue)
         if "done" in self._states:
             yield from look.ended(queue)
         (self._held if look.seen > seen else self._empty).add(queue)

@@ -16,7 +16,7 @@ from queuepool.cli.reading import Reading
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.values import count
 from queuepool.jobs.client import Queue
-from queuepool.operating.limits import limit_rows
+from queuepool.operating.limits import limit_rows, set_number_of, unknown
 from queuepool.unix.exit_codes import FAILED, OK
 
 _NAME = click.argument("name", metavar="NAME", type=TEXT)
@@ -31,7 +31,9 @@ def limits() -> None:
 @located(*CONNECTION)
 @JSON
 def list_them(where: Where, as_json: bool) -> int:
-    """List limits: how many jobs hold places, how many are parked, in how many lines, and whose turn is next"""
+    """List limits: how many jobs hold places, how many are parked, in how many lines, whose turn is next, and which job
+    waits the longest
+    """
     reading = Reading(where.connections())
 
     def rows(connection: ConnectionSettings) -> Iterator[dict[str, Any]]:
@@ -39,7 +41,7 @@ def list_them(where: Where, as_json: bool) -> int:
             for row in limit_rows(queue.stores):
                 yield reading.place(connection) | row
 
-    output.listing(reading.each(rows), as_json, spare=("granted", "by_hand", "lines", "connection"))
+    output.listing(reading.each(rows), as_json, spare=("granted", "by_hand", "lines", "pushed", "connection"))
     return reading.code
 
 
@@ -65,14 +67,12 @@ def _set(where: Where, name: str, number: int | None) -> int:
 
     def done(connection: ConnectionSettings) -> Iterator[bool]:
         with closing(Queue(connection, by_hand=True)) as queue:
-            if queue.stores.limits.set(name, number):
-                queue.stores.limits.sweep(name)
-                what = "follows the code again" if number is None else f"is now {number}"
-                note(queue.stores, "limits reset" if number is None else "limits set", f"limit {name} {what}")
-                output.say(f"limit {name}: {what}")
+            if done := set_number_of(queue.stores, name, number):
+                note(queue.stores, done.verb, done.subject)
+                output.say(done.words)
                 yield True
 
     if any([*reading.each(done)]):
         return OK
-    output.complain(f"there is no limit {name}: it is known once a job with it has started or was parked")
+    output.complain(unknown(name))
     return FAILED

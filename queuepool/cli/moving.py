@@ -110,7 +110,7 @@ def move(
         opened = stack.enter_context(closing(Queue(connection, by_hand=True)))
         look, steps = Look(opened.stores, wanted), list[Step]()
         if shelves:
-            opened.unpark(queue)
+            _unpark(opened, queue)
             steps.append(_waiting(look, queue, shelves, lambda acts: partial(acts.move_to, target)))
         if "failed" in states:
             scope = stack.enter_context(scope_of(where, connection, queue=queue))
@@ -131,6 +131,7 @@ def _move_to(where: Where, source: Place, target: Place, states: Sequence[str], 
         transfer = Transfer(look, other.stores, route)
         steps = list[Step]()
         if shelves := [shelf for shelf in _SHELVES if shelf in states]:
+            _unpark(opened, queue)
             steps.append(_waiting_elsewhere(look, queue, shelves, transfer))
         if "failed" in states:
             scope = stack.enter_context(scope_of(where, connection, queue=queue))
@@ -224,13 +225,19 @@ def _drop_on(
         every = names or all_queues(where, connection, opened, output.complain)
         queues = [queue for queue in every if queue != ON_THEIR_WAY]  # whose jobs may fit by what is around them
         for queue in queues:
-            opened.unpark(queue)
+            _unpark(opened, queue)
         steps = [_waiting(look, queue, shelves, lambda acts: acts.drop) for queue in queues]
         return _all_of("Drop", "dropped", f" on connection {connection.name}", look, steps, force)
 
 
 #: a queue of a connection
 Place = tuple[ConnectionSettings, str]
+
+
+def _unpark(opened: Queue, queue: str) -> None:
+    """So that those that wait for places of limits are met as well."""
+    if count := opened.unpark(queue):
+        output.complain(f"note: {output.counted(count, 'parked job')} of queue {queue} put back into it first")
 
 
 class Step(NamedTuple):

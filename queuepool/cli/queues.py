@@ -114,8 +114,10 @@ def clear(where: Where, queues: Sequence[str], force: bool) -> int:
         for queue, names in opened:
             place = f" on connection {queue.settings.name}" if len(opened) > 1 else ""
             for name in names:
+                parked = queue.parked(name)
                 dropped = queue.clear(name)
-                output.say(f"dropped {output.counted(dropped, 'job')} of {name}{place}")
+                of_them = f", {parked} of which waited for places of limits" if parked else ""
+                output.say(f"dropped {output.counted(dropped, 'job')} of {name}{place}{of_them}")
                 note(queue.stores, "clear", f"queue {name}", dropped)
     return 0
 
@@ -193,9 +195,13 @@ def by_connection(where: Where, queues: Sequence[str]) -> dict[ConnectionSetting
 def _whose(opened: Sequence[tuple[Queue, Sequence[str]]]) -> str:
     """Which queues are meant, where, and how many jobs they have."""
     return " and of ".join(
-        f"{', '.join(names)} on {masked(queue.settings.url)} ({sum(map(queue.size, names))} in all)"
+        f"{', '.join(names)} on {masked(queue.settings.url)} ({sum(_all_in(queue, name) for name in names)} in all)"
         for queue, names in opened
     )
+
+
+def _all_in(queue: Queue, name: str) -> int:
+    return queue.size(name) + queue.parked(name)
 
 
 def _with_parked(rows: Iterable[dict[str, Any]], as_json: bool) -> list[dict[str, Any]]:

@@ -221,7 +221,7 @@ def _lines(pool: PoolOverview, health: Health, host: str, age: str, origin: str)
     yield (
         f"pool {pool.pool}{host}: {health.state} master={pool.master} since={pool.since} "
         f"workers={pool.workers} busy={pool.busy} done={pool.done} failed={pool.failed} "
-        f"released={pool.released} restarts={pool.restarts}{age}"
+        f"released={pool.released} restarts={pool.restarts}{f' parked={pool.parked}' if pool.parked else ''}{age}"
     )
     if origin:
         yield origin

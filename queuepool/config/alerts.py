@@ -129,6 +129,10 @@ class AlertSettings:
     failed_flows: int = setting(1, values.count)
     #: How long none of the jobs of a flow that is under way may begin or end. Checked once a minute.
     stalled: float = setting(21600.0, values.seconds, written="6h")
+    #: How long a job may wait for a place of a limit.
+    parked: float = setting(3600.0, values.seconds, written="1h")
+    #: How long a place of a limit may be free though jobs wait for it: they are handed on to nobody.
+    unused: float = setting(60.0, values.seconds, written="1m")
     #: How long another pool on the store may be silent unless it was stopped; at most 30m.
     lost: float = setting(30.0, silence)
     #: How long the store may be away.

@@ -66,7 +66,7 @@ class Cancellation:
 
     id: str
     outcome: CancelOutcome
-    #: ``ready``, ``delayed`` or ``running``: where it was found
+    #: ``waiting``, ``parked`` (for a place of a limit) or ``running``: where it was found
     was: str = ""
     name: str = ""
     queue: str = ""
@@ -146,21 +146,26 @@ class Canceller:
 
     def _waiting(self, wish: CancelWish) -> Cancellation | None:
         for queue in self._queues:
-            self._unpark(queue, wish)
+            was_parked = self._unpark(queue, wish)
             found = find_waiting(self._stores, queue, wish.job_id)
             if not found:
                 continue
-            about: dict[str, Any] = {"id": wish.job_id, "name": found.payload.name, "queue": queue, "was": "waiting"}
+            about: dict[str, Any] = {"id": wish.job_id, "name": found.payload.name, "queue": queue}
+            about["was"] = "parked" if was_parked else "waiting"
             if wish.requeue:
                 return Cancellation(outcome=CancelOutcome.WAITS, **about)
             if (no_hook := self._take_out(found, wish)) is not None:
                 return Cancellation(outcome=CancelOutcome.CANCELLED, no_hook=no_hook, **about)
         return None
 
-    def _unpark(self, queue: str, wish: CancelWish) -> None:
-        """One that waits for a place of a limit comes back into its queue, and is met there before workers take it."""
+    def _unpark(self, queue: str, wish: CancelWish) -> bool:
+        """One that waits for a place of a limit comes back into its queue, and is met there before workers take it.
+
+        Returns whether there is one.
+        """
         with suppress(TableMissing):  # the database was made before there were limits
-            self._stores.limits.unpark(queue, wish.job_id, 0.0 if wish.requeue else UNPARKED)
+            return self._stores.limits.unpark(queue, wish.job_id, 0.0 if wish.requeue else UNPARKED) > 0
+        return False
 
     def _take_out(self, found: WaitingJob, wish: CancelWish) -> str | None:
         """As ``_leave_hook``; ``None`` if it waits no longer."""

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from queuepool import __version__
 from queuepool.board.board import Board, Role, Slot, State
-from queuepool.board.counts import NO_WAITS, FlowFacts, Histogram, PoolCounts, QueueFacts
+from queuepool.board.counts import NO_WAITS, FlowFacts, Histogram, LimitFacts, PoolCounts, QueueFacts
 from queuepool.board.health import DEAD_AFTER, LATE_AFTER, health_of
 from queuepool.board.meters import EXITS, FLOW_ENDS, LOSSES, OUTCOMES, RUN_BOUNDS, WAIT_BOUNDS
 from queuepool.board.overview import ScalingRow
@@ -58,7 +58,7 @@ def _one_of(values: tuple[str, ...]) -> str:
     return f"{', '.join(values[:-1])} or {values[-1]}"
 
 
-_POOL, _QUEUE, _STORE = ("pool",), ("pool", "queue"), ("pool", "connection")
+_POOL, _QUEUE, _STORE, _LIMIT = ("pool",), ("pool", "queue"), ("pool", "connection"), ("pool", "limit")
 #: not `job`: Prometheus gives each target a label of that name, and would rename ours to `exported_job`
 _JOB = ("pool", "queue", "job_name")
 _ALL = [
@@ -129,6 +129,17 @@ _ALL = [
         "queuepool_flows_ended_total", COUNTER, (*_POOL, "state"),
         f"Flows that processes of this pool have ended, by what they have become: {_one_of(FLOW_ENDS)}",
     ),
+    Metric(
+        "queuepool_limit_parked", GAUGE, _LIMIT,
+        "Jobs that wait at a limit; of the 20 limits at which most wait, and so the next ones",
+    ),
+    Metric("queuepool_limit_held", GAUGE, _LIMIT, "Places of a limit that jobs hold, or starts that count"),
+    Metric("queuepool_limit_number", GAUGE, _LIMIT, "Number of a limit that is in force"),
+    Metric("queuepool_limit_oldest_seconds", GAUGE, _LIMIT, "How long the first job at a limit has waited; 0 = none"),
+    Metric(
+        "queuepool_limit_unused_seconds", GAUGE, _LIMIT,
+        "How long a place of a limit has been free though jobs wait for it; 0 = none is",
+    ),
     Metric("queuepool_alert", GAUGE, ("pool", "kind", "subject"), "1 for each alert of `[alerts]` that is raised"),
     Metric("queuepool_build_info", INFO, ("version", "python"), "Versions of queuepool and of Python"),
 ]  # fmt: skip
@@ -171,6 +182,8 @@ def of_pool(facts: PoolFacts, counts: PoolCounts) -> Iterator[Sample]:
     yield Sample("queuepool_failed_jobs", store, counts.failed_jobs)
     if counts.flows.measured_at:
         yield from _of_flows(facts, counts.flows)
+    for name, limit in counts.limits.items():
+        yield from _of_limit((facts.name, name), limit)
     for alert in facts.alerts:
         yield Sample("queuepool_alert", (facts.name, *alert), 1.0)
     yield from _of_workers(facts, counts)
@@ -186,6 +199,14 @@ def _of_flows(facts: PoolFacts, flows: FlowFacts) -> Iterator[Sample]:
     yield Sample("queuepool_flow_oldest_seconds", store, max(facts.read_at - flows.since, 0.0) if flows.since else 0.0)
     for state, number in flows.ended.items():
         yield Sample("queuepool_flows_ended_total", (facts.name, state), number)
+
+
+def _of_limit(labels: tuple[str, str], limit: LimitFacts) -> Iterator[Sample]:
+    yield Sample("queuepool_limit_parked", labels, limit.parked)
+    yield Sample("queuepool_limit_held", labels, limit.held)
+    yield Sample("queuepool_limit_number", labels, limit.number)
+    yield Sample("queuepool_limit_oldest_seconds", labels, limit.oldest)
+    yield Sample("queuepool_limit_unused_seconds", labels, limit.unused)
 
 
 def _of_workers(facts: PoolFacts, counts: PoolCounts) -> Iterator[Sample]:

@@ -21,15 +21,16 @@ def cancel_on(choice: Choice, queue: Queue, folders: Iterable[Path], wish: Cance
 def words_of(found: Cancellation) -> str:
     """What has come of it, in a line."""
     job = f"job {found.id}" + (f" ({found.name})" if found.name else "")
+    waited = ", where it waited for a place of a limit" if found.was == "parked" else ""
     match found.outcome:
         case CancelOutcome.CANCELLED if found.was == "running":
             return f"{job} was cancelled while it ran (pid {found.pid}); it is recorded as failed"
         case CancelOutcome.CANCELLED:
-            return f"{job} was taken out of queue {found.queue}; it is recorded as failed"
+            return f"{job} was taken out of queue {found.queue}{waited}; it is recorded as failed"
         case CancelOutcome.REQUEUED:
             return f"{job} was interrupted (pid {found.pid}), and is back in queue {found.queue}"
         case CancelOutcome.WAITS:
-            return f"{job} waits in queue {found.queue} already: there is no attempt to interrupt"
+            return f"{job} waits in queue {found.queue} already{waited}: there is no attempt to interrupt"
         case CancelOutcome.OVER:
             return f"{job} is over already"
         case CancelOutcome.ELSEWHERE:

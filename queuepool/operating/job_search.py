@@ -29,6 +29,7 @@ from queuepool.search.look import Look
 from queuepool.search.running import holder_of, pools_of
 from queuepool.settlement.endings import commands_of
 from queuepool.stores.contract import Shelf, ShelfJob
+from queuepool.stores.limits import ParkedJob
 from queuepool.stores.records import Quarantined
 from queuepool.unix.escape import counted, first_of
 
@@ -39,8 +40,8 @@ _MOST_READ = 64 * 1024
 #: why something was not searched
 _NO_TIME = "there was no time"
 _SHELVES: Mapping[Shelf, str] = {"ready": "queued", "delayed": "delayed", "reserved": "reserved"}
-#: where a job runs, beyond what its state holds
-NOWHERE: Mapping[str, Any] = {"pool": "", "running": None, "time_left": None}
+#: where a job runs, or at which key of a limit it waits, behind how many; beyond what its state holds
+NOWHERE: Mapping[str, Any] = {"pool": "", "running": None, "time_left": None, "limit": None, "before": None}
 #: what is known of a job, with ``found``: where
 Facts = dict[str, Any]
 
@@ -142,10 +143,13 @@ class JobSearch:
             self.is_cut = time.monotonic() >= until
 
     def place_of(self, state: JobState) -> Facts:
-        """What the state of a tracked, running job lacks; empty if the job's pool is unknown."""
+        """What the state of a tracked job lacks: where it runs, or for which limit it waits; empty if unknown."""
         with suppress(StoreError):
+            if state.state in ("queued", "released"):
+                one = self._stores.limits.find(state.queue, state.id)
+                return {"state": "parked", **place_in_line(one)} if one else {}
             found = self._running(state.id) if state.state == "running" else None
-            return {key: found[key] for key in NOWHERE} if found else {}
+            return {key: found[key] for key in ("pool", "running", "time_left")} if found else {}
         return {}
 
     @property
@@ -202,11 +206,12 @@ class JobSearch:
         """Among those that wait for a place of a limit."""
         with suppress(TableMissing):  # the database was made before there were limits
             for queue in self._queues:
-                if raw := self._stores.limits.find(queue, job_id):
-                    self.job = FoundJob.waiting(ShelfJob(raw, "ready"), queue, commands_of(self._connection))
+                if one := self._stores.limits.find(queue, job_id):
+                    self.job = FoundJob.parked(one, queue, commands_of(self._connection))
                     found = f"the jobs of queue {queue} that wait for a place of a limit"
                     known = JobState(id=job_id, state="parked", name=self.job.name, queue=queue)
-                    return {**asdict(known), "pushed": moment_of(self.job.pushed), "attempts": None, "found": found}
+                    about = {"pushed": moment_of(self.job.pushed), "attempts": self.job.attempts or None}
+                    return {**asdict(known), **about, "found": found, **place_in_line(one)}
         return None
 
     def _shelved(self, job: FoundJob) -> Facts:
@@ -251,6 +256,11 @@ class JobSearch:
         if self._in_payloads:
             return job_id == entry.id or job_id.encode("utf-8", "replace") in entry.payload
         return job_id in (entry.id, *_ids_in(entry.payload))
+
+
+def place_in_line(one: ParkedJob) -> Facts:
+    """At which key of a limit it waits, and how many of its line are before it."""
+    return {"limit": one.key, "before": one.before}
 
 
 def _ids_in(payload: bytes) -> tuple[Any, ...]:

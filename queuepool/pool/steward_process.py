@@ -26,7 +26,7 @@ from queuepool.settlement.verdict import RanBy
 from queuepool.steward.attempts import RecordLost, TrimAttempts
 from queuepool.steward.flows import LookAtFlows, MeasureFlows, OnceThereAreFlows
 from queuepool.steward.leases import GiveBack, LostReplies, Renew, StageDue
-from queuepool.steward.limits import LookAtLimits
+from queuepool.steward.limits import LookAtLimits, MeasureLimits
 from queuepool.steward.loop import Chore, Steward
 from queuepool.steward.measure import Measure, PoolMeters, PublishMeters
 from queuepool.steward.obey import Obey
@@ -188,14 +188,15 @@ class StewardProcess:
         is_elsewhere = self._settings.connection.failed_url  # whose silence must not stop this process
         count = stores.failed.count if not is_elsewhere else lambda: 0
         parked = partial(self._parked, header)
+        limits = MeasureLimits(stores.limits, header, meters, stores.queue.now)
         if not self._settings.scales:
-            return [Measure(meters, stores.queue, count, count_parked=parked), flows]
+            return [Measure(meters, stores.queue, count, count_parked=parked), flows, limits]
         from queuepool.steward import neighbours, scale  # imported here: few pools scale by themselves
 
         measure = Measure(meters, stores.queue, count, period=scale.PERIOD, count_parked=parked)
         instance, queues = self._board.name.instance, self._settings.queues
         known = neighbours.KnowNeighbours(instance, queues, stores.control.pools, stores.queue.now)
-        return [measure, flows, known, scale.WishForWorkers(self._settings, self._board, LISTENERS, known)]
+        return [measure, flows, limits, known, scale.WishForWorkers(self._settings, self._board, LISTENERS, known)]
 
     def _measure_flows(self, meters: PoolMeters) -> Chore:
         """In a thread with its own connections: a store that counts for long delays only that."""

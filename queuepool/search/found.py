@@ -17,6 +17,7 @@ from queuepool.payload.php_values import PhpEnum, PhpObject
 from queuepool.search.ended import EndedAttempt
 from queuepool.search.filters import text_of, values_at
 from queuepool.stores.contract import ShelfJob
+from queuepool.stores.limits import ParkedJob
 from queuepool.stores.records import FailedJob, Quarantined
 
 #: most characters of a value, and of an error, by which jobs are counted: all are held at once
@@ -39,7 +40,7 @@ class FoundJob:
         commands: Commands,
     ) -> None:
         self.where = where
-        #: ``ready``, ``delayed``, ``reserved``, ``running``, ``failed``, ``quarantined`` or, of an attempt, ``done``
+        #: ``ready``, ``delayed``, ``reserved``, ``running``, ``parked``, ``failed``, ``quarantined`` or ``done``
         self.state = state
         self.queue = queue
         self.raw = raw
@@ -50,6 +51,11 @@ class FoundJob:
     @classmethod
     def waiting(cls, job: ShelfJob, queue: str, commands: Commands) -> FoundJob:
         return cls(job, job.shelf, queue, job.payload, commands)
+
+    @classmethod
+    def parked(cls, job: ParkedJob, queue: str, commands: Commands) -> FoundJob:
+        """One that waits for a place of a limit."""
+        return cls(ShelfJob(job.payload, "ready", attempts=job.attempts), "parked", queue, job.payload, commands)
 
     @classmethod
     def failed(cls, record: FailedJob, commands: Commands) -> FoundJob:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 
+from queuepool.errors import TableMissing
 from queuepool.search.ended import ASKEW, EachOnce, EndedAttempt
 from queuepool.search.filters import Filter
 from queuepool.search.found import FoundJob
@@ -50,6 +52,19 @@ class Look:
                 job.state = "running"
             if job.state in states or (job.state == "running" and "reserved" in states):
                 yield job
+
+    def parked(self, queue: str) -> Iterator[FoundJob]:
+        """Those of the queue that wait for places of limits, each once."""
+        pages, known = self.stores.limits.pages(queue), set[str]()
+        with suppress(TableMissing):  # the database was made before there were limits
+            while (page := self.pace(lambda: next(pages, None))) is not None:
+                likely = [job for job in page if self.wanted.may_match(job.payload)]
+                self.seen += len(page) - len(likely)
+                for job in self.fitting(FoundJob.parked(one, queue, self.commands) for one in likely):
+                    if job.id not in known:
+                        yield job
+                    if len(known) < _REMEMBERED:
+                        known.add(job.id)
 
     def failed(
         self,

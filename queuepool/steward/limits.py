@@ -1,15 +1,25 @@
-"""Looks after limits, in pools that run jobs with some: hands on the places that come free by themselves."""
+"""Looks after limits, in pools that run jobs with some: hands on what comes free by itself, and measures them."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from queuepool.board.counts import LimitFacts
 from queuepool.board.fields import Header
 from queuepool.errors import StoreDenied, TableMissing
-from queuepool.stores.limits import JobLimits
+from queuepool.payload.envelope import ready_for
+from queuepool.steward.measure import PoolMeters
+from queuepool.stores.limits import JobLimits, KeyRecord, LimitLine, LimitSum, sums_of
 
 #: seconds between looks at least; at most while jobs with limits start; and afterwards, as others may park some
 _SOON, _OFTEN, _PERIOD = 0.02, 0.2, 1.0
 #: seconds for which they are called to start
 _LATELY = 60.0
+#: seconds between two measurements; and the rest after one, in multiples of its time
+_MEASURED, _SHARE = 15.0, 50.0
 
 
 class LookAtLimits:
@@ -40,3 +50,58 @@ class LookAtLimits:
         self._limits.in_use = self._header.limits_at > 0
         longest = _OFTEN if now < marked + _LATELY or due is not None else _PERIOD
         return longest if due is None else min(max(due, _SOON), longest)
+
+
+class MeasureLimits:
+    """Measures how many jobs wait at limits, and for how long. A pool without limits never asks its store."""
+
+    def __init__(self, limits: JobLimits, header: Header, meters: PoolMeters, clock: Callable[[], float]) -> None:
+        """``clock``: the store's."""
+        self._limits = limits
+        self._header = header
+        self._meters = meters
+        self._clock = clock
+        self._due = 0.0
+        #: what has been so since when (monotonic): a line with its first job, a key with its free place
+        self._since: dict[Any, float] = {}
+
+    def run(self, now: float) -> float:
+        """As of every chore."""
+        if self._header.limits_at and self._limits.in_use and now >= self._due:
+            began = time.monotonic()
+            with suppress(StoreDenied):  # a user without this command
+                self._measure(now)
+            self._due = now + max(_MEASURED, _SHARE * (time.monotonic() - began))
+        return 1.0
+
+    def _measure(self, now: float) -> None:
+        sums = sums_of(self._limits.all(), self._limits.by_key())
+        before, self._since = self._since, {}
+        found = [(one.limit.name, self._facts(one, before, now)) for one in sums]
+        found.sort(key=lambda pair: (-pair[1].parked, pair[0]))
+        self._meters.note_limits(found)
+
+    def _facts(self, one: LimitSum, before: dict[Any, float], now: float) -> LimitFacts:
+        oldest = self._age(one.first, before, now) if one.first else 0.0
+        # Handed on to nobody: the same jobs are still the first ones of all its lines.
+        idle = [(key.key, _firsts(key)) for key in one.keys if _has_room(one, key)]
+        unused = max((self._lasted(what, before, now) for what in idle), default=0.0)
+        return LimitFacts(one.limit.in_force, one.held, one.parked, one.is_at_least, oldest, unused)
+
+    def _age(self, line: LimitLine, before: dict[Any, float], now: float) -> float:
+        """By its payload; else since it was first seen there, so less than it has waited."""
+        seen = self._lasted((line.queue, line.first), before, now)
+        age = ready_for(self._limits.parked_job(line.queue, line.first), self._clock())
+        return seen if age is None else age
+
+    def _lasted(self, what: Any, before: dict[Any, float], now: float) -> float:
+        self._since[what] = before.get(what, now)
+        return now - self._since[what]
+
+
+def _has_room(one: LimitSum, key: KeyRecord) -> bool:
+    return bool(key.parked) and key.held + key.granted < one.limit.in_force
+
+
+def _firsts(key: KeyRecord) -> Sequence[int]:
+    return tuple(line.first for line in key.parked)

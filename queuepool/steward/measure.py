@@ -13,7 +13,7 @@ from pathlib import Path
 
 from queuepool.board import meters as layout
 from queuepool.board.board import Board
-from queuepool.board.counts import QueueFacts, file_of, parts_in_use, shape_of
+from queuepool.board.counts import LimitFacts, QueueFacts, file_of, parts_in_use, shape_of
 from queuepool.board.meters import MeterMemory
 from queuepool.board.record import SharedFile
 from queuepool.errors import StoreDown, StoreError
@@ -137,6 +137,14 @@ class PoolMeters:
         self._words[layout.FLOW_MEMBERS] = sum(one.waiting for one in flows)
         self._words[layout.FLOWS_SINCE] = int(min((one.created for one in flows), default=0.0))
         self._words[layout.FLOWS_MEASURED] = int(now)
+
+    def note_limits(self, limits: Sequence[tuple[str, LimitFacts]]) -> None:
+        """Write what was measured of these limits, as many as have rows; the number of rows comes last."""
+        for row, (name, facts) in enumerate(limits[: layout.MOST_LIMITS]):
+            place = (layout.FIRST_LIMIT + row * layout.LIMIT_ROW) * layout.WORD
+            raw = layout.LIMIT_STRUCT.pack(*facts) + layout.packed_text(name, layout.LIMIT_TEXT)
+            self._memory[place : place + len(raw)] = raw
+        self._words[layout.LIMITS] = min(len(limits), layout.MOST_LIMITS)
 
     def count_flow(self, state: str) -> None:
         """The steward has ended a flow, which has become this."""

@@ -125,15 +125,16 @@ def _empty_in(queue: QueueRow) -> str:
 
 
 def _remark(queue: QueueRow) -> tuple[str, Style]:
+    parked = f"{count(queue.facts.parked)} parked" if queue.facts.parked else ""
     if queue.is_paused:
-        return "paused", Style.WARNING
+        return ", ".join(filter(None, ["paused", parked])), Style.WARNING
     if not queue.facts.measured_at:
         return "not measured", Style.FAINT
     if queue.age > _OLD:
         return f"measured {duration(queue.age)} ago", Style.WARNING
     if queue.facts.overdue > _OVERDUE:
         return f"delayed jobs late: {duration(queue.facts.overdue)}", Style.BAD
-    return "", Style.PLAIN if queue.facts.ready or queue.facts.reserved else Style.FAINT
+    return parked, Style.PLAIN if queue.facts.ready or queue.facts.reserved else Style.FAINT
 
 
 JOB_COLUMNS = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -50,6 +50,8 @@ class MeasuredQueue:
     #: for how long its next job has been ready, in seconds; ``None`` = none is, or it is unknown
     oldest: float | None
     mark: QueueMark
+    #: jobs that wait for places of limits
+    parked: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,10 +197,11 @@ class StoreLink:
             except StoreError as error:  # a key of the wrong type hides no other queue
                 remarks.append(f"queue {name}: {error}")
         marks = marks_of(self.choice, queue, list(sizes), remarks.append)
+        parked = _parked(queue, sizes)
         for name, one in sizes.items():
             if name == self.settings.outcomes and (words := untaken(name, one)):
                 remarks.append(words)
-            yield MeasuredQueue(name, one, age(one), marks[name])
+            yield MeasuredQueue(name, one, age(one), marks[name], parked.get(name, 0))
 
     def _pools(self, queue: Queue, remarks: list[str]) -> tuple[tuple[PublishedPool, ...], tuple[LeftPool, ...]]:
         try:
@@ -211,6 +214,13 @@ class StoreLink:
         with suppress(StoreError):
             left = left_of(queue.stores.control.left(), now, pools)
         return tuple(pools), tuple(left)
+
+
+def _parked(queue: Queue, names: Iterable[str]) -> dict[str, int]:
+    """How many jobs of each queue wait for places of limits; one question where there are no limits."""
+    with suppress(StoreDenied):
+        return {name: queue.parked(name) for name in names} if queue.stores.limits.all() else {}
+    return {}
 
 
 def _is_away(error: StoreError) -> bool:

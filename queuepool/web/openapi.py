@@ -37,8 +37,8 @@ FORMS: Mapping[str, str] = MappingProxyType({
     "ReachedPool": "PoolRow reach:Reach?",
     "Pools": "Known pools:ReachedPool[] shared:text[]",
     "QueueRow": "connection:text queue:text ready:int is_at_least:bool delayed:int reserved:int quarantined:int "
-    "oldest:number? overdue:number growth_per_minute:number? empty_in:int? ended_per_minute:int? served:bool? "
-    "paused:bool? paused_since:time? paused_by:text?",
+    "parked:int oldest:number? overdue:number growth_per_minute:number? empty_in:int? ended_per_minute:int? "
+    "served:bool? paused:bool? paused_since:time? paused_by:text?",
     "Queues": "Known queues:QueueRow[]",
     "Totals": "pools:int workers:int live:int busy:int ready:int is_at_least:bool delayed:int quarantined:int "
     "oldest:number? done_per_minute:number? failed_per_minute:number? failed:int?",
@@ -79,13 +79,24 @@ FORMS: Mapping[str, str] = MappingProxyType({
     "MemberRow": "number:text state:text name:text job:text? then:text[] then_left_out:int",
     "Flow": "Read FlowRow connection:text deadline:time? counts:FlowCounts? graph:Graph? states:text[] shown:text "
     "members:MemberRow[] next:text?",
+    "Waiter": "job:text? name:text? pushed:time?",
+    "LimitRow": "limit:text number:int code:int per:number? by_hand:bool keys:int held:int granted:int parked:int "
+    "is_at_least:bool longest:Waiter",
+    "Limits": "Read connection:text connections:text[] limits:LimitRow[] left_out:int",
+    "LimitKey": "key:text held:int granted:int parked:int lines:int is_at_least:bool",
+    "LimitLine": "key:text queue:text part:text? parked:int",
+    "LineHead": "queue:text part:text? job:text name:text pushed:time?",
+    "LimitHolder": "key:text until:time queue:text? job:text? name:text? host:text? pool:text? worker:int? pid:int?",
+    "OneLimit": "Read connection:text limit:text row:LimitRow? keys:LimitKey[] lines:LimitLine[] waiters:LineHead[] "
+    "holders:LimitHolder[] left_out:int",
     "KeptStep": "name:text kind:text value:any",
     "Attempt": "attempt:int? gap:text- outcome:text?- then:text?- began:time?- ended:time?- seconds:number?- "
     "host:text?- pool:text?- worker:int?- pid:int?- generation:int?- pool_since:time?- error:text?- lease_lost:bool-",
     "Job": "Read id:text connection:text? state:text? misses:text[] found:text- name:text- queue:text- attempts:int?- "
     "pushed:time?- since:time?- began:time?- due:time?- host:text- pool:text- worker:int?- pid:int?- running:number?- "
-    "time_left:number?- progress:number?- note:text- result:any- result_problem:text- error:text- is_failed:bool- "
-    "is_over:bool- ended:Attempt[]- steps:KeptStep[]- ended_is_cut:bool- arguments:any- is_closed:bool- raw:text?- "
+    "time_left:number?- limit:text?- before:int?- progress:number?- note:text- result:any- result_problem:text- "
+    "error:text- is_failed:bool- is_over:bool- "
+    "ended:Attempt[]- steps:KeptStep[]- ended_is_cut:bool- arguments:any- is_closed:bool- raw:text?- "
     "flow:text?- trace:text?- tags:text[]- options:any- size:int?-",
     "JobTimes": "queue:text job:text done:int released:int failed:int lost:int cancelled:int given_back:int "
     "per_minute:number run_p50:number? run_p95:number? run_p99:number? wait_p50:number? wait_p95:number?",
@@ -118,7 +129,8 @@ _MEANINGS: Mapping[str, str] = MappingProxyType({
     "memory": "MB",
     "steps": "run times are counted up to each of these seconds: a percentile is right to within one",
     "oldest": "seconds for which the next job has been ready",
-    "next": "to be given back as `after`; null at the end", "is_at_least": "whether there may be more than `ready`",
+    "next": "to be given back as `after`; null at the end",
+    "is_at_least": "whether there may be more than `ready`, or than `parked`",
     "until": "when they were counted, in Unix seconds",
     "agreed": "to be given back to the action", "must_type": "whether the action needs `typed`, the number",
     "page": "the path of the page on which to look first",
@@ -137,6 +149,7 @@ QUERIES: Mapping[str, str] = MappingProxyType({
     "/failed/export": f"connection:text queue:text id:text {_FILTER}",
     "/flows": "connection:text state:text flow:text limit:int after:text",
     "/flows/{connection}/{id}": "state:text name:text part:text limit:int after:text",
+    "/limits": "connection:text",
     "/jobs": "id:text connection:text part:text",
     "/jobs/{id}": "connection:text part:text",
     "/history": "connection:text range:text order:text queue:text job:text",
@@ -159,6 +172,7 @@ FIELDS: Mapping[str, str] = MappingProxyType({
     "/failed/retry": f"connection:text {_COUNTED} to:text unserved:text",
     "/failed/forget": f"connection:text {_COUNTED}",
     "/flows/{connection}/{id}/retry": "typed:int",
+    "/limits/{connection}/{name}/set": "number:int",
     "/jobs/{id}/cancel": "connection:text requeue:text grace:text",
     **{f"/pools/{{connection}}/{{id}}/{verb}": _POOL for verb in ("pause", "continue", "reload", "stop")},
     "/pools/{connection}/{id}/scale": f"order:text for:text {_POOL}",

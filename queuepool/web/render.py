@@ -31,7 +31,7 @@ FIELDS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "id": ("Id", ""), "since": ("Since", "2h"), "until": ("Until", "30m"), "column": ("Column", "order.customer"),
     "search": ("Text", "anywhere in the payload"), "text": ("Text", "who, what or to what"),
     "order": ("Workers", "4, +2, auto"), "for": ("For", "1h"), "typed": ("Their number", ""), "to": ("To queue", ""),
-    "unserved": ("", ""), "flow": ("Name", "album 7 or album*"),
+    "unserved": ("", ""), "flow": ("Name", "album 7 or album*"), "number": ("Places", "5"),
 })  # fmt: skip
 
 

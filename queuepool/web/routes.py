@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from queuepool.web.acts import errands, jobs, queues, waiting
 from queuepool.web.acts import failed as of_failed
 from queuepool.web.acts import flows as of_flows
+from queuepool.web.acts import limits as of_limits
 from queuepool.web.acts import pools as of_pools
 from queuepool.web.acts import quarantine as of_quarantine
 from queuepool.web.acts import schedules as of_schedules
@@ -26,6 +27,7 @@ from queuepool.web.pages.flows import flow, flows
 from queuepool.web.pages.history import history
 from queuepool.web.pages.job import job
 from queuepool.web.pages.journal import journal
+from queuepool.web.pages.limits import limits, one_limit
 from queuepool.web.pages.overview import overview
 from queuepool.web.pages.pools import pools
 from queuepool.web.pages.quarantine import quarantine
@@ -84,6 +86,8 @@ PAGES = (
     PageRoute("/failed/chosen", "confirm", chosen, WebRole.OPERATOR, "POST"),
     PageRoute("/flows", "flows", flows),
     PageRoute("/flows/{connection}/{id}", "flow", flow),
+    PageRoute("/limits", "limits", limits),
+    PageRoute("/limits/{connection}/{name}", "one_limit", one_limit),
     PageRoute("/jobs", "job", job),
     PageRoute("/jobs/{id}", "job", job),
     PageRoute("/history", "history", history),
@@ -108,6 +112,8 @@ ACTS = (
     ActRoute("/failed/forget", of_failed.forget, WebRole.ADMIN),
     ActRoute("/flows/{connection}/{id}/cancel", of_flows.cancel, WebRole.OPERATOR),
     ActRoute("/flows/{connection}/{id}/retry", of_flows.retry, WebRole.OPERATOR),
+    ActRoute("/limits/{connection}/{name}/set", of_limits.set_number, WebRole.OPERATOR),
+    ActRoute("/limits/{connection}/{name}/reset", of_limits.reset, WebRole.OPERATOR),
     ActRoute("/jobs/{id}/cancel", jobs.cancel, WebRole.OPERATOR),
     ActRoute("/jobs/{id}/stack", jobs.stack, WebRole.OPERATOR),
     ActRoute("/pools/{connection}/{id}/pause", of_pools.pause, WebRole.OPERATOR),
@@ -125,6 +131,6 @@ ACTS = (
 #: the pages of the navigation, by what they are called there
 NAVIGATION = (
     ("/", "Overview"), ("/alerts", "Alerts"), ("/queues", "Queues"), ("/running", "Running"), ("/failed", "Failed"),
-    ("/flows", "Flows"), ("/pools", "Pools"), ("/schedules", "Schedules"), ("/quarantine", "Quarantine"),
-    ("/history", "History"), ("/journal", "Journal"),
+    ("/flows", "Flows"), ("/limits", "Limits"), ("/pools", "Pools"), ("/schedules", "Schedules"),
+    ("/quarantine", "Quarantine"), ("/history", "History"), ("/journal", "Journal"),
 )  # fmt: skip

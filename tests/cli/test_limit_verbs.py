@@ -51,6 +51,19 @@ def test_a_number_is_set_and_reset(parked):
     assert "there is no limit exprot" in said(parked, "limits", "set", "exprot", "2", code=1)
 
 
+def test_parked_jobs_are_found_by_what_they_are(parked):
+    assert ["b", "c"] == sorted(row["id"] for row in rows(parked, "jobs", "default", "--state", "parked"))
+    assert 2 == len(rows(parked, "jobs", "--state", "parked", "--name", "app.*"))
+    assert {"parked", "reserved"} == {row["state"] for row in rows(parked, "jobs", "--state", "parked,reserved")}
+    assert [] == rows(parked, "jobs", "--state", "parked", "--name", "other")
+
+
+def test_who_waits_the_longest_is_named(parked):
+    [row] = rows(parked, "limits", "list")
+
+    assert ("b", "app.ok") == (row["job"], row["name"])
+
+
 def test_parked_jobs_are_counted(parked):
     [size] = rows(parked, "size", "default")
     [monitored] = rows(parked, "monitor", "default", "--max", "3")
@@ -60,16 +73,21 @@ def test_parked_jobs_are_counted(parked):
 
 
 def test_a_parked_job_is_found_cancelled_and_cleared(parked):
-    assert "parked" in said(parked, "job", "b")
-    said(parked, "cancel", "b")
+    assert "state: parked\n" in said(parked, "job", "b")
+    assert "limit: import=t1\nbefore: 1\n" in said(parked, "job", "c")
+    assert "was taken out of queue default, where it waited for a place of a limit;" in said(parked, "cancel", "b")
     assert "failed" in said(parked, "job", "b")
-    said(parked, "clear", "default", "--force")
+    assert "dropped 2 jobs of default, 1 of which waited for places of limits\n" == said(
+        parked, "clear", "default", "--force"
+    )
 
     assert 0 == parked.queue.parked()
     assert 0 == parked.queue.size()
 
 
 def test_parked_jobs_are_moved(parked):
-    said(parked, "move", "default", "other", "--force")
+    assert "note: 2 parked jobs of queue default put back into it first" in said(
+        parked, "move", "default", "other", "--force"
+    )
 
     assert (0, 2) == (parked.queue.parked(), parked.queue.size("other"))

@@ -34,7 +34,7 @@ from tests.support.graphs import ended, taken
 from tests.support.limitapp import calls, imports
 from tests.support.pools import Site
 from tests.support.redis_server import PREFIX, start_redis
-from tests.support.samples import payload
+from tests.support.samples import ids, payload
 
 RECIPE = Path(__file__).parents[2] / "conf" / "redis-acl.conf"
 ROLES = ("producer", "worker", "viewer", "operator")
@@ -117,7 +117,7 @@ def test_jobs_with_limits_are_parked_run_looked_at_and_put_back_each_by_its_role
     worker.limits.sweep("import")
     assert [2, 9] == [limit.number for limit in viewer.limits.all()]
     assert ["import"] == [key.key for key in viewer.limits.by_key()]
-    assert payload("c") == viewer.limits.find("default", "c")
+    assert payload("c") == viewer.limits.find("default", "c").payload
     assert operator.limits.set("import", 3)
     operator.limits.sweep("import")
     assert operator.limits.unpark("default") == 0
@@ -135,6 +135,32 @@ def test_a_pool_runs_jobs_with_limits_as_the_worker(login, root):
         eventually(lambda: len(site.trail(what="begins")) == 12)
         eventually(lambda: not root.hlen("queuepool:limits:places"))
 
+    assert [] == denials(root)
+
+
+def test_jobs_with_limits_run_and_are_looked_at_and_set_each_by_its_role(login, root):
+    login("producer").queue.stores.queue.push("default", [NewJob(payload(name)) for name in "abc"])
+    worker, viewer, operator = (login(role).queue.stores for role in ("worker", "viewer", "operator"))
+    tag = worker.queue.join()
+    leases = [holding(lease) for lease in worker.queue.reserve(["default"], tag, 3).leases]
+    assert worker.limits.declare("gpu", 1, 0.0) is None
+    for lease in leases:
+        worker.limits.enter(lease, ids([lease])[0], [PlaceAsked("gpu", "-", 1)])
+
+    for stores in (worker, viewer, operator):
+        [key] = stores.limits.by_key("gpu")
+        assert (1, 2) == (key.held, key.parked[0].jobs)
+        assert payload("b") == stores.limits.parked_job("default", key.parked[0].first)
+    for stores in (viewer, operator):
+        assert payload("c") == stores.limits.find("default", "c").payload
+        assert 2 == sum(len(page) for page in stores.limits.pages("default"))
+        assert [leases[0].receipt] == [one.payload for one in stores.limits.holders(["gpu"], ["default"], 9)]
+    with pytest.raises(StoreDenied):
+        viewer.limits.set("gpu", 2)
+    root.execute_command("ACL", "LOG", "RESET")
+    assert operator.limits.set("gpu", 2)
+    operator.limits.sweep("gpu")
+    worker.queue.finish(leases[0], NOTHING)
     assert [] == denials(root)
 
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from queuepool.board.counts import NO_RUNS, NO_WAITS, FlowFacts, Histogram, JobCounts, PoolCounts, QueueFacts
+from queuepool.board.counts import (
+    NO_RUNS,
+    NO_WAITS,
+    FlowFacts,
+    Histogram,
+    JobCounts,
+    LimitFacts,
+    PoolCounts,
+    QueueFacts,
+)
 from queuepool.board.overview import ScalingRow
 from queuepool.metrics.samples import WORKER_STATES, PoolFacts
 
@@ -41,5 +50,6 @@ COUNTS = PoolCounts(
     },
     failed_jobs=7,
     outages=2,
+    limits={"import": LimitFacts(2, 2, 40, False, 75.0, 0.0)},
     flows=FlowFacts(3, 40, 1_790_000_040.0, 1_790_000_099.0, {"done": 5, "failed": 1, "cancelled": 0, "expired": 0}),
 )

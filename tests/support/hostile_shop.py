@@ -12,6 +12,7 @@ from queuepool.config.alerts import AlertSettings
 from queuepool.config.loader import Config
 from queuepool.config.settings import ScheduleSettings
 from queuepool.history.rollup import GRAINS, rollup_of
+from queuepool.payload.limits import PlaceAsked, holding, word_of
 from queuepool.payload.members import NewFlow, NewMember, names_as_text
 from queuepool.stores.contract import NewJob
 from queuepool.stores.factory import Stores
@@ -48,6 +49,7 @@ def fill(site: Site) -> str:
         stores.journal.write(f"{text}@{text}", text, text, 3)
     for number, text in enumerate(TEXTS):
         _write_flow(stores, number, text)
+        _limit(stores, number, text)
     stores.control.pause("default", stores.queue.now(), f"{next(texts)}@{next(texts)}")
     stores.control.pause_schedule("nightly", stores.queue.now(), next(texts))
     _keep_history(stores)
@@ -82,6 +84,15 @@ def _write_flow(stores: Stores, number: int, text: str) -> None:
 def flow_of(number: int) -> str:
     """The id of this flow."""
     return f"{number:022}"
+
+
+def _limit(stores: Stores, number: int, text: str) -> None:
+    """One job holds the only place, one waits."""
+    raws = [payload(f"of-limit-{number}-{one}", displayName=text, job=text) for one in "01"]
+    stores.queue.push("limited", [NewJob(raw) for raw in raws])
+    place = PlaceAsked(f"import={word_of(text)}", word_of(text), 1)
+    for lease in map(holding, stores.queue.reserve(["limited"], stores.queue.join(), 2).leases):
+        stores.limits.enter(lease, f"{number}{lease.row}", [place])
 
 
 def _failed(text: str, job_id: str, raw: bytes) -> dict[str, Any]:

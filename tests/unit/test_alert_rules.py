@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from queuepool.alerts.rules import COUNTED, WINDOW, AlertReading, AlertStates, AlertWindow, LookFacts, Recent, readings
 from queuepool.alerts.watch import AlertFacts, Lost, Own, lost_in
 from queuepool.board.board import Board
-from queuepool.board.counts import JobCounts, PoolCounts, QueueFacts, counts_of
+from queuepool.board.counts import JobCounts, LimitFacts, PoolCounts, QueueFacts, counts_of
 from queuepool.board.meters import MeterMemory, SlotMeters
 from queuepool.board.open_alerts import MAX_OF_ONE, OpenAlert
 from queuepool.config.alerts import _LONGEST_SILENCE, AlertSettings
@@ -34,6 +34,10 @@ def of_queue(**more: object) -> LookFacts:
     return facts(counts=PoolCounts(queues={"mail": QueueFacts(**more)}))  # type: ignore[arg-type]
 
 
+def of_limit(**more: object) -> LookFacts:
+    return facts(counts=PoolCounts(limits={"gpu": LimitFacts(**more)}))  # type: ignore[arg-type]
+
+
 @each(
     ("given", "expected"),
     [
@@ -51,6 +55,8 @@ def of_queue(**more: object) -> LookFacts:
             facts(stalled={"Hv": (30000.0, "album")}),
             AlertReading("stalled", "Hv", 30000.0, 21600.0, "its name is album"),
         ),
+        (of_limit(oldest=4000.0, parked=7), AlertReading("parked", "gpu", 4000.0, 3600.0, "7 are parked")),
+        (of_limit(unused=61.0), AlertReading("unused", "gpu", 61.0, 60.0)),
         (facts(silent={"web2:p": 31.0}), AlertReading("lost", "web2:p", 31.0, 30.0)),
         (facts(away={"store": 61.0}), AlertReading("store", "store", 61.0, 60.0)),
         (
@@ -90,6 +96,12 @@ def test_few_attempts_have_no_rate_of_failures():
     assert [] == [one for one in readings(facts(recent=Recent({"mail": (19, 19)})), LIMITS) if one.kind == "failures"]
 
 
+def test_what_waits_at_limits_is_no_alert_while_the_pool_is_paused():
+    paused = of_limit(oldest=9e9, unused=9e9)._replace(is_served=False)
+
+    assert [] == [one for one in readings(paused, LIMITS) if one.kind in ("parked", "unused")]
+
+
 def test_a_limit_of_0_is_none():
     nothing = AlertSettings(
         wait=(("mail", 0.0),),
@@ -103,6 +115,8 @@ def test_a_limit_of_0_is_none():
         store=0,
         failed_flows=0,
         stalled=0,
+        parked=0,
+        unused=0,
     )
     given = of_queue(oldest=1e9, overdue=1e9, quarantined=9)._replace(
         recent=Recent({"mail": (20, 20)}, 99, flows=9),

@@ -15,6 +15,8 @@ from tests.support.each import each
         ("crashes", "web", 7.0, "pool web: 7 workers died within five minutes (limit 1)"),
         ("failed_flows", "web", 1.0, "pool web: 1 flow failed within five minutes (limit 1)"),
         ("stalled", "album", 9.0, "flow album: none of its jobs has begun or ended for 9 s (limit 1 s)"),
+        ("parked", "gpu", 9.0, "limit gpu: a job has waited for a place for 9 s (limit 1 s)"),
+        ("unused", "gpu", 9.0, "limit gpu: a place has been free for 9 s, though jobs wait for it (limit 1 s)"),
         ("failed", "failed jobs", 1.0, "failed jobs: 1 kept (limit 1)"),
     ],
 )

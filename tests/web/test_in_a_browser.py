@@ -26,6 +26,7 @@ PAGES = (
     "/", "/alerts", "/queues", "/queues/default/default", "/queues/default/default?state=delayed",
     "/queues/default/default/confirm?act=move", "/running", "/failed?column=big", "/failed/confirm?act=retry",
     "/flows", f"/flows/default/{hostile_shop.flow_of(9)}", f"/flows/default/{hostile_shop.flow_of(11)}",
+    "/limits", "/limits/default/import", "/limits/default/nope",
     "/pools", "/schedules", "/quarantine", "/history", "/journal", "/jobs/failure-0", "/jobs/failed-3", "/jobs/job-1",
     "/jobs/runs-0", "/jobs/nope", "/no-such-page",
 )  # fmt: skip
@@ -265,6 +266,15 @@ ACTIONS: tuple[tuple[str, str, tuple[str | tuple[str, str], ...], str], ...] = (
         "/flows/{connection}/{id}/cancel", "/flows",
         ("a[href^='/flows/default/']", "summary", "form[action$='/cancel'] button"), "cancelled",
     ),
+    (
+        "/limits/{connection}/{name}/set", "/limits",
+        ("a[href^='/limits/default/']", "summary", ("input[name=number]", "5"), "form[action$='/set'] button"),
+        "is now",
+    ),
+    (
+        "/limits/{connection}/{name}/reset", "/limits/default/import",
+        ("summary.danger", "form[action$='/reset'] button"), "follows the code again",
+    ),
     ("/pools/{connection}/{id}/pause", "/pools", ("form[action$='/pause'] button",), "paus"),
     ("/pools/{connection}/{id}/continue", "/pools", ("form[action$='/continue'] button",), "continue"),
     ("/pools/{connection}/{id}/reload", "/pools", ("form[action$='/reload'] button",), "default"),
@@ -291,6 +301,7 @@ def test_each_action_is_done_by_the_keyboard_alone(tmp_path, has_script):
             site.queue.push_raw(b'{"uuid":"odd","job":7}', queue="mine")
         site.push(delay=3600)
         site.push(delay=3600)
+        site.queue.stores.limits.declare("import", 1, 0.0)
         failed_flow(site)  # first: the latest failed job will be dropped
         failed_in_thousands(site.queue, 4)
         site.push("until", gate=str(site.path / "no-such-gate"), queue="mine")

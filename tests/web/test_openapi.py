@@ -30,7 +30,7 @@ EVE = Visitor("eve", WebRole.ADMIN)
 #: of what is asked for, so that nothing is refused before all of it was read
 GIVEN = {
     "act": "drop", "state": "delayed", "limit": "9", "count": "101", "typed": "101", "before": "1", "to": "other",
-    "order": "+1", "unserved": "yes", "for": "1h", "grace": "0",
+    "order": "+1", "number": "3", "unserved": "yes", "for": "1h", "grace": "0",
 }  # fmt: skip
 #: where other values are needed to that end
 ELSEWHERE = {
@@ -162,6 +162,7 @@ def answers(browser: Browser, job: str, ended: str) -> Iterator[tuple[str, Any]]
         "Job": tuple(f"/jobs/{one}" for one in (job, ended, tracked, "failed-1", "job-3", "runs-1", "nope", "*")),
         "Flows": ("/flows", "/flows?state=failed&limit=1"),
         "Flow": (f"/flows/default/{hostile_shop.flow_of(0)}", "/flows/default/nobody"),
+        "OneLimit": ("/limits/default/import", "/limits/default/nope"),
         "ConfirmWaiting": ("/queues/default/default/confirm?act=drop",),
         "Confirm": ("/failed/confirm?act=retry", "/failed/confirm?act=retry&id=failed-1"),
         "Refused": ("/errands/nope", "/history?range=x", "/queues/nope/nope", "/failed?after=x", "/no-such-page"),

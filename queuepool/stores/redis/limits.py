@@ -11,13 +11,26 @@ from queuepool.errors import StoreDenied
 from queuepool.payload.lease import Lease
 from queuepool.payload.limits import PlaceAsked, holding, job_word
 from queuepool.stores.contract import NewJob
-from queuepool.stores.limits import Admission, KeyRecord, LimitRecord
+from queuepool.stores.limits import (
+    MOST_BEFORE,
+    MOST_KEYS,
+    MOST_LINES,
+    Admission,
+    KeyRecord,
+    LimitLine,
+    LimitRecord,
+    ParkedJob,
+    PlaceRecord,
+)
 from queuepool.stores.redis.client import RENEW_PLACES, RedisClient, ScriptCall
+from queuepool.stores.redis.walk import reserved_jobs
 from queuepool.stores.redis.wire import BATCH_BYTES, Keys, with_places
 from queuepool.stores.steps import in_steps
 
 #: keys that one look takes, jobs that one script pushes, and parked ones that one call reads
 _LOOKS, _PUSHED, _SCANNED = 100, 200, 500
+#: reserved jobs of a queue among which those that hold places are looked for
+_RESERVED = 500
 
 #: seconds between looks at keys at which no job waits: what is held there may be a lost host's
 _TIDY = 600.0
@@ -76,8 +89,22 @@ class RedisLimits:
     def parked(self, queue: str) -> int:
         return int(self._client.command("HLEN", self._keys.parked(queue)))
 
-    def find(self, queue: str, job_id: str) -> bytes | None:
-        return next((text.partition(b"\n")[2] for _, text in self._of_job(queue, job_id)), None)
+    def find(self, queue: str, job_id: str) -> ParkedJob | None:
+        return next((self._with_place(queue, *row) for row in self._of_job(queue, job_id)), None)
+
+    def pages(self, queue: str) -> Iterator[list[ParkedJob]]:
+        for page in self._scan(queue) if self.parked(queue) else ():
+            yield [ParkedJob(text.partition(b"\n")[2]) for _, text in page]
+
+    def _with_place(self, queue: str, number: bytes, text: bytes) -> ParkedJob:
+        head, _, raw = text.partition(b"\n")
+        _, *words = head.decode().split(" ")
+        for key, part in zip(words[::2], words[1::2], strict=True):
+            lane = self._keys.of_limit("lane", f"{key} {part} {queue}")
+            numbers = self._client.command("LRANGE", lane, 0, MOST_BEFORE - 1)
+            if number in numbers or len(words) == 2:
+                return ParkedJob(raw, None, key, numbers.index(number) if number in numbers else MOST_BEFORE)
+        return ParkedJob(raw)
 
     def unpark(self, queue: str, job_id: str = "", delay: float = 0.0) -> int:
         keys, first = self._keys, [self._clock(), delay]
@@ -116,24 +143,27 @@ class RedisLimits:
     def all(self) -> list[LimitRecord]:
         return [_record(name.decode(), text) for name, text in sorted(self._pairs(self._keys.limits))]
 
-    def by_key(self) -> list[KeyRecord]:
-        wait = self._client.command("ZRANGE", self._keys.limits_due, 0, -1)
-        hold = (key for _, keys in self._pairs(self._keys.places) for key in keys.split())
-        return [self._key(key.decode()) for key in sorted({*wait, *hold})]
+    def by_key(self, name: str = "", most: int = MOST_KEYS, lines: int = MOST_LINES) -> list[KeyRecord]:
+        names = [self._keys.limits_due, self._keys.places]
+        return sorted(map(_key, self._client.script("limit_keys", names, [*self._words(), name, most, lines])))
 
-    def _key(self, key: str) -> KeyRecord:
-        names, command = self._keys, self._client.command
-        parked = [
-            (
-                queue.decode(),
-                part.decode(),
-                int(command("LLEN", names.of_limit("lane", f"{key} {part.decode()} {queue.decode()}"))),
-            )
-            for queue in reversed(command("LRANGE", names.of_limit("queues", key), 0, -1))
-            for part in reversed(command("LRANGE", names.of_limit("ring", f"{key} {queue.decode()}"), 0, -1))
-        ]
-        held, granted = (int(command("ZCARD", names.of_limit(kind, key))) for kind in ("held", "granted"))
-        return KeyRecord(key, held, granted, tuple(parked))
+    def holders(self, keys: Sequence[str], queues: Sequence[str], most: int) -> list[PlaceRecord]:
+        flat = self._client.script("limit_holders", [self._keys.places], [*self._words(), most, *keys])
+        jobs = self._reserved(queues) if flat else {}
+        rows = zip(flat[::3], flat[1::3], flat[2::3], strict=True)
+        return [PlaceRecord(key.decode(), float(at), *jobs.get(name.decode(), ())) for key, name, at in rows]
+
+    def _reserved(self, queues: Sequence[str]) -> dict[str, tuple[str, bytes]]:
+        """What workers have reserved, by the name under which it may hold places."""
+        return {
+            holding(Lease(queue, job.payload, job.tag)).holder: (queue, job.payload)
+            for queue in queues
+            for job in reserved_jobs(self._client, self._keys.reserved(queue), _RESERVED)
+        }
+
+    def parked_job(self, queue: str, number: int) -> bytes | None:
+        [text] = self._client.command("HMGET", self._keys.parked(queue), number)
+        return text.partition(b"\n")[2] if text else None
 
     def set(self, name: str, number: int | None) -> bool:
         return self._change(name, by_hand="" if number is None else number) is not None
@@ -157,6 +187,13 @@ class RedisLimits:
 
 def _places(asked: Sequence[PlaceAsked]) -> Iterable[Any]:
     return (word for one in asked for word in (one.key, one.part, one.number, one.per))
+
+
+def _key(row: Sequence[Any]) -> KeyRecord:
+    key, held, granted, is_cut, *words = row
+    lines = zip(words[::4], words[1::4], words[2::4], words[3::4], strict=True)
+    parked = (LimitLine(queue.decode(), part.decode(), count, int(first)) for queue, part, count, first in lines)
+    return KeyRecord(key.decode(), held, granted, tuple(parked), bool(is_cut))
 
 
 def _record(name: str, text: bytes) -> LimitRecord:

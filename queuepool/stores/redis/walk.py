@@ -223,6 +223,11 @@ def _digest(job: bytes) -> str:
     return hashlib.blake2b(job, digest_size=8).hexdigest()
 
 
+def reserved_jobs(client: RedisClient, key: str, most: int) -> list[ShelfJob]:
+    """The first jobs that workers have reserved, by the ends of their leases; ``key``: of the reserved set."""
+    return _SetReader(client, key, "reserved").page(most)
+
+
 class Scored(NamedTuple):
     """A member of a sorted set; members lie in this order."""
 

@@ -12,10 +12,10 @@ from sqlalchemy import Connection, and_, func, or_, select, update
 from queuepool.config.values import PARKED
 from queuepool.payload.lease import Lease
 from queuepool.payload.limits import PlaceAsked, job_word, name_of
-from queuepool.stores.limits import Admission, KeyRecord, LimitRecord
+from queuepool.stores.limits import Admission, LimitRecord
 from queuepool.stores.sql.client import SqlClient
-from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
+from queuepool.stores.sql.limit_rows import LimitRows
 from queuepool.stores.sql.places import SqlPlaces
 from queuepool.stores.sql.statements import marked, row_of
 
@@ -36,6 +36,9 @@ class SqlLimits:
         self._rows_of_places = client.tables.queuepool_places
         self._parked = client.tables.queuepool_parked
         self.places = SqlPlaces(client, jobs)
+        shown = LimitRows(client, jobs, self.places)
+        self.by_key, self.holders, self.parked_job = shown.by_key, shown.holders, shown.parked_job
+        self.find, self.pages = shown.find, shown.pages
         self.in_use = False
         #: when to look for such keys (monotonic)
         self._tidy_at = 0.0
@@ -69,12 +72,6 @@ class SqlLimits:
     def parked(self, queue: str) -> int:
         count = select(func.count()).select_from(self._parked).where(self._parked.c.queue == queue)
         return int(self._client.ask(lambda connection: connection.execute(count).scalar_one()))
-
-    def find(self, queue: str, job_id: str) -> bytes | None:
-        jobs, parked = self._client.tables.jobs.c, self._parked.c
-        these = parked.queue == queue, parked.job == job_word(job_id), jobs.id == parked.id, jobs.queue == PARKED
-        found = self._client.ask(lambda c: c.execute(select(jobs.payload).where(*these).limit(1)).scalar())
-        return None if found is None else bytes_of(found)
 
     def unpark(self, queue: str, job_id: str = "", delay: float = 0.0) -> int:
         parked, back = self._parked.c, 0
@@ -125,23 +122,6 @@ class SqlLimits:
         wanted = select(limits.key, limits.number, limits.per, limits.by_hand).where(limits.number.is_not(None))
         rows = self._client.ask(lambda connection: connection.execute(wanted.order_by(limits.key)).all())
         return [LimitRecord(*row) for row in rows]
-
-    def by_key(self) -> list[KeyRecord]:
-        return self._client.ask(self._by_key)
-
-    def _by_key(self, connection: Connection) -> list[KeyRecord]:
-        places, rings, parked = self._rows_of_places.c, self._rings.c, self._parked.c
-        taken = or_(places.granted.is_not(None), places.until > self.places.now(connection))
-        counted = select(places.key, func.count(places.granted), func.count()).where(taken).group_by(places.key)
-        held = {key: (int(count - granted), int(granted)) for key, granted, count in connection.execute(counted)}
-        of_lane = parked.key == rings.key, parked.queue == rings.queue, parked.part == rings.part
-        count = select(func.count()).select_from(self._parked).where(*of_lane).scalar_subquery()
-        lines: dict[str, list[tuple[str, str, int]]] = {}
-        for key, queue, part, number in connection.execute(
-            select(rings.key, rings.queue, rings.part, count).order_by(rings.key, rings.turn)
-        ):
-            lines.setdefault(key, []).append((queue, part, int(number)))
-        return [KeyRecord(key, *held.get(key, (0, 0)), tuple(lines.get(key, ()))) for key in sorted({*held, *lines})]
 
     def set(self, name: str, number: int | None) -> bool:
         limits = self._limits.c

@@ -43,6 +43,12 @@ ADVICE: Mapping[str, Advice] = MappingProxyType({
     "crashes": Advice("workers that crash within 5 minutes", "See which jobs crash them", "/failed"),
     "failed_flows": Advice("flows that fail within 5 minutes", "See what has failed, then retry the flow", "/flows"),
     "stalled": Advice("no job of a flow has begun or ended", "See what it waits for; retry or cancel it", "/flows"),
+    "parked": Advice(
+        "a job waits for a place of a limit", "See who holds the places; set another number", "/limits"
+    ),
+    "unused": Advice(
+        "a limit has a free place, and jobs wait", "Is a pool running that has this limit in its code?", "/limits"
+    ),
     "lost": Advice("another pool is silent", "Its jobs begin again when their leases end; bring it back", "/pools"),
     "store": Advice("the store is away", "Bring the server back: the pools go on by themselves", "/pools"),
     "store_full": Advice("the store is full", "Make room: the pools go on with what is stored", "/queues"),

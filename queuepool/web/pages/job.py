@@ -15,6 +15,7 @@ from queuepool.jobs.following import JobState
 from queuepool.operating.attempts import GAP, facts_of, numbered
 from queuepool.operating.job_search import NOWHERE, JobSearch
 from queuepool.operating.kept_steps import KeptStep
+from queuepool.payload.limits import name_of
 from queuepool.payload.members import member_in
 from queuepool.search.ended import EndedAttempt
 from queuepool.search.filters import Filter
@@ -92,6 +93,8 @@ def _look(desk: Desk, asked: Asked, link: StoreLink, opened: Queue, job_id: str)
     plain_facts = {key: _plain(value) for key, value in {**NOWHERE, **facts}.items()}
     is_failed = found is not None and found.state == "failed"
     about = {"connection": link.name, "is_failed": is_failed, "is_over": is_over, "ended_is_cut": search.is_cut}
+    if asked.data != "yes" and plain_facts["limit"]:  # a key is made of values
+        plain_facts["limit"] = name_of(plain_facts["limit"])
     return without_data({**plain_facts, **about, **_payload(found, asked)}, asked), ""
 
 

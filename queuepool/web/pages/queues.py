@@ -70,6 +70,7 @@ def _row(connection: str, one: MeasuredQueue, pace: Facts) -> Facts:
         "delayed": sizes.delayed,
         "reserved": sizes.reserved,
         "quarantined": sizes.quarantined,
+        "parked": one.parked,
         "oldest": one.oldest,
         "overdue": round(sizes.overdue, 1),
         "growth_per_minute": None if growth is None else round(growth * 60, 1),
@@ -116,6 +117,7 @@ def _from_boards(desk: Desk, connection: str, known_rows: dict[str, Facts], sinc
                     **_UNKNOWN, **known_rows.get(queue, {}),
                     "connection": connection, "queue": queue, "ready": facts.ready, "is_at_least": facts.is_at_least,
                     "delayed": facts.delayed, "reserved": facts.reserved, "quarantined": facts.quarantined,
+                    "parked": facts.parked,
                     "oldest": round(facts.oldest, 1), "overdue": round(facts.overdue, 1), "paused": facts.paused,
                 }  # fmt: skip
     return rows

@@ -59,7 +59,7 @@ def worker(store: Any) -> Worker:
 
 
 def waiting(built: Stores, key: str = "import") -> list[tuple[str, str, int]]:
-    return [line for one in built.limits.by_key() if one.key == key for line in one.parked]
+    return [line[:3] for one in built.limits.by_key() if one.key == key for line in one.parked]
 
 
 def held(built: Stores, key: str = "import") -> int:
@@ -394,7 +394,9 @@ def test_parked_jobs_are_found_and_put_back(built, store, worker):
     worker.enter(ONE)
     worker.enter(ONE)
 
-    assert payload("b") == store.limits.find("default", "b")
+    found = store.limits.find("default", "c")
+    assert (payload("c"), "import", 1) == (found.payload, found.key, found.before)
+    assert {payload("b"), payload("c")} == {one.payload for page in store.limits.pages("default") for one in page}
     assert store.limits.find("default", "a") is None
     assert 1 == store.limits.unpark("default", "b")
     assert ["b"] == ids([worker.take()])
@@ -493,3 +495,52 @@ def test_a_push_that_knows_the_limits_parks_at_once(store, worker, connection):
     assert (2, 0, 0) == sizes(store)
     assert 3 == store.limits.parked("default")
     assert ["a", "b"] == ids(worker.starts(TWO))
+
+
+def test_who_holds_a_place_and_who_waits_the_longest_is_shown(built, store, worker):
+    pushed(store, *"abcd")
+    lease, _ = worker.enter(ONE)
+    for tenant in "xyx":
+        worker.enter(ONE._replace(part=tenant))
+
+    [one] = built.limits.by_key("import")
+    assert [("default", "x", 2), ("default", "y", 1)] == [line[:3] for line in one.parked]
+    assert [payload("b"), payload("c")] == [built.limits.parked_job("default", line.first) for line in one.parked]
+    assert built.limits.parked_job("default", one.parked[0].first + 100) is None
+    [place] = built.limits.holders(["import", "other"], ["default", "empty"], 10)
+    assert ("import", "default", lease.receipt) == (place.key, place.queue, place.payload)
+    assert 0 < place.until - store.now() <= RETRY_AFTER + 1
+    assert [] == built.limits.by_key("imp")
+    assert [] == built.limits.by_key("import", 0)
+
+
+def test_a_place_of_a_lost_host_is_not_counted(built, store, worker, at):
+    pushed(store, *"ab")
+    worker.enter(ONE)
+    worker.enter(ONE)
+    at.advance(RETRY_AFTER + 2)
+
+    assert (0, [("default", NO_PART, 1)]) == (held(built), waiting(built))
+    assert [] == built.limits.holders(["import"], ["default"], 10)
+
+
+def test_starts_are_counted_without_a_holder(built, store, worker):
+    pushed(store, *"a")
+    worker.enter(PlaceAsked("stripe", NO_PART, 1, 60.0))
+    pushed(store, "b")
+    worker.enter(PlaceAsked("stripe", NO_PART, 1, 60.0))
+
+    assert 1 == held(built, "stripe")
+    [start] = built.limits.holders(["stripe"], ["default"], 10)
+    assert ("stripe", "", b"") == (start.key, start.queue, start.payload)
+
+
+def test_no_more_lines_are_read_than_asked_for(built, store, worker):
+    pushed(store, *(f"j{number:02}" for number in range(31)))
+    worker.enter(ONE)
+    for number in range(30):
+        worker.enter(PlaceAsked("import", str(number), 1))
+
+    [few], [all_of_them] = built.limits.by_key("import", lines=7), built.limits.by_key("import")
+    assert ([str(number) for number in range(7)], True) == ([line.part for line in few.parked], few.is_cut)
+    assert (30, False) == (len(all_of_them.parked), all_of_them.is_cut)
