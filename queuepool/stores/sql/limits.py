@@ -9,7 +9,6 @@ from functools import partial
 
 from sqlalchemy import Connection, and_, func, or_, select, update
 
-from queuepool.config.values import PARKED
 from queuepool.payload.lease import Lease
 from queuepool.payload.limits import PlaceAsked, job_word, name_of
 from queuepool.stores.limits import Admission, LimitRecord
