@@ -115,6 +115,10 @@ class Header(Record):
     lately = Whole()
     flows_at = Seconds()  # monotonic, by all who run or settle a member of a flow: when the last one did
     limits_at = Seconds()  # monotonic, by workers: when the last job with a limit wanted to start
+    # Written by the steward of a pool whose store is named by sentinels.
+    #: raised whenever the primary has moved; every connection of the pool compares it. And where it is: `HOST PORT`
+    store_epoch = Whole()
+    store_at = Text(270)
 
     @property
     def facts(self) -> HeaderFacts:

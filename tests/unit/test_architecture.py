@@ -76,6 +76,7 @@ DOORS = {
         "unix/fork.py",
         "settlement/outage.py",
         "steward/loop.py",
+        "stores/redis/followed.py",
         "stores/sql/queue.py",
         "stores/sql/waiting.py",
         "worker/template.py",
@@ -84,7 +85,12 @@ DOORS = {
         "worker/step_keeper.py",
         "stores/pace.py",
     ],
-    "queuepool.unix.originals.start_thread": ["steward/acts.py", "steward/side_stores.py", "worker/lane_loop.py"],
+    "queuepool.unix.originals.start_thread": [
+        "steward/acts.py",
+        "steward/side_stores.py",
+        "stores/redis/followed.py",
+        "worker/lane_loop.py",
+    ],
     # Of the modules that user code may have changed.
     "select.poll": ["unix/originals.py"],
     "select.select": ["unix/originals.py"],
@@ -202,7 +208,9 @@ def test_what_must_never_be_done_is_not():
 
 
 def test_a_client_and_its_connections_talk_to_redis_py():
-    assert ["stores/redis/client.py", "stores/redis/connections.py"] == users("redis")
+    of_sentinels = ["primary", "sentinel", "sentinel_check"]
+    expected = [f"stores/redis/{name}.py" for name in ("client", "connections", *of_sentinels)]
+    assert expected == users("redis")
 
 
 def test_one_module_puts_the_drivers_together():
