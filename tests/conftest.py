@@ -21,12 +21,13 @@ from queuepool.stores.factory import Stores
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.migrate import migrate
 from tests.faults.entries import entries_of
-from tests.support import warm
+from tests.support import sentinels, warm
 from tests.support.databases import DatabaseServer, MariaDB, Postgres, running
 from tests.support.laravel_peer import Peer, require_php
 from tests.support.left_behind import files_of, require_none_in
 from tests.support.pools import Site
 from tests.support.redis_server import PREFIX, Server, start_redis
+from tests.support.sentinels import Sentinels
 
 pytest_plugins = [
     "tests.support.costs",
@@ -140,6 +141,21 @@ def redis_url(redis_socket: str) -> str:
     with redis.Redis(unix_socket_path=redis_socket) as server:
         server.flushall()
     return f"unix://{redis_socket}"
+
+
+@pytest.fixture(scope="session")
+def sentinel() -> Iterator[Sentinels]:
+    """A primary without replicas, and the sentinel that names it."""
+    folder = tempfile.TemporaryDirectory(prefix="queuepool-redis-")
+    with folder as path, sentinels.running(Path(path), replicas=0, count=1) as found:
+        yield found
+
+
+@pytest.fixture
+def sentinel_url(sentinel: Sentinels) -> str:
+    """The URL of an empty server that a sentinel names."""
+    sentinel.servers[0].say("FLUSHALL")
+    return sentinel.url
 
 
 @pytest.fixture

@@ -46,8 +46,7 @@ class Header(Record):
     since = Seconds()
     #: the store in which all receipts on the board are valid; see ``connections.identity_of``
     store = Text(32)
-    #: whether the last steward was killed from outside, not by what it did
-    steward_killed = Whole()
+    steward_killed = Whole()  # whether the last steward was killed from outside, not by what it did
     # Written by the steward.
     restarts = Whole()
     restart_known = Whole()
@@ -115,10 +114,8 @@ class Header(Record):
     lately = Whole()
     flows_at = Seconds()  # monotonic, by all who run or settle a member of a flow: when the last one did
     limits_at = Seconds()  # monotonic, by workers: when the last job with a limit wanted to start
-    # Written by the steward of a pool whose store is named by sentinels.
-    #: raised whenever the primary has moved; every connection of the pool compares it. And where it is: `HOST PORT`
-    store_epoch = Whole()
-    store_at = Text(270)
+    store_epoch = Whole()  # by the steward, where sentinels name the primary: raised whenever it has moved
+    store_at = Text(270)  # likewise: where it is, as `HOST PORT`
 
     @property
     def facts(self) -> HeaderFacts:
@@ -419,6 +416,5 @@ class Totals(NamedTuple):
         return Totals(*map(sum, zip(self, other, strict=True)))
 
 
-_FACTS = Struct("=9q")
-_POOL_FACTS = Struct("=11qd")
+_FACTS, _POOL_FACTS = Struct("=9q"), Struct("=11qd")
 FACTS_SIZE, POOL_FACTS_SIZE = _FACTS.size, _POOL_FACTS.size

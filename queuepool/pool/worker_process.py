@@ -129,9 +129,7 @@ def work(
     set_batches(context.settler.endings.batch_of, context.batches)
     set_stopping(partial(_is_stopping, context))
     set_progress(slot_writer.progress)
-    shared = cache(lambda: Stores(settings.connection, shared=True))
-    set_step_keeper(WorkerSteps(context, lambda: shared().steps))
-    set_cache(lambda: shared().laravel_cache)
+    _keep_for_jobs(context)
     reason = _run(_worker(context, settings), recorder)
     slot_writer.meter.leaves(reason.counted_as, slot_writer.growth.most[0])
     slot_writer.leave()
@@ -144,6 +142,13 @@ def _where_the_store_is(settings: PoolSettings, board: Board | None) -> Callable
         return primary_as_told(settings.connection, board.header)
     follow_primary(settings.connection, SimpleNamespace(store_epoch=0, store_at=""), fork.wake_self)
     return None
+
+
+def _keep_for_jobs(context: WorkerContext) -> None:
+    """What jobs keep in the store, from threads of their own; few do, so nothing is opened yet."""
+    shared = cache(lambda: Stores(context.pool.connection, shared=True))
+    set_step_keeper(WorkerSteps(context, lambda: shared().steps))
+    set_cache(lambda: shared().laravel_cache)
 
 
 def _is_stopping(context: WorkerContext) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections import Counter
@@ -78,8 +77,8 @@ class Ledger:
 
     #: when those were acknowledged that never ran
     lost: list[float]
-    #: those that began more than once
-    twice: dict[str, int]
+    #: when those began first that began more than once
+    twice: list[float]
     #: how often the slow job began
     slow: int
     starts: list[float]
@@ -91,12 +90,20 @@ class Ledger:
         starts = [note for note in site.trail(event="start") if note["tag"] != "slow"]
         counted = Counter(note["tag"] for note in starts)
         lost = [at for tag, at in load.acked.items() if tag not in counted]
-        twice = {tag: count for tag, count in counted.items() if count > 1}
+        first = {note["tag"]: note["at"] for note in reversed(starts)}
+        twice = [first[tag] for tag, count in counted.items() if count > 1]
         return cls(lost, twice, len(site.trail(event="start", tag="slow")), sorted(note["at"] for note in starts))
+
+    def is_bounded(self, since: float, until: float) -> bool:
+        """Whether nothing was lost, or run again, but what was done in this time; settling takes a moment."""
+        print(f"lost {len(self.lost)}, run again {len(self.twice)}")
+        return all(since - 0.1 < at < until for at in self.lost) and all(since - 1 < at < until for at in self.twice)
 
     def work_after(self, switch: float) -> float:
         """Seconds from the switch to the first job that began after it."""
-        return next(at for at in self.starts if at > switch) - switch
+        found = next(at for at in self.starts if at > switch) - switch
+        print(f"at work {found:.3f} s after the switch")
+        return found
 
 
 def resumes(site: Site, load: Load, since: float) -> bool:
@@ -128,14 +135,39 @@ def test_a_killed_primary_costs_no_acknowledged_job_and_all_are_at_work_at_the_s
         eventually(lambda: resumes(over, load, at))
 
     ledger = Ledger.of(load)
-    print(f"WORK {ledger.work_after(at):.3f} LOST {len(ledger.lost)} TWICE {len(ledger.twice)} SLOW {ledger.slow}")
     # What the old primary had taken and not yet handed on: some ms of pushes at most.
-    assert [] == [lost for lost in ledger.lost if lost < killed - 0.1]
+    assert ledger.is_bounded(killed, at)
     assert len(ledger.lost) < 20
     assert ledger.slow == 1
     assert ledger.work_after(at) < 2.0
     assert min(pushed for pushed in load.acked.values() if pushed > at) - at < 2.0
     assert "the primary has moved" in pool.log()
+
+
+@pytest.mark.thorough("the replicas' lag is some ms where all is well")
+def test_what_the_replicas_had_not_got_is_lost_and_nothing_else(sentinels, over):
+    with loaded(over) as (_, load):
+        replicas = [one for one in sentinels.servers if one is not sentinels.primary()]
+        for one in replicas:
+            one.say("CONFIG", "SET", "appendonly", "yes")
+            one.say("CONFIG", "REWRITE")
+        eventually(lambda: not any(one.say("INFO", "persistence")["aof_rewrite_in_progress"] for one in replicas))
+        for one in replicas:
+            one.stop()
+        stopped = time.time()
+        eventually(lambda: time.time() > stopped + 0.4)
+        for one in (sentinels.primary(), *replicas):  # killed: the kernel would still hand on what it has received
+            one.kill()
+        killed = time.time()
+        for one in replicas:
+            one.start()
+        at, _ = eventually(sentinels.switches)[0]
+        eventually(lambda: resumes(over, load, at))
+
+    ledger = Ledger.of(load)
+    assert 10 < len(ledger.lost)
+    assert ledger.is_bounded(stopped - 1, killed)  # the AOF is written once a second
+    assert ledger.work_after(at) < 2.0
 
 
 @pytest.mark.thorough("ten seconds, and the kill is the usual case")
@@ -149,9 +181,8 @@ def test_a_forced_failover_is_followed_although_both_call_themselves_the_primary
         assert "master" == old.say("ROLE")[0] or time.time() - at > 9  # nobody was cut off by it
 
     ledger = Ledger.of(load)
-    print(f"WORK {ledger.work_after(at):.3f} LOST {len(ledger.lost)} TWICE {len(ledger.twice)} SLOW {ledger.slow}")
     assert ledger.work_after(at) < 2.0
-    assert [] == [lost for lost in ledger.lost if not began - 0.1 < lost < at + 1.5]
+    assert ledger.is_bounded(began, at + 1.5)
 
 
 @pytest.mark.thorough("as above")
@@ -166,7 +197,7 @@ def test_two_failovers_in_three_seconds(sentinels, over):
         assert port == sentinels.primary().port
 
     ledger = Ledger.of(load)
-    assert [] == [lost for lost in ledger.lost if not began - 0.1 < lost < at + 1.5]
+    assert ledger.is_bounded(began, at + 1.5)
 
 
 @pytest.mark.thorough("as above")
@@ -188,13 +219,12 @@ def test_without_a_quorum_it_is_an_outage_which_ends_when_the_sentinels_are_back
 @pytest.mark.thorough("as above")
 def test_a_dead_or_frozen_sentinel_delays_nothing(sentinels, over):
     with loaded(over) as (pool, load):
-        sentinels.sentinels[0].process.send_signal(signal.SIGSTOP)
+        sentinels.sentinels[0].stop()
         eventually(lambda: f"sentinel 127.0.0.1:{sentinels.sentinels[0].port}:" in pool.log())
         primary = next(one for one in sentinels.servers if one.say("ROLE")[0] == "master")
         primary.kill()
         at, _ = eventually(sentinels.switches)[0]
         eventually(lambda: resumes(over, load, at))
-        sentinels.sentinels[0].process.send_signal(signal.SIGCONT)
 
     assert Ledger.of(load).work_after(at) < 2.0
 

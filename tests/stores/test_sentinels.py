@@ -97,7 +97,7 @@ def test_what_the_board_says_moves_an_open_connection_and_ends_a_wait(divided):
         stores.queue.push("default", new_jobs(b"3"))
         assert [2, 1] == divided.jobs()
 
-        wait = stores.queue.reserve_waiting(["default"], 30.0, stores.queue.join(), 0)
+        wait = stores.queue.reserve_waiting(["other"], 30.0, stores.queue.join(), 0)
         told.store_at, told.store_epoch = f"127.0.0.1 {divided.servers[0].port}", 3
         end_stale_calls()  # as a signal's handler does, in the middle of the wait
         wait.wait()

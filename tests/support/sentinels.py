@@ -7,7 +7,7 @@ import secrets
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ class Process:
 
     def __init__(self, folder: Path, program: str, lines: Sequence[str]) -> None:
         self.port = free_port()
+        self.process: subprocess.Popen[bytes] | None = None
         self._program = program
         self._file = folder / f"{program}.{self.port}.conf"
         self.log_file = self._file.with_suffix(".log")
@@ -39,9 +40,19 @@ class Process:
         eventually(self.answers)
 
     def kill(self) -> None:
-        self.process.send_signal(signal.SIGCONT)
-        self.process.kill()
-        self.process.wait()
+        if self.process:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.kill()
+            self.process.wait()
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def stop(self) -> None:
+        """Leave it without the processor until it is killed, or told to go on."""
+        assert self.process
+        self.process.send_signal(signal.SIGSTOP)
 
     def say(self, *words: object) -> Any:
         with redis.Redis(port=self.port, decode_responses=True) as client:
@@ -53,12 +64,13 @@ class Process:
             yield datetime.strptime(at, "%d %b %Y %H:%M:%S.%f").timestamp(), int(port)
 
     def answers(self) -> bool:
-        with suppress(redis.AuthenticationError), redis.Redis(port=self.port) as client:
-            try:
+        try:
+            with redis.Redis(port=self.port) as client:
                 return bool(client.ping())
-            except (redis.ConnectionError, redis.BusyLoadingError):
-                return False
-        return True
+        except redis.AuthenticationError:
+            return True  # it runs and wants a password
+        except (redis.ConnectionError, redis.BusyLoadingError):
+            return False
 
 
 class Sentinels:
@@ -109,7 +121,7 @@ class Sentinels:
 
     def primary(self) -> Process:
         """The one that the first sentinel names that runs."""
-        alive = next(one for one in self.sentinels if one.process.poll() is None)
+        alive = next(one for one in self.sentinels if one.is_alive)
         port = int(alive.say("SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME)[1])
         return next(one for one in self.servers if one.port == port)
 

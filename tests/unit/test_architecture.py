@@ -259,10 +259,12 @@ def test_nobody_starts_a_thread_but_a_steward_a_pushing_coroutine_a_flush_that_m
 
     # The log only asks in which thread it is, the invoker whether code stands where a lock is taken, and steps have
     # locks for a job's own threads. An application's test may have threads of its own, and an event loop that its jobs
-    # cannot run on. The dashboard is no part of a pool: it reads stores in threads.
+    # cannot run on. The dashboard is no part of a pool: it reads stores in threads. Where a primary is, threads of a
+    # producer and of a steward find out.
     in_workers = ["worker/invoker.py", "worker/lane_loop.py", "worker/lane_tasks.py"]
     of_jobs = ["jobs/attempt_steps.py", "jobs/in_threads.py", "jobs/steps_in_flight.py"]
-    assert ["contrib/otel.py", *of_jobs, "log/captured.py", "unix/originals.py", *in_workers] == [
+    of_sentinels = ["stores/redis/followed.py", "stores/redis/sentinel.py"]
+    assert ["contrib/otel.py", *of_jobs, "log/captured.py", *of_sentinels, "unix/originals.py", *in_workers] == [
         file for file in using if not file.startswith(("testing/", "web/"))
     ]
     assert "steward.side_stores" not in reached("master.loop")

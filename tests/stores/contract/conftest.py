@@ -13,7 +13,11 @@ from tests.support.drivers import DATABASES, connection_of, opened
 from tests.support.store_contract import Clock
 
 
-@pytest.fixture(params=["redis", *DATABASES])
+#: the same server, reached in another way
+_SENTINEL = pytest.param("sentinel", marks=pytest.mark.thorough("Redis runs in any case"))
+
+
+@pytest.fixture(params=["redis", *DATABASES, _SENTINEL])
 def connection(request: pytest.FixtureRequest) -> ConnectionSettings:
     return connection_of(request.param, request)
 
