@@ -41,6 +41,7 @@ LONG = [
     "incidents/test_incidents.py",  # all of them, one after the other
     "metrics/test_with_prometheus.py",  # a real pool raises an alert, and a real Prometheus sees it
     "pool/test_alerts_of_real_pools.py",  # an alert is looked for every 15 s
+    "pool/test_failovers.py",  # sentinels take seconds to agree
     "pool/test_schedules_in_a_pool.py",  # a schedule is due at whole seconds
     "chaos/test_chaos_runs.py",  # a fault takes some seconds to show itself
     "pool/test_preload.py",  # starts that are executed

@@ -113,10 +113,10 @@ def resumes(site: Site, load: Load, since: float) -> bool:
 
 
 @contextmanager
-def loaded(site: Site) -> Iterator[tuple[RunningPool, Load]]:
+def loaded(site: Site, *flags: str) -> Iterator[tuple[RunningPool, Load]]:
     """A pool of three, one of whose workers is always busy, and a producer."""
     load = Load(site)
-    with site.pool("--workers", "3") as pool:
+    with site.pool("--workers", "3", *flags) as pool:
         site.push("sleep", seconds=SLOW, tag="slow")
         with load.pushing():
             yield pool, load
@@ -127,6 +127,7 @@ def ledger_is_settled(site: Site) -> None:
     eventually(lambda: site.queue.size() == 0, within=60)
 
 
+@pytest.mark.fault("F47")
 def test_a_killed_primary_costs_no_acknowledged_job_and_all_are_at_work_at_the_switch(sentinels, over):
     with loaded(over) as (pool, load):
         killed = time.time()
@@ -183,6 +184,24 @@ def test_a_forced_failover_is_followed_although_both_call_themselves_the_primary
     ledger = Ledger.of(load)
     assert ledger.work_after(at) < 2.0
     assert ledger.is_bounded(began, at + 1.5)
+
+
+@pytest.mark.thorough("as above")
+@pytest.mark.parametrize("flags", [(), ("--concurrency", "20")], ids=["one job at a time", "side by side"])
+def test_a_primary_that_hangs_is_left_and_its_late_answers_are_not_believed(sentinels, over, flags):
+    with loaded(over, *flags) as (_, load):
+        old = sentinels.primary()
+        stopped = time.time()
+        old.stop()
+        at, _ = eventually(sentinels.switches)[0]
+        eventually(lambda: resumes(over, load, at))
+        old.go_on()
+        eventually(lambda: old.say("ROLE")[0] == "slave")
+
+    ledger = Ledger.of(load)
+    assert ledger.is_bounded(stopped, at)
+    assert ledger.slow == 1
+    assert ledger.work_after(at) < 2.0
 
 
 @pytest.mark.thorough("as above")

@@ -29,10 +29,17 @@ class Process:
         self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
         self._program = program
-        self._file = folder / f"{program}.{self.port}.conf"
+        folder = folder / f"{program}-{self.port}"
+        folder.mkdir()
+        self._file = folder / "its.conf"
         self.log_file = self._file.with_suffix(".log")
         common = f"port {self.port}", f"dir {folder}", f"logfile {self.log_file}", "bind 127.0.0.1"
-        self._file.write_text("\n".join([*common, *lines]) + "\n")
+        self.configure([*common, *lines])
+
+    def configure(self, lines: Sequence[str]) -> None:
+        """Add lines to its configuration, before it starts."""
+        with self._file.open("a") as file:
+            file.write("\n".join(lines) + "\n")
 
     def start(self) -> None:
         words = [self._program, str(self._file), *(["--sentinel"] if self._program == "redis-sentinel" else [])]
@@ -53,6 +60,10 @@ class Process:
         """Leave it without the processor until it is killed, or told to go on."""
         assert self.process
         self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        assert self.process
+        self.process.send_signal(signal.SIGCONT)
 
     def say(self, *words: object) -> Any:
         with redis.Redis(port=self.port, decode_responses=True) as client:
@@ -96,8 +107,7 @@ class Sentinels:
         ids = {one: secrets.token_hex(20) for one in self.sentinels}
         for one in self.sentinels:
             others = [f"sentinel known-sentinel {NAME} 127.0.0.1 {it.port} {ids[it]}" for it in ids if it is not one]
-            with one._file.open("a") as file:
-                file.write("\n".join([f"sentinel myid {ids[one]}", *watch, *others]) + "\n")
+            one.configure([f"sentinel myid {ids[one]}", *watch, *others])
 
     @property
     def url(self) -> str:

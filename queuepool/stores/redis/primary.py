@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,9 +15,11 @@ from queuepool.config import sentinels
 from queuepool.stores.redis.client import RedisClient
 from queuepool.stores.redis.sentinel import Whereabouts, whereabouts
 
+#: seconds for a connection to come about: a host that is gone must not delay those that look for the next one
+_CONNECTS = 0.5
 #: what a server answers that is no longer the primary; redis-py has classes for the first two, without these words
+_DEMOTED = re.compile(r"(^|[ -])(READONLY|MASTERDOWN|UNBLOCKED)\b")
 _DEMOTED_TYPES = (redis.ReadOnlyError, redis.exceptions.MasterDownError)
-_DEMOTED = ("READONLY", "MASTERDOWN", "UNBLOCKED")
 
 
 class PrimaryClient(RedisClient):
@@ -49,30 +52,31 @@ class _ToPrimary:
     def __init__(
         self, *, whereabouts: Whereabouts, redis_connect_func: Callable[[Any], None] | None = None, **about: Any
     ) -> None:
-        #: that of the whereabouts at which it was opened; ``None`` = it is not open yet
+        #: that of the whereabouts at which it was opened, or is being opened; and whether it has greeted the primary
         self._epoch: int | None = None
+        self._is_open = False
         self._whereabouts = whereabouts
+        about["socket_connect_timeout"] = min(about["socket_connect_timeout"], _CONNECTS)
         super().__init__(redis_connect_func=partial(_greet, redis_connect_func), **about)  # type: ignore[call-arg]
         whereabouts.add(self)
 
     def connect(self) -> None:
-        if self._sock and self.has_moved():
-            self.disconnect()
+        self._leave_if_moved()
         if self._sock:
             return
-        self._epoch = None
+        self._is_open = False
         epoch, self.host, self.port = self._whereabouts.primary()
+        self._epoch = epoch
         try:
             super().connect()  # type: ignore[misc]
         except redis.RedisError:
             self._whereabouts.doubt(epoch)
             raise
-        self._epoch = epoch
+        self._is_open = True
         self._whereabouts.trust()
 
     def send_packed_command(self, command: Any, check_health: bool = True) -> None:
-        if self._sock and self.has_moved():
-            self.disconnect()
+        self._leave_if_moved()
         if not self._sock:
             self.connect()
         super().send_packed_command(command, check_health)  # type: ignore[misc]
@@ -87,10 +91,9 @@ class _ToPrimary:
                 raise redis.ConnectionError("the primary has moved to another server") from error
             raise
         except redis.ResponseError as error:
-            if not (isinstance(error, _DEMOTED_TYPES) or any(word in str(error) for word in _DEMOTED)):
+            if not (isinstance(error, _DEMOTED_TYPES) or _DEMOTED.search(str(error))):
                 raise
-            if self._epoch is not None:
-                self._whereabouts.doubt(self._epoch)
+            self._whereabouts.doubt(self._whereabouts.epoch)
             self.disconnect()
             raise redis.ConnectionError(f"{self.host}:{self.port} is not the primary any more: {error}") from error
 
@@ -102,6 +105,10 @@ class _ToPrimary:
             self._epoch = epoch
             return False
         return True
+
+    def _leave_if_moved(self) -> None:
+        if self._sock and self._is_open and self.has_moved():  # not in the middle of the greeting, which it would begin
+            self.disconnect()
 
     def verify(self) -> None:
         """After the greeting: a sentinel may be behind, and a server that was started again is a replica by now."""
