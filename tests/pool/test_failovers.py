@@ -21,6 +21,9 @@ from tests.support.sentinels import NAME, Sentinels, running
 
 #: a job that runs all the time, as what is lost of a job that nobody looks at stays unseen
 SLOW = 8.0
+LEASES = "[connection]\nretry_after = 6\n"
+#: jobs that are due one after the other, for so many twentieths of a second
+DELAYED = 300
 
 
 @pytest.fixture
@@ -32,7 +35,7 @@ def sentinels(tmp_path: Path) -> Iterator[Sentinels]:
 @pytest.fixture
 def over(sentinels: Sentinels, tmp_path: Path) -> Iterator[Site]:
     """A place for pools whose store is named by sentinels."""
-    connection = ConnectionSettings(url=sentinels.url, retry_after=6.0)
+    connection = ConnectionSettings(url=sentinels.url)
     queue = Queue(connection)
     yield Site(connection, tmp_path, queue)
     queue.close()
@@ -64,7 +67,7 @@ class Load:
         thread = threading.Thread(target=self.run)
         thread.start()
         try:
-            eventually(lambda: len(self.acked) > 50)
+            eventually(lambda: len(self.acked) > DELAYED + 50)
             yield
         finally:
             self._is_over = True
@@ -86,7 +89,6 @@ class Ledger:
     @classmethod
     def of(cls, load: Load) -> Ledger:
         site = load.site
-        eventually(lambda: site.queue.size() == 0, within=60)
         starts = [note for note in site.trail(event="start") if note["tag"] != "slow"]
         counted = Counter(note["tag"] for note in starts)
         lost = [at for tag, at in load.acked.items() if tag not in counted]
@@ -116,15 +118,15 @@ def resumes(site: Site, load: Load, since: float) -> bool:
 def loaded(site: Site, *flags: str) -> Iterator[tuple[RunningPool, Load]]:
     """A pool of three, one of whose workers is always busy, and a producer."""
     load = Load(site)
-    with site.pool("--workers", "3", *flags) as pool:
+    with site.pool("--workers", "3", *flags, config=LEASES) as pool:
         site.push("sleep", seconds=SLOW, tag="slow")
+        for number in range(DELAYED):  # the pool has work whenever the producer is away
+            site.push(tag=f"due{number}", delay=number * 0.05)
+            load.acked[f"due{number}"] = time.time()
         with load.pushing():
             yield pool, load
-        ledger_is_settled(site)
-
-
-def ledger_is_settled(site: Site) -> None:
-    eventually(lambda: site.queue.size() == 0, within=60)
+        # A job whose settlement was lost runs again when its lease ends.
+        eventually(lambda: site.queue.size() == 0, within=60)
 
 
 @pytest.mark.fault("F47")
@@ -167,7 +169,8 @@ def test_what_the_replicas_had_not_got_is_lost_and_nothing_else(sentinels, over)
 
     ledger = Ledger.of(load)
     assert 10 < len(ledger.lost)
-    assert ledger.is_bounded(stopped - 1, killed)  # the AOF is written once a second
+    # The AOF is written once a second; and two sentinels may promote two replicas, one after the other.
+    assert ledger.is_bounded(stopped - 1, max(killed, sentinels.switches()[-1][0] + 1))
     assert ledger.work_after(at) < 2.0
 
 
