@@ -115,10 +115,10 @@ def resumes(site: Site, load: Load, since: float) -> bool:
 
 
 @contextmanager
-def loaded(site: Site, *flags: str) -> Iterator[tuple[RunningPool, Load]]:
-    """A pool of three, one of whose workers is always busy, and a producer."""
+def loaded(site: Site, *flags: str, workers: int = 3) -> Iterator[tuple[RunningPool, Load]]:
+    """A pool, one of whose workers is busy all the time, and a producer."""
     load = Load(site)
-    with site.pool("--workers", "3", *flags, config=LEASES) as pool:
+    with site.pool("--workers", str(workers), *flags, config=LEASES) as pool:
         site.push("sleep", seconds=SLOW, tag="slow")
         for number in range(DELAYED):  # the pool has work whenever the producer is away
             site.push(tag=f"due{number}", delay=number * 0.05)
@@ -149,7 +149,7 @@ def test_a_killed_primary_costs_no_acknowledged_job_and_all_are_at_work_at_the_s
 
 @pytest.mark.thorough("the replicas' lag is some ms where all is well")
 def test_what_the_replicas_had_not_got_is_lost_and_nothing_else(sentinels, over):
-    with loaded(over) as (_, load):
+    with loaded(over, workers=1) as (_, load):  # which is busy: what was run would not be missed
         replicas = [one for one in sentinels.servers if one is not sentinels.primary()]
         for one in replicas:
             one.say("CONFIG", "SET", "appendonly", "yes")
@@ -171,7 +171,7 @@ def test_what_the_replicas_had_not_got_is_lost_and_nothing_else(sentinels, over)
     assert 10 < len(ledger.lost)
     # The AOF is written once a second; and two sentinels may promote two replicas, one after the other.
     assert ledger.is_bounded(stopped - 1, max(killed, sentinels.switches()[-1][0] + 1))
-    assert ledger.work_after(at) < 2.0
+    assert ledger.slow == 1
 
 
 @pytest.mark.thorough("ten seconds, and the kill is the usual case")

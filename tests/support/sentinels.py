@@ -15,6 +15,7 @@ from typing import Any
 import redis
 
 from tests.support.eventually import eventually
+from tests.support.processes import halt
 from tests.support.redis_server import free_port, redis_binary
 
 NAME = "jobs"
@@ -59,7 +60,7 @@ class Process:
     def stop(self) -> None:
         """Leave it without the processor until it is killed, or told to go on."""
         assert self.process
-        self.process.send_signal(signal.SIGSTOP)
+        halt(self.process.pid)
 
     def go_on(self) -> None:
         assert self.process
