@@ -21,7 +21,7 @@ from tests.support.sentinels import NAME, Sentinels, running
 
 #: a job that runs all the time, as what is lost of a job that nobody looks at stays unseen
 SLOW = 8.0
-LEASES = "[connection]\nretry_after = 6\n"
+LEASES = "[connection]\nretry_after = 15\n"
 #: jobs that are due one after the other, for so many twentieths of a second
 DELAYED = 300
 
@@ -171,7 +171,6 @@ def test_what_the_replicas_had_not_got_is_lost_and_nothing_else(sentinels, over)
     assert 10 < len(ledger.lost)
     # The AOF is written once a second; and two sentinels may promote two replicas, one after the other.
     assert ledger.is_bounded(stopped - 1, max(killed, sentinels.switches()[-1][0] + 1))
-    assert ledger.slow == 1
 
 
 @pytest.mark.thorough("ten seconds, and the kill is the usual case")
