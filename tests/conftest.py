@@ -21,12 +21,13 @@ from queuepool.stores.factory import Stores
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.migrate import migrate
 from tests.faults.entries import entries_of
-from tests.support import warm
+from tests.support import sentinels, warm
 from tests.support.databases import DatabaseServer, MariaDB, Postgres, running
 from tests.support.laravel_peer import Peer, require_php
 from tests.support.left_behind import files_of, require_none_in
 from tests.support.pools import Site
 from tests.support.redis_server import PREFIX, Server, start_redis
+from tests.support.sentinels import Sentinels
 
 pytest_plugins = [
     "tests.support.costs",
@@ -40,6 +41,7 @@ LONG = [
     "incidents/test_incidents.py",  # all of them, one after the other
     "metrics/test_with_prometheus.py",  # a real pool raises an alert, and a real Prometheus sees it
     "pool/test_alerts_of_real_pools.py",  # an alert is looked for every 15 s
+    "pool/test_failovers.py",  # sentinels take seconds to agree
     "pool/test_schedules_in_a_pool.py",  # a schedule is due at whole seconds
     "chaos/test_chaos_runs.py",  # a fault takes some seconds to show itself
     "pool/test_preload.py",  # starts that are executed
@@ -140,6 +142,21 @@ def redis_url(redis_socket: str) -> str:
     with redis.Redis(unix_socket_path=redis_socket) as server:
         server.flushall()
     return f"unix://{redis_socket}"
+
+
+@pytest.fixture(scope="session")
+def sentinel() -> Iterator[Sentinels]:
+    """A primary without replicas, and the sentinel that names it."""
+    folder = tempfile.TemporaryDirectory(prefix="queuepool-redis-")
+    with folder as path, sentinels.running(Path(path), replicas=0, count=1) as found:
+        yield found
+
+
+@pytest.fixture
+def sentinel_url(sentinel: Sentinels) -> str:
+    """The URL of an empty server that a sentinel names."""
+    sentinel.servers[0].say("FLUSHALL")
+    return sentinel.url
 
 
 @pytest.fixture

@@ -131,9 +131,7 @@ class Ordered:
 
     def wake(self) -> None:
         """Have the worker and the master look at the board now."""
-        slot = self.found.slot
-        with suppress(OSError, ValueError):  # it has ended, or is another user's
-            fork.signal_other(slot.pid, signal.SIGUSR1, lambda pid: proc.is_alive(pid, slot.start_time))
+        _wake(self.found.slot)
         wake_master(self.found.board)
 
     @property
@@ -156,6 +154,18 @@ class Ordered:
         if (slot.hand_number, slot.current_index) != (hand, number):
             return True
         return slot.hand.stage(number) != Stage.RUNNING
+
+
+def wake_all(board: Board) -> None:
+    """By a thread of the steward: have the steward and all workers look at the board now."""
+    fork.wake_self()
+    for slot in filter(board.has_living, board.of(Role.WORKER)):
+        _wake(slot)
+
+
+def _wake(slot: Slot) -> None:
+    with suppress(OSError, ValueError):  # it has ended, or is another user's
+        fork.signal_other(slot.pid, signal.SIGUSR1, lambda pid: proc.is_alive(pid, slot.start_time))
 
 
 def wake_master(board: Board) -> None:

@@ -46,8 +46,7 @@ class Header(Record):
     since = Seconds()
     #: the store in which all receipts on the board are valid; see ``connections.identity_of``
     store = Text(32)
-    #: whether the last steward was killed from outside, not by what it did
-    steward_killed = Whole()
+    steward_killed = Whole()  # whether the last steward was killed from outside, not by what it did
     # Written by the steward.
     restarts = Whole()
     restart_known = Whole()
@@ -115,6 +114,8 @@ class Header(Record):
     flows_at = Seconds()  # monotonic, by all who run or settle a member of a flow: when the last one did
     limits_at = Seconds()  # monotonic, by workers: when the last job with a limit wanted to start
     doing_flows = Text(40)  # by the steward's thread that measures flows; as `doing`
+    store_epoch = Whole()  # by the steward, where sentinels name the primary: raised whenever it has moved
+    store_at = Text(270)  # likewise: where it is, as `HOST PORT`
 
     @property
     def facts(self) -> HeaderFacts:
@@ -415,6 +416,5 @@ class Totals(NamedTuple):
         return Totals(*map(sum, zip(self, other, strict=True)))
 
 
-_FACTS = Struct("=9q")
-_POOL_FACTS = Struct("=11qd")
+_FACTS, _POOL_FACTS = Struct("=9q"), Struct("=11qd")
 FACTS_SIZE, POOL_FACTS_SIZE = _FACTS.size, _POOL_FACTS.size

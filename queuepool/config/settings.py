@@ -32,13 +32,13 @@ class ConnectionSettings:
     #: URL of the queue. In a password write @ / ? as %40 %2F %3F.
     #:   redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], unix:///PATH[?db=DATABASE], or rediss:// for TLS:
     #:     ?ssl_ca_certs=FILE where the system does not know the CA, &ssl_certfile=FILE and &ssl_keyfile=FILE for a
-    #:     client certificate; the server's is always verified.
+    #:     client certificate; the server's is always verified. Valkey is reached as Redis is.
+    #:   redis+sentinel:// or rediss+sentinel://[[USER]:PASSWORD@]HOST[:PORT],HOST,HOST/NAME[/DATABASE]: docs/stores.md
     #:   sqlite:///PATH of a file, relative to this file unless it begins with a fourth /; in the environment, as a flag
     #:     and in Python relative to the working directory
     #:   postgresql://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE, or by socket postgresql://USER@/DATABASE?host=/DIRECTORY;
     #:     TLS: ?sslmode=verify-full, &sslrootcert=FILE (of the CA), &sslcert=FILE and &sslkey=FILE
-    #:     other options of libpq: target_session_attrs, keepalives_idle, tcp_user_timeout, options,
-    #:     application_name ...
+    #:     other options of libpq: target_session_attrs, keepalives_idle, tcp_user_timeout, application_name ...
     #:     A pooler (PgBouncer, not in statement mode) is detected; for one that is not: ?prepare_threshold=none
     #:   mysql:// or mariadb://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE, or by socket ...@/DATABASE?unix_socket=/PATH;
     #:     TLS: ?ssl_ca=FILE, &ssl_cert=FILE and &ssl_key=FILE

@@ -9,14 +9,18 @@ from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import parse_qsl, quote, quote_from_bytes, unquote_to_bytes, urlsplit
 
+from queuepool.config import sentinels
+
 LONGEST_SOCKET_PATH = 107  # the kernel's 108, minus the closing NUL
-REDIS = ("redis", "rediss", "unix")
+REDIS = ("redis", "rediss", "unix", *sentinels.SCHEMES)
 SERVERS = ("postgresql", "mysql", "mariadb")
+_REDIS_TLS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 _MYSQL = ("ssl_ca", "ssl_cert", "ssl_key")
 _CHARSET = {"charset": "utf8mb4"}  # set anyway
 #: the TLS options that name files: the CA's certificate, the client's certificate, the client's key
 TLS_FILES: Mapping[str, tuple[str, str, str]] = MappingProxyType({
-    "rediss": ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile"),
+    "rediss": _REDIS_TLS,
+    "rediss+sentinel": _REDIS_TLS,
     "postgresql": ("sslrootcert", "sslcert", "sslkey"),
     "mysql": _MYSQL,
     "mariadb": _MYSQL,
@@ -27,8 +31,11 @@ SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"
 #: SQLAlchemy's way to name a driver, in place of which we use ours; and what some hosts call PostgreSQL
 _DRIVER = re.compile(r"(postgresql|mysql|mariadb|sqlite)\+[a-z0-9_]+")
 _POSTGRES = "postgres"
-_NOT_YET = re.compile("(rediss?[+-])?(sentinel|cluster)s?")
+#: Valkey is reached as Redis is
+_VALKEY = re.compile(r"valkey(s?)(\+\w+)?")
+_NOT_YET = re.compile("(rediss?[+-])?clusters?")
 _FILE, _SOCKET = "[^#]+", "/[^#]+"
+_SSL = dict.fromkeys(_REDIS_TLS, _FILE) | {"ssl_cert_reqs": "required"}
 _NUMBER = "[0-9]{1,6}"
 #: more options of libpq and its driver; not those for the login and timeouts, which the URL and the pool set
 _LIBPQ = {
@@ -41,7 +48,9 @@ _LIBPQ = {
 }  # fmt: skip
 _OPTIONS: Mapping[str, Mapping[str, str]] = MappingProxyType({
     "redis": {},
-    "rediss": dict.fromkeys(TLS_FILES["rediss"], _FILE) | {"ssl_cert_reqs": "required"},
+    "rediss": _SSL,
+    "redis+sentinel": sentinels.LOGIN,
+    "rediss+sentinel": sentinels.LOGIN | sentinels.WITHOUT_TLS | _SSL,
     "unix": {"db": "[0-9]{1,5}"},
     "sqlite": {},
     "postgresql": {"host": _SOCKET, "sslmode": "|".join(SSL_MODES)} | dict.fromkeys(TLS_FILES["postgresql"], _FILE)
@@ -54,6 +63,7 @@ _DATABASE = r"/[\w$.%-]{1,192}"
 #: the part of a URL that may be shown, between its login and its options
 _SAFE = {
     **dict.fromkeys(("redis", "rediss"), rf"{_SAFE_HOST}(/\d*)?"),
+    **dict.fromkeys(sentinels.SCHEMES, rf"{_SAFE_HOST}(,{_SAFE_HOST})*{sentinels.PLACE}"),
     **dict.fromkeys(("unix", "sqlite"), r"/[^#]+"),
     **dict.fromkeys(SERVERS, rf"({_SAFE_HOST})?{_DATABASE}"),
 }
@@ -69,8 +79,12 @@ def url(raw: str) -> str:
         scheme = driver[1]
     elif scheme == _POSTGRES:
         scheme = "postgresql"
-    if kind := _NOT_YET.fullmatch(scheme):
-        raise ValueError(f"names a {kind[2]}, which is not supported yet: name one server, redis://HOST:PORT")
+    elif valkey := _VALKEY.fullmatch(scheme):
+        scheme = f"redis{valkey[1]}{valkey[2] or ''}"
+    if _NOT_YET.fullmatch(scheme):
+        raise ValueError("names a cluster, which is not supported yet: name one server, redis://HOST:PORT")
+    if re.fullmatch("(rediss?-)?sentinels?", scheme):
+        raise ValueError("names a sentinel: write redis+sentinel://HOST:26379,HOST,HOST/NAME/0")
     if scheme not in _OPTIONS:
         raise ValueError(
             "must begin with redis://, rediss://, unix://, sqlite:///, postgresql://, mysql:// or mariadb://"
@@ -133,6 +147,9 @@ def place_of(url: str) -> str:
         return f"sqlite {os.path.realpath(path[1:])}"
     if parts.scheme == "unix":
         return f"redis {os.path.realpath(path)} {int(options.get('db', 0))}"
+    if parts.scheme in sentinels.SCHEMES:
+        found = sentinels.parsed(url)
+        return f"redis sentinel {found.place} {found.database}"
     kind = {"rediss": "redis", "mariadb": "mysql"}.get(parts.scheme, parts.scheme)
     socket = options.get("host") or options.get("unix_socket")
     server = os.path.realpath(socket) if socket else parts.hostname
@@ -175,10 +192,19 @@ def _check_place(scheme: str, host: str, place: str, options: Mapping[str, str])
         _check_socket(host, place)
     elif scheme in SERVERS:
         _check_server(host, place, options)
+    elif scheme in sentinels.SCHEMES:
+        _check_sentinels(host, place)
     else:
         _check_host(host)
         if not re.fullmatch("(/[0-9]{0,5})?", place):
             raise ValueError("its database is not a number from 0 to 99999, as in redis://host:6379/0")
+
+
+def _check_sentinels(hosts: str, place: str) -> None:
+    for host in hosts.split(","):
+        _check_host(host)
+    if not re.fullmatch(sentinels.PLACE, place):
+        raise ValueError("names no primary, or a wrong database, as in redis+sentinel://HOST,HOST,HOST/NAME/0")
 
 
 def _check_server(host: str, database: str, options: Mapping[str, str]) -> None:
@@ -209,6 +235,6 @@ def _options(query: str, scheme: str) -> dict[str, str]:
     known, options = _OPTIONS[scheme], dict(pairs)
     if len(options) < len(pairs) or not all(re.fullmatch(known.get(key, "(?!)"), value) for key, value in pairs):
         takes = ", ".join(known) or "none"
-        only = " (ssl_cert_reqs only as required)" if scheme == "rediss" else ""
+        only = " (ssl_cert_reqs only as required)" if "ssl_cert_reqs" in known else ""
         raise ValueError(f"has a wrong option after the ?; {scheme}:// takes {takes}{only}")
     return options

@@ -10,6 +10,7 @@ from functools import partial
 
 from queuepool.board.blame import Blame, Thread
 from queuepool.board.board import Board, Slot
+from queuepool.board.cancelling import wake_all
 from queuepool.board.fields import Header
 from queuepool.board.marks import flow_marker
 from queuepool.board.pauses import Pauses
@@ -38,7 +39,7 @@ from queuepool.steward.settle_dead import SettleDead
 from queuepool.steward.side_stores import EventQueue, FailureRecorder, RecordFailures, SideStores, SideThread
 from queuepool.steward.tell_actions import TellActions
 from queuepool.steward.watch_store import WatchControl, WatchRoom
-from queuepool.stores.factory import REPLY_TIMEOUT, Stores
+from queuepool.stores.factory import REPLY_TIMEOUT, Stores, follow_primary
 from queuepool.unix.signals import WorkerSignals
 
 #: seconds before a lease's end at which an orphan is killed: a silent store may delay the steward by that much
@@ -81,6 +82,7 @@ class StewardProcess:
     def run(self, slot: Slot) -> None:
         """Run until a stop signal; after the master's death, until the last job is settled."""
         steward = self._steward(slot)
+        follow_primary(self._settings.connection, self._board.header, partial(wake_all, self._board))
         steward.run()
         self._obey.finish()
         is_orphaned = self._orphaned_boards.is_orphaned()

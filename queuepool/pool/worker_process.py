@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import cache, partial
+from types import SimpleNamespace
 
 from queuepool.board.board import Board
 from queuepool.board.fields import Header, Slot
@@ -28,7 +29,8 @@ from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
 from queuepool.settlement.verdict import RanBy
 from queuepool.steward.side_stores import FailureRecorder, SideStores
-from queuepool.stores.factory import Stores
+from queuepool.stores.factory import Stores, follow_primary, primary_as_told
+from queuepool.unix import fork
 from queuepool.unix.signals import WorkerSignals
 from queuepool.worker.context import (
     BoardControlState,
@@ -121,18 +123,32 @@ def work(
         take_deferred_hook=lambda: deferred_hooks.take(runtime.path, runtime.store) if runtime else None,
         run_chores=_lone_chores(settings, stores, recorder) if alone else None,
         alone=alone,
+        end_stale_calls=_where_the_store_is(settings, board),
     )
     LISTENERS.add(FlowEvent, lambda event: slot_writer.meter.ends_flow(event.state))
     set_batches(context.settler.endings.batch_of, context.batches)
     set_stopping(partial(_is_stopping, context))
     set_progress(slot_writer.progress)
-    shared = cache(lambda: Stores(settings.connection, shared=True))
-    set_step_keeper(WorkerSteps(context, lambda: shared().steps))
-    set_cache(lambda: shared().laravel_cache)
+    _keep_for_jobs(context)
     reason = _run(_worker(context, settings), recorder)
     slot_writer.meter.leaves(reason.counted_as, slot_writer.growth.most[0])
     slot_writer.leave()
     return reason
+
+
+def _where_the_store_is(settings: PoolSettings, board: Board | None) -> Callable[[], object] | None:
+    """In a pool the board says it; a worker alone follows the sentinels itself, if there are any."""
+    if board:
+        return primary_as_told(settings.connection, board.header)
+    follow_primary(settings.connection, SimpleNamespace(store_epoch=0, store_at=""), fork.wake_self)
+    return None
+
+
+def _keep_for_jobs(context: WorkerContext) -> None:
+    """What jobs keep in the store, from threads of their own; few do, so nothing is opened yet."""
+    shared = cache(lambda: Stores(context.pool.connection, shared=True))
+    set_step_keeper(WorkerSteps(context, lambda: shared().steps))
+    set_cache(lambda: shared().laravel_cache)
 
 
 def _is_stopping(context: WorkerContext) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from queuepool.config import sentinels
 from queuepool.config.connections import check_drivers, lock_urls_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import kind_of, scheme_of
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from queuepool.stores.arrivals import Arrivals
     from queuepool.stores.laravel_cache import LaravelCache
     from queuepool.stores.redis.client import RedisClient
+    from queuepool.stores.redis.sentinel import Told
     from queuepool.stores.redis.wire import Keys
     from queuepool.stores.sql.borrowed import Borrowing
     from queuepool.stores.sql.client import SqlClient
@@ -273,10 +275,8 @@ class Clients:
 
     def redis(self, url: str, longest_wait: float = 0.0, store: str = "") -> RedisClient:
         """A client for the server at ``url``; errors name it by ``store``."""
-        from queuepool.stores.redis.client import RedisClient
-
         reply_timeout = self._timeout_of("redis")
-        client = RedisClient(
+        client = _client_class(url)(
             url, longest_wait=longest_wait, shared=self._shared, reply_timeout=reply_timeout, store=store
         )
         self._clients.append(client)
@@ -316,10 +316,47 @@ def load_drivers(settings: ConnectionSettings) -> None:
             from queuepool.stores.redis.client import load_all
 
             load_all()
+            _client_class(url)
         elif url:
             from queuepool.stores.sql.engines import load_driver
 
             load_driver(url)
+
+
+def _client_class(url: str) -> type[RedisClient]:
+    if sentinels.is_of_sentinels(url):
+        from queuepool.stores.redis.primary import PrimaryClient  # imported here: few have sentinels
+
+        return PrimaryClient
+    from queuepool.stores.redis.client import RedisClient
+
+    return RedisClient
+
+
+def follow_primary(settings: ConnectionSettings, told: Told, moved: Callable[[], object]) -> None:
+    """Where sentinels name the primary: follow them all, in threads, and write into ``told`` where it is.
+
+    ``moved``: called in such a thread when it is elsewhere.
+    """
+    if sentinels.is_of_sentinels(settings.url):
+        from queuepool.stores.redis.followed import Follower
+        from queuepool.stores.redis.sentinel import whereabouts
+
+        Follower(whereabouts(settings.url), told, moved).begin()
+
+
+def primary_as_told(settings: ConnectionSettings, told: Told) -> Callable[[], object] | None:
+    """Have all connections of this process go where ``told`` says; ``None`` where no sentinels name the primary.
+
+    Returns what ends all waits for answers from where it was; a signal's handler may call it.
+    """
+    if not sentinels.is_of_sentinels(settings.url):
+        return None
+    from queuepool.stores.redis.sentinel import whereabouts
+
+    place = whereabouts(settings.url)
+    place.told = told
+    return place.sever
 
 
 def keys_of(settings: ConnectionSettings) -> Keys:

@@ -121,6 +121,11 @@ def wake_parent(parent: int) -> None:
         signal_other(parent, signal.SIGUSR1, lambda pid: pid == os.getppid())
 
 
+def wake_self() -> None:
+    """End the wait of this process's main thread; called by another thread of it."""
+    os.kill(os.getpid(), signal.SIGUSR1)
+
+
 def send_signal(pid: int, signum: signal.Signals) -> None:
     """Send a signal to one process, a child that is not yet reaped.
 

@@ -60,6 +60,8 @@ class WorkerContext:
     run_chores: Callable[[], object] | None
     #: whether there is no steward
     alone: bool
+    #: called by the handler of a signal: it ends calls to where the store was, if it has moved; ``None`` = it cannot
+    end_stale_calls: Callable[[], object] | None = None
     #: the pid of the process that the worker must not outlive
     parent: int = field(default_factory=os.getppid)
 

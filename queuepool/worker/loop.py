@@ -119,6 +119,8 @@ class Rounds:
 
     def _woken(self) -> None:
         """From a signal's handler, at any moment of a job's."""
+        if self._context.end_stale_calls:
+            self._context.end_stale_calls()
         self._hear()
         if self._live_stacks:
             self._live_stacks.look()

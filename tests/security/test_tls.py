@@ -25,6 +25,7 @@ from tests.support.each import each
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 from tests.support.redis_server import free_port, start_redis
+from tests.support.sentinels import Process
 
 
 @dataclass(frozen=True)
@@ -239,3 +240,23 @@ def test_a_connection_within_the_machine_reads_no_certificates(mariadb_url):
     """PyMySQL prefers TLS where nothing else is asked for, and reads all certificates of the machine to be ready."""
     with opened(ConnectionSettings(url=mariadb_url)) as stores:
         assert not hasattr(stores.client.ask(lambda connection: connection.connection.driver_connection), "ctx")
+
+
+def test_a_primary_that_sentinels_name_is_verified_and_so_are_they(good, tmp_path):
+    files = [f"tls-cert-file {good.folder}/good.pem", f"tls-key-file {good.folder}/server.key"]
+    files += [f"tls-ca-cert-file {good.folder}/ca.pem", "tls-auth-clients no", "tls-replication yes"]
+    port, watches = free_port(), f"sentinel monitor jobs 127.0.0.1 {good.port} 1"
+    sentinel = Process(tmp_path, "redis-sentinel", [f"tls-port {port}", *files, watches])
+    sentinel.start()
+    try:
+        for hosts, more in ((f"127.0.0.1:{port}", ""), (f"127.0.0.1:{sentinel.port}", "&sentinel_tls=0")):
+            url = f"rediss+sentinel://{hosts}/jobs/0?ssl_ca_certs={good.folder}/{{}}.pem{more}"
+            with opened(ConnectionSettings(url=url.format("ca"))) as stores:
+                assert 0 == stores.queue.sizes("default").total
+            with (
+                opened(ConnectionSettings(url=url.format("stranger"))) as stores,
+                pytest.raises(StoreDown, match="verif"),
+            ):
+                stores.queue.sizes("default")
+    finally:
+        sentinel.kill()

@@ -1,4 +1,4 @@
-"""Settings, opened stores and sites on each driver: redis, sqlite, postgres, mariadb."""
+"""Settings, opened stores and sites on each driver: redis, sqlite, postgres, mariadb; sentinel."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def bare_connection_of(driver: str, request: pytest.FixtureRequest) -> Connectio
 
 
 def url_of(driver: str, request: pytest.FixtureRequest) -> str:
-    return str(request.getfixturevalue(f"{driver}_url" if driver == "redis" else f"{driver}_tables"))
+    return str(request.getfixturevalue(f"{driver}_tables" if driver in DATABASES else f"{driver}_url"))
 
 
 def _connection(driver: str, url: str) -> ConnectionSettings:

@@ -13,6 +13,7 @@ import pytest
 from queuepool.config.alerts import AlertSettings, Webhook
 from queuepool.config.loader import Config, load, masked
 from queuepool.config.settings import KEYS, SECTIONS, ConnectionSettings, PoolSettings, ScheduleSettings
+from queuepool.config.urls import place_of
 from queuepool.config.values import MemoryLimit
 from queuepool.config.web import WebSettings
 from queuepool.errors import ConfigError
@@ -284,6 +285,8 @@ def test_a_thousand_queues_are_taken():
         "redis://h:65535/99999",
         "redis://[::1]:6379/0",
         "rediss://u:p@h:1/2?ssl_cert_reqs=required",
+        "redis+sentinel://u:p@h1:26379,h2,[::1]:26380/my.main/0?sentinel_user=s&sentinel_password=p%40ss",
+        "rediss+sentinel://h1/main?sentinel_tls=0",
         "redis://:p%40ss%2F@h",
         "redis://:a%b&c=d;e@h",
         "unix:///run/redis.sock",
@@ -293,6 +296,31 @@ def test_a_thousand_queues_are_taken():
 )
 def test_a_good_url_is_kept_as_it_is(url):
     assert url == flagged(connection_url=url).pools[0].connection.url
+
+
+@each(
+    ("url", "kept"),
+    [
+        ("valkey://h:1/2", "redis://h:1/2"),
+        ("valkeys://h", "rediss://h"),
+        ("valkey+sentinel://h1,h2/main", "redis+sentinel://h1,h2/main"),
+        ("valkeys+sentinel://h1,h2/main/1", "rediss+sentinel://h1,h2/main/1"),
+    ],
+)
+def test_valkey_is_reached_as_redis_is(url, kept):
+    assert kept == flagged(connection_url=url).pools[0].connection.url
+
+
+@each(
+    ("one", "other", "is_same"),
+    [
+        ("redis+sentinel://a,b:26379/m", "rediss+sentinel://u:p@b,a/m/0?sentinel_tls=0", True),
+        ("redis+sentinel://a,b/m", "redis+sentinel://a,b/m/1", False),
+        ("redis+sentinel://a,b/m", "redis+sentinel://a,b/n", False),
+    ],
+)
+def test_the_primary_of_sentinels_is_the_same_store_however_they_are_named(one, other, is_same):
+    assert is_same == (place_of(one) == place_of(other))
 
 
 @each("password", ["a%%b", "a#b", "a;b", "a ;b", "a #b", "a=b", "a\"b'c", "a b", "pässwörd", "[x]"])
@@ -477,6 +505,14 @@ BAD_URLS = [
     f"redis://:{SECRET}@h?junk=1",
     f"redis://h?password={SECRET}",
     f"rediss://:{SECRET}@h?ssl_cert_reqs=none",
+    f"redis+sentinel://:{SECRET}@h1,h2",
+    f"redis+sentinel://:{SECRET}@h1,h2/",
+    f"redis+sentinel://:{SECRET}@h1,,h2/main",
+    f"redis+sentinel://:{SECRET}@h1,h2:0/main",
+    f"redis+sentinel://:{SECRET}@h1/main/x",
+    f"redis+sentinel://h1/main?sentinel_password={SECRET}@x",
+    f"redis+sentinel://h1/main?password={SECRET}",
+    f"redis-sentinel://:{SECRET}@h1/main",
     f"unix://:{SECRET}@h/run/x.sock",
     f"unix://:{SECRET}@",
     f"unix://:{SECRET}@/" + "x" * 107,
@@ -512,6 +548,10 @@ def test_masking_never_shows_a_password(url):
         (f"redis://me:{SECRET}@h:1/2", "redis://***@h:1/2"),
         (f"redis://:p@{SECRET}@h", "redis://***@h"),
         (f"rediss://:{SECRET}@[::1]:1/0?ssl_ca_certs=/x", "rediss://***@[::1]:1/0?***"),
+        (
+            f"redis+sentinel://:{SECRET}@h1:1,h2/main/0?sentinel_password={SECRET}",
+            "redis+sentinel://***@h1:1,h2/main/0?***",
+        ),
         ("unix:///run/r.sock", "unix:///run/r.sock"),
         (f"unix://:{SECRET}@/run/r.sock", "unix://***@/run/r.sock"),
         (f"redis://:{SECRET}", "***"),

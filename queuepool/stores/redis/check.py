@@ -15,6 +15,7 @@ from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores.factory import Stores, keys_of
 from queuepool.stores.finding import Finding, Grade, refusal
 from queuepool.stores.redis.client import examine
+from queuepool.stores.redis.sentinel_check import inspect_primary, inspect_sentinels
 
 _OLDEST = (6, 2)
 #: the share of maxmemory above which a server is nearly full
@@ -29,6 +30,7 @@ def inspect_server(stores: Stores, queues: Sequence[str], kept: Sequence[str] = 
     ``kept``: the queues whose attempts are kept.
     """
     what = f"connection {stores.settings.name}"
+    yield from inspect_sentinels(stores, what)
     stores.client.command("PING")
     yield Finding(Grade.OK, what, f"{masked(stores.settings.url)} answers")
     if _is_unencrypted(stores.settings.url):
@@ -48,7 +50,9 @@ def inspect_server(stores: Stores, queues: Sequence[str], kept: Sequence[str] = 
 
 
 def _is_unencrypted(url: str) -> bool:
-    return has_password(url) and url.startswith("redis://") and urlsplit(url).hostname not in _HERE
+    return (
+        has_password(url) and url.startswith(("redis://", "redis+sentinel://")) and urlsplit(url).hostname not in _HERE
+    )
 
 
 def _server(stores: Stores) -> Iterator[tuple[Grade, str]]:
@@ -63,6 +67,7 @@ def _server(stores: Stores) -> Iterator[tuple[Grade, str]]:
     yield _persistence(about)
     yield _eviction(str(about.get("maxmemory_policy", "")))
     yield from _room(stores, about)
+    yield from inspect_primary(stores, about)
 
 
 def _version(version: str) -> tuple[Grade, str]:

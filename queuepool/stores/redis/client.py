@@ -1,7 +1,6 @@
-"""Commands and scripts, and what a server refuses; only this module and ``connections`` use redis-py.
+"""Commands and scripts, and what a server refuses; few modules beside this one use redis-py.
 
-A script is its file with the parts that it includes. Refusals and redis-py's exceptions become our errors; clusters and
-Sentinels are refused.
+A script is its file with the parts that it includes. Refusals and redis-py's exceptions become our errors.
 """
 
 from __future__ import annotations
@@ -45,12 +44,11 @@ _CLUSTERS = (
 )  # fmt: skip
 #: words in the errors of a server that may soon recover
 _PASSING = (
-    "LOADING", "MASTERDOWN", "READONLY", "MISCONF", "NOREPLICAS", "BUSY", "UNBLOCKED", "max number of clients",
-    "LATE",
+    "LOADING", "MASTERDOWN", "READONLY", "MISCONF", "NOREPLICAS", "BUSY", "UNBLOCKED", "max number of clients", "LATE",
 )  # fmt: skip
 _KINDS = {
     "cluster": "this is a Redis Cluster node, and clusters are not supported yet: name a standalone server",
-    "sentinel": "this is a Sentinel, which holds no jobs and is not supported yet: name the server that it monitors",
+    "sentinel": "this is a Sentinel, which holds no jobs: write redis+sentinel://HOST:26379,HOST,HOST/NAME/0",
 }
 _CLUSTER_MESSAGES = re.compile("cluster mode|cluster node|hash to the same slot|Hash slot not served|different slots")
 _UNKNOWN = re.compile(r"unknown command [`'](\w+)")
@@ -71,7 +69,8 @@ ScriptCall = tuple[str, Sequence[str], Sequence[Any]]
 class RedisClient:
     """Commands to one server; ``shared`` between threads, else one connection for one loop.
 
-    ``longest_wait`` and ``reply_timeout``, in seconds, add up to the socket's timeout. Errors name it by ``store``.
+    ``longest_wait`` and ``reply_timeout``, in seconds, add up to the socket's timeout. Errors name it by ``store``;
+    ``about`` is for redis-py's connections.
     redis-py's own retries are off: after a lost reply they would push or reserve twice.
     """
 
@@ -83,6 +82,7 @@ class RedisClient:
         shared: bool = False,
         reply_timeout: float = _CONFIRMS,
         store: str = "",
+        **about: Any,
     ) -> None:
         self._open = partial(
             redis.Redis.from_url,
@@ -93,6 +93,7 @@ class RedisClient:
             single_connection_client=not shared,
             client_name="queuepool",
             protocol=2,
+            **about,
             **({} if url.startswith("unix") else {"socket_keepalive": True, "socket_keepalive_options": _KEEPALIVE}),
         )
         self._shared = shared
@@ -367,6 +368,8 @@ def _unfit_by(text: str, *, is_cluster: bool) -> StoreUnfit | None:
     """The error, if this text means an unfit server; ``is_cluster``: only a cluster's node raises such an error."""
     if is_cluster or _CLUSTER_MESSAGES.search(text):
         return StoreUnfit(_KINDS["cluster"])
+    if text.startswith("no sentinel knows"):
+        return StoreUnfit(text)
     if unknown := _UNKNOWN.search(text):
         kinds = "is it a Sentinel, or a proxy? Or was the command renamed there?"
         return StoreUnfit(f"the server has no command {unknown[1]}: {kinds}")

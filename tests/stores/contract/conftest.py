@@ -12,8 +12,11 @@ from queuepool.stores.factory import Stores
 from tests.support.drivers import DATABASES, connection_of, opened
 from tests.support.store_contract import Clock
 
+#: the same server, reached in another way
+_SENTINEL = pytest.param("sentinel", marks=pytest.mark.thorough("Redis runs in any case"))
 
-@pytest.fixture(params=["redis", *DATABASES])
+
+@pytest.fixture(params=["redis", *DATABASES, _SENTINEL])
 def connection(request: pytest.FixtureRequest) -> ConnectionSettings:
     return connection_of(request.param, request)
 

@@ -40,9 +40,14 @@ local function asked_in(text)
   return asked
 end
 
+-- The score up to which holders of this key have ended.
+local function last_ended(limits, key)
+  local rule = rule_of(limits, key)
+  return limits.now - (rule and rule.per or 0)
+end
+
 local function drop_ended(limits, key)
-  local held, rule, dropped = key_of(limits, 'held', key), rule_of(limits, key), false
-  local last = limits.now - (rule and rule.per or 0)
+  local held, last, dropped = key_of(limits, 'held', key), last_ended(limits, key), false
   while true do
     local ended = redis.call('zrangebyscore', held, '-inf', last, 'LIMIT', 0, 1000)
     if #ended == 0 then return dropped end
