@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from queuepool.config.connections import check_drivers, lock_urls_of
 from queuepool.config.settings import ConnectionSettings
-from queuepool.config.urls import kind_of, scheme_of
+from queuepool.config.urls import is_cluster, kind_of, scheme_of
 from queuepool.errors import ConfigError
 from queuepool.payload.signing import signer_of
 from queuepool.stores.attempts import Attempts
@@ -272,10 +272,8 @@ class Clients:
 
     def redis(self, url: str, longest_wait: float = 0.0, store: str = "") -> RedisClient:
         """A client for the server at ``url``; errors name it by ``store``."""
-        from queuepool.stores.redis.client import RedisClient
-
         reply_timeout = self._timeout_of("redis")
-        client = RedisClient(
+        client = _client_class(url, self._settings)(
             url, longest_wait=longest_wait, shared=self._shared, reply_timeout=reply_timeout, store=store
         )
         self._clients.append(client)
@@ -319,6 +317,16 @@ def load_drivers(settings: ConnectionSettings) -> None:
             from queuepool.stores.sql.engines import load_driver
 
             load_driver(url)
+
+
+def _client_class(url: str, settings: ConnectionSettings) -> Callable[..., RedisClient]:
+    if is_cluster(url):
+        from queuepool.stores.redis.cluster import ClusterClient
+
+        return partial(ClusterClient, prefix=settings.prefix)
+    from queuepool.stores.redis.client import RedisClient
+
+    return RedisClient
 
 
 def keys_of(settings: ConnectionSettings) -> Keys:

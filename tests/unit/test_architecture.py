@@ -76,6 +76,7 @@ DOORS = {
         "unix/fork.py",
         "settlement/outage.py",
         "steward/loop.py",
+        "stores/redis/cluster.py",
         "stores/sql/queue.py",
         "stores/sql/waiting.py",
         "worker/template.py",
@@ -202,7 +203,7 @@ def test_what_must_never_be_done_is_not():
 
 
 def test_a_client_and_its_connections_talk_to_redis_py():
-    assert ["stores/redis/client.py", "stores/redis/connections.py"] == users("redis")
+    assert ["client.py", "cluster.py", "connections.py"] == [path.removeprefix("stores/redis/") for path in users("redis")]
 
 
 def test_one_module_puts_the_drivers_together():

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.stores.factory import Stores
-from tests.support.drivers import DATABASES, connection_of, opened
+from tests.support.drivers import CLUSTERS, DATABASES, cluster_of, connection_of, opened
+from tests.support.one_slot import all_in_one_slot
 from tests.support.store_contract import Clock
 
 
-@pytest.fixture(params=["redis", *DATABASES])
-def connection(request: pytest.FixtureRequest) -> ConnectionSettings:
-    return connection_of(request.param, request)
+#: the same scripts as on one server, which most changes need not prove
+_CLUSTERS = [pytest.param(brand, marks=pytest.mark.thorough("Redis runs in any case")) for brand in CLUSTERS]
+
+
+@pytest.fixture(params=["redis", *DATABASES, *_CLUSTERS])
+def connection(request: pytest.FixtureRequest) -> Iterator[ConnectionSettings]:
+    found = connection_of(request.param, request)
+    with all_in_one_slot(cluster_of(request.param, request).owner()) if request.param in CLUSTERS else nullcontext():
+        yield found
 
 
 @pytest.fixture
