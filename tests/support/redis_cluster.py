@@ -37,7 +37,7 @@ class Node:
     def __init__(self, folder: Path, binary: str, options: Sequence[str]) -> None:
         self.folder, self._binary, self._options = folder, binary, options
         self.port, self.bus = free_port(), free_port()
-        folder.mkdir()
+        folder.mkdir(parents=True)
         self.start()
 
     def start(self) -> None:
@@ -141,6 +141,7 @@ class Cluster:
     def _replicate(self, replica: Node, master: Node) -> None:
         replica.say("CLUSTER", "REPLICATE", master.id)
         eventually(lambda: replica.client.info("replication").get("master_link_status") == "up")
+        eventually(lambda: all(node.say("CLUSTER", "REPLICAS", master.id) for node in self.nodes))
 
 
 def _serves(node: Node, slot: int) -> bool:

@@ -32,7 +32,7 @@ def _owner(nodes: str, stores: Stores) -> Iterator[tuple[Grade, str]]:
     """Each line: id, address, flags, master, ping, pong, epoch, link, slots; a slot that leaves as [slot->-id]."""
     rows = [line.split() for line in nodes.splitlines()]
     own = next(row for row in rows if "myself" in row[2])
-    slot = stores.client.slot.number
+    slot = stores.client.owner.slot
     replicas = [row for row in rows if row[3] == own[0] and "fail" not in row[2]]
     place = f"slot {slot} ({{{tag_of(stores.settings.prefix)}}}) is at {own[1].partition('@')[0]}"
     if any(word.startswith(f"[{slot}->-") for word in own):

@@ -47,17 +47,17 @@ _ALONE = "cluster support disabled"
 Node = tuple[str, int]
 
 
-class Slot:
-    """A slot, and which nodes may know its owner. The connections of a client share it."""
+class SlotOwner:
+    """Finds the owner of a slot; the connections of a client share it."""
 
     def __init__(self, tag: str, nodes: Sequence[Node]) -> None:
-        self.number = slot_of(tag)
+        self.slot = slot_of(tag)
         self._given = nodes
         #: whom to ask, in this order: whoever was asked last comes last, as it may be cut off from the others
         self._nodes = list(nodes)
         self._told: Node | None = None
 
-    def owner(self, ask: Callable[[Node], Any]) -> Node:
+    def find(self, ask: Callable[[Node], Any]) -> Node:
         """The node to connect to; ``ask`` sends CLUSTER SLOTS to a node. Raises redis-py's exceptions."""
         told, self._told = self._told, None
         return told or self._asked(ask)
@@ -83,9 +83,9 @@ class Slot:
 
     def _owner_in(self, shards: Any, asked: Node) -> Node:
         for first, last, owner, *_ in shards:
-            if first <= self.number <= last:
+            if first <= self.slot <= last:
                 return _node(owner, asked)
-        raise redis.ConnectionError(f"no node of the cluster serves slot {self.number}")
+        raise redis.ConnectionError(f"no node of the cluster serves slot {self.slot}")
 
 
 def slot_of(tag: str) -> int:
@@ -104,8 +104,8 @@ class _AtOwner:
 
     _plain: ClassVar[Any]
 
-    def __init__(self, *, slot: Slot, **settings: Any) -> None:
-        self._slot = slot
+    def __init__(self, *, owner: SlotOwner, **settings: Any) -> None:
+        self._owner = owner
         self._settings = settings
         #: the commands under way, and those that are sent next
         self._sent: deque[Sequence[Any]] = deque()
@@ -113,7 +113,7 @@ class _AtOwner:
         super().__init__(**settings)
 
     def _connect(self) -> Any:
-        self.host, self.port = self._slot.owner(self._slots_at)
+        self.host, self.port = self._owner.find(self._slots_at)
         return super()._connect()  # type: ignore[misc]
 
     def _slots_at(self, node: Node) -> Any:
@@ -180,16 +180,16 @@ class _AtOwner:
     def _said(self, refusal: redis.RedisError) -> str:
         """redis-py removes the codes from the texts."""
         if isinstance(refusal, MovedError):
-            return f"the cluster's nodes disagree on the owner of slot {self._slot.number}"
+            return f"the cluster's nodes disagree on the owner of slot {self._owner.slot}"
         if isinstance(refusal, AskError | TryAgainError):
-            return f"slot {self._slot.number} is being moved to another node of the cluster"
-        return f"the cluster does not serve slot {self._slot.number} ({type(refusal).__name__})"
+            return f"slot {self._owner.slot} is being moved to another node of the cluster"
+        return f"the cluster does not serve slot {self._owner.slot} ({type(refusal).__name__})"
 
     def _turn(self, refusal: redis.RedisError, pause: float) -> None:
         """To the node that is named; or wait, if the slot is being moved."""
         sleep(pause)
         if isinstance(refusal, MovedError):
-            self._slot.moved_to((refusal.host or self.host, refusal.port))
+            self._owner.moved_to((refusal.host or self.host, refusal.port))
             self.disconnect()
 
 
@@ -225,9 +225,9 @@ class ClusterClient(RedisClient):
         if not tag_of(prefix):
             raise ConfigError("[connection] prefix", NO_TAG)
         super().__init__(of_one_node(url), **settings)
-        self.slot = Slot(tag_of(prefix), nodes_of(url))
+        self.owner = SlotOwner(tag_of(prefix), nodes_of(url))
         kind = _TlsConnection if url.startswith("rediss") else _PlainConnection
-        self._open = partial(self._open, connection_class=kind, slot=self.slot)
+        self._open = partial(self._open, connection_class=kind, owner=self.owner)
         self._room = Keys(prefix).room
         self._sources: dict[str, tuple[str, str]] = {}
 
