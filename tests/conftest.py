@@ -221,7 +221,7 @@ def valkey_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture
 def own_cluster(tmp_path: Path) -> Iterator[Cluster]:
     """A cluster with replicas, which a test may break."""
-    with redis_cluster.running(tmp_path / "cluster", replicas=True) as cluster:
+    with redis_cluster.running(tmp_path / "cluster", replicas=True, lost_after=redis_cluster.SOON) as cluster:
         yield cluster
 
 

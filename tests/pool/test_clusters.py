@@ -107,6 +107,8 @@ def test_a_planned_change_of_masters_loses_nothing_and_doubles_nothing(own_clust
 
 def test_a_killed_master_loses_no_more_than_its_replica_had_not_got_yet(own_cluster, site):
     ledger = Ledger(site)
+    waiting = {site.push("sleep", seconds=0.02) for _ in range(200)}  # what is lost of it would not run
+    assert own_cluster.owner().say("WAIT", 1, 0)
     with site.pool("--workers", "2") as pool, ledger.pushing():
         eventually(lambda: len(site.trail(event="end")) > 100)
         master = own_cluster.owner()
@@ -114,9 +116,10 @@ def test_a_killed_master_loses_no_more_than_its_replica_had_not_got_yet(own_clus
         killed = time.time()
         eventually(lambda: own_cluster.owner())
         pushed = len(ledger.acknowledged)
-        eventually(lambda: len(ledger.acknowledged) > pushed + 100)
+        eventually(lambda: len(ledger.acknowledged) > pushed + 100, within=60.0)
         ledger.await_ends(but=(killed - LAG, killed))
-        assert "store regained" in pool.log()
+        eventually(lambda: waiting <= {note["id"] for note in site.trail(event="end")})
+        eventually(lambda: "store regained" in pool.log())
 
     assert [] == ledger.twice(until=killed - LAG)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -22,8 +22,8 @@ from tests.support.redis_server import free_port, redis_binary
 #: what all keys on a cluster begin with, and the slot that this puts them into
 TAGGED = "{app}:"
 SLOT = slot_of(tag_of(TAGGED))
-#: milliseconds after which the others take a silent node for lost; a crowded machine's takes its time
-TIMEOUT = 2000
+#: seconds after which the others take a silent node for lost, which one on a crowded machine may seem
+_TAKES, SOON = 60, 5
 _MASTERS = 3
 
 
@@ -34,18 +34,18 @@ def on_cluster(url: str) -> ConnectionSettings:
 class Node:
     """One process, on a port of its own."""
 
-    def __init__(self, folder: Path, binary: str, options: Sequence[str]) -> None:
-        self.folder, self._binary, self._options = folder, binary, options
+    def __init__(self, folder: Path, binary: str, lost_after: int) -> None:
+        self.folder, self._binary, self._lost_after = folder, binary, lost_after
         self.port, self.bus = free_port(), free_port()
         folder.mkdir(parents=True)
         self.start()
 
     def start(self) -> None:
         place = ["--port", str(self.port), "--cluster-port", str(self.bus), "--dir", str(self.folder), "--save", ""]
-        how = ["--cluster-enabled", "yes", "--cluster-node-timeout", str(TIMEOUT), "--repl-diskless-sync-delay", "0"]
+        how = ["--cluster-enabled", "yes", "--cluster-node-timeout", str(1000 * self._lost_after), "--repl-diskless-sync-delay", "0"]
         # The program acts by the name that it is called by.
         self.process = subprocess.Popen(
-            ["redis-server", *place, *how, *self._options], executable=self._binary, stdout=subprocess.DEVNULL
+            ["redis-server", *place, *how], executable=self._binary, stdout=subprocess.DEVNULL
         )
         self.client = redis.Redis(port=self.port, retry=Retry(NoBackoff(), 0), socket_timeout=10)
         eventually(self._answers)
@@ -76,8 +76,8 @@ class Node:
 class Cluster:
     """Nodes that know each other; all slots are served."""
 
-    def __init__(self, folder: Path, *options: str, binary: str = "", replicas: bool = False) -> None:
-        self._folder, self._binary, self._options = folder, binary or redis_binary(), options
+    def __init__(self, folder: Path, *, binary: str = "", replicas: bool = False, lost_after: int = _TAKES) -> None:
+        self._folder, self._binary, self._lost_after = folder, binary or redis_binary(), lost_after
         self.nodes: list[Node] = []
         for number in range(_MASTERS):
             self._add()
@@ -127,7 +127,7 @@ class Cluster:
             node.kill()
 
     def _add(self) -> None:
-        self.nodes.append(Node(self._folder / str(len(self.nodes)), self._binary, self._options))
+        self.nodes.append(Node(self._folder / str(len(self.nodes)), self._binary, self._lost_after))
 
     def _introduce(self) -> None:
         for node in self.nodes[1:]:
@@ -151,8 +151,8 @@ def _serves(node: Node, slot: int) -> bool:
 
 
 @contextmanager
-def running(folder: Path, *options: str, binary: str = "", replicas: bool = False) -> Iterator[Cluster]:
-    cluster = Cluster(folder, *options, binary=binary, replicas=replicas)
+def running(folder: Path, **how: Any) -> Iterator[Cluster]:
+    cluster = Cluster(folder, **how)
     try:
         yield cluster
     finally:
