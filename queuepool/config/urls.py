@@ -42,11 +42,12 @@ _LIBPQ = {
     "keepalives": "[01]", "keepalives_idle": _NUMBER, "keepalives_interval": _NUMBER, "keepalives_count": _NUMBER,
     "tcp_user_timeout": _NUMBER,
 }  # fmt: skip
+_REDIS_TLS = dict.fromkeys(TLS_FILES["rediss"], _FILE) | {"ssl_cert_reqs": "required"}
 _OPTIONS: Mapping[str, Mapping[str, str]] = MappingProxyType({
-    **dict.fromkeys(("redis", "redis+cluster"), {}),
-    **dict.fromkeys(
-        ("rediss", "rediss+cluster"), dict.fromkeys(TLS_FILES["rediss"], _FILE) | {"ssl_cert_reqs": "required"}
-    ),
+    "redis": {},
+    "redis+cluster": {},
+    "rediss": _REDIS_TLS,
+    "rediss+cluster": _REDIS_TLS,
     "unix": {"db": "[0-9]{1,5}"},
     "sqlite": {},
     "postgresql": {"host": _SOCKET, "sslmode": "|".join(SSL_MODES)} | dict.fromkeys(TLS_FILES["postgresql"], _FILE)

@@ -20,7 +20,7 @@ from tests.support.pgbouncer import pooler
 from tests.support.redis_server import answers, free_port, redis_binary, start_redis
 from tests.support.samples import new_jobs
 
-CLUSTER = "this is a Redis Cluster node: write redis+cluster:// for it, and a prefix with a hash tag, such as {app}:"
+CLUSTER = "this is a node of a Redis Cluster: write redis+cluster:// and a prefix with a hash tag, such as {app}:"
 SENTINEL = "this is a Sentinel, which holds no jobs and is not supported yet: name the server that it monitors"
 STATEMENTS = "the pooler has pool_mode statement, which allows no transactions: set transaction or session"
 SLOTS = "CLUSTER", "ADDSLOTSRANGE", 0, 16383
@@ -149,7 +149,7 @@ def test_whatever_is_asked_of_a_clusters_node_is_told_as_that(start):
             lambda: stores.queue.wait(queues, 0.01),
             lambda: stores.control.read(queues),
         ):
-            with pytest.raises(StoreUnfit, match="Redis Cluster"):
+            with pytest.raises(StoreUnfit, match="node of a Redis Cluster"):
                 verb()
         stores.close()
 

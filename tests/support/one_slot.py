@@ -6,16 +6,17 @@ import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 from tests.support.redis_cluster import TAGGED, Node
 
 _WORD = re.compile(rb'"((?:[^"\\]|\\.)*)"')
-#: commands whose keys are not the first word alone: how many are, from where to where
-_SEVERAL = {b"mget": (1, None), b"del": (1, None), b"unlink": (1, None), b"blpop": (1, -1), b"rpoplpush": (1, 3)}
+#: commands whose keys are not the first word behind them alone: up to which they are
+_SEVERAL = {b"mget": None, b"del": None, b"unlink": None, b"blpop": -1, b"rpoplpush": 2}
 _KEYLESS = {
-    b"time", b"hello", b"publish", b"subscribe", b"unsubscribe", b"echo", b"ping", b"info", b"cluster", b"client", b"scan",
-    b"flushall", b"select", b"auth", b"script", b"command", b"config", b"monitor", b"replconf", b"psync",
+    b"time", b"publish", b"subscribe", b"unsubscribe", b"echo", b"ping", b"info", b"cluster", b"client", b"scan",
+    b"flushall", b"select", b"auth", b"script", b"command", b"config", b"monitor", b"replconf", b"psync", b"hello",
 }  # fmt: skip
 
 
@@ -38,15 +39,15 @@ def all_in_one_slot(node: Node) -> Iterator[None]:
 
 
 def keys_in(line: bytes) -> list[bytes]:
-    """The keys of one line of MONITOR."""
-    words = _WORD.findall(line.partition(b"] ")[2])
-    verb = words[0].lower()
+    """The keys of one line of MONITOR; its words may be megabytes, and are read no further than needed."""
+    words = (found[1] for found in _WORD.finditer(line, line.index(b"] ")))
+    verb = next(words).lower()
     if verb in (b"eval", b"evalsha"):
-        return list(words[3 : 3 + int(words[2])])
+        next(words)
+        return list(islice(words, int(next(words))))
     if verb in _KEYLESS:
         return []
-    first, end = _SEVERAL.get(verb, (1, 2))
-    return list(words[first:end])
+    return list(words)[: _SEVERAL[verb]] if verb in _SEVERAL else list(islice(words, 1))
 
 
 def _until(connection: Any, end: bytes) -> Iterator[bytes]:

@@ -42,7 +42,8 @@ class Node:
 
     def start(self) -> None:
         place = ["--port", str(self.port), "--cluster-port", str(self.bus), "--dir", str(self.folder), "--save", ""]
-        how = ["--cluster-enabled", "yes", "--cluster-node-timeout", str(1000 * self._lost_after), "--repl-diskless-sync-delay", "0"]
+        lost_after = ["--cluster-node-timeout", str(1000 * self._lost_after)]
+        how = ["--cluster-enabled", "yes", *lost_after, "--repl-diskless-sync-delay", "0"]
         # The program acts by the name that it is called by.
         self.process = subprocess.Popen(
             ["redis-server", *place, *how], executable=self._binary, stdout=subprocess.DEVNULL

@@ -203,7 +203,9 @@ def test_what_must_never_be_done_is_not():
 
 
 def test_a_client_and_its_connections_talk_to_redis_py():
-    assert ["client.py", "cluster.py", "connections.py"] == [path.removeprefix("stores/redis/") for path in users("redis")]
+    names = "client.py", "cluster.py", "connections.py"
+
+    assert [f"stores/redis/{name}" for name in names] == users("redis")
 
 
 def test_one_module_puts_the_drivers_together():

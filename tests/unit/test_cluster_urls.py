@@ -69,7 +69,16 @@ def test_a_url_is_shown_without_its_password_and_is_one_place_however_it_is_writ
 
 @each(
     ("name", "tag"),
-    [("{app}:x", "app"), ("a:{b}{c}", "b"), ("{{a}}", "{a"), ("{a", ""), ("a}b", ""), ("{}{a}", ""), ("}{a}", "a"), ("", "")],
+    [
+        ("{app}:x", "app"),
+        ("a:{b}{c}", "b"),
+        ("{{a}}", "{a"),
+        ("{a", ""),
+        ("a}b", ""),
+        ("{}{a}", ""),
+        ("}{a}", "a"),
+        ("", ""),
+    ],
 )
 def test_a_hash_tag_is_what_a_cluster_takes_for_it(name, tag):
     assert tag == tag_of(name)

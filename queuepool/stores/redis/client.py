@@ -49,7 +49,7 @@ _PASSING = (
     "LATE",
 )  # fmt: skip
 _KINDS = {
-    "cluster": "this is a Redis Cluster node: write redis+cluster:// for it, and a prefix with a hash tag, such as {app}:",
+    "cluster": "this is a node of a Redis Cluster: write redis+cluster:// and a prefix with a hash tag, such as {app}:",
     "sentinel": "this is a Sentinel, which holds no jobs and is not supported yet: name the server that it monitors",
 }
 _CLUSTER_MESSAGES = re.compile("cluster mode|cluster node|hash to the same slot|Hash slot not served|different slots")

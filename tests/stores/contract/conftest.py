@@ -14,7 +14,6 @@ from tests.support.drivers import CLUSTERS, DATABASES, cluster_of, connection_of
 from tests.support.one_slot import all_in_one_slot
 from tests.support.store_contract import Clock
 
-
 #: the same scripts as on one server, which most changes need not prove
 _CLUSTERS = [pytest.param(brand, marks=pytest.mark.thorough("Redis runs in any case")) for brand in CLUSTERS]
 
@@ -22,7 +21,8 @@ _CLUSTERS = [pytest.param(brand, marks=pytest.mark.thorough("Redis runs in any c
 @pytest.fixture(params=["redis", *DATABASES, *_CLUSTERS])
 def connection(request: pytest.FixtureRequest) -> Iterator[ConnectionSettings]:
     found = connection_of(request.param, request)
-    with all_in_one_slot(cluster_of(request.param, request).owner()) if request.param in CLUSTERS else nullcontext():
+    is_watched = request.param in CLUSTERS and not request.node.get_closest_marker("megabytes")
+    with all_in_one_slot(cluster_of(request.param, request).owner()) if is_watched else nullcontext():
         yield found
 
 
