@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from queuepool.config.settings import ConnectionSettings
-from queuepool.errors import ConfigError, StoreDown, StoreUnfit
+from queuepool.errors import ConfigError, LoginRefused, StoreDenied, StoreDown, StoreUnfit
 from queuepool.stores.factory import Stores
 from queuepool.stores.redis.cluster import slot_of
 from tests.support.commands import queuepool
@@ -239,6 +239,35 @@ def test_keys_of_another_slot_are_refused_in_a_line(cluster):
 
     assert (78, 1) == (done.returncode, len(done.stderr.splitlines()))
     assert "RESTART_KEY: is in another slot of the cluster than prefix: begin it with {app}" in done.stderr
+
+
+PRODUCER = (
+    "on >secret resetkeys resetchannels -@all ~{app}:queues:* +ping +client|setname +eval +evalsha +time +rpush +llen "
+    "+exists %R~{app}:queuepool:room"
+)
+
+
+def pushed_as(cluster: Cluster, user: str, password: str = "secret") -> object:
+    for node in cluster.nodes:
+        node.say("ACL", "SETUSER", "producer", "reset", *user.split())
+    own = Stores(on_cluster(cluster.url.replace("://", f"://producer:{password}@")))
+    try:
+        return own.queue.push("default", new_jobs(payload("a")))
+    finally:
+        own.close()
+
+
+def test_a_producer_needs_three_rights_more_than_on_one_server(cluster, store):
+    assert pushed_as(cluster, f"{PRODUCER} +cluster|slots")
+    assert 1 == ready(store)
+
+    with pytest.raises(StoreDenied, match="cluster"):
+        pushed_as(cluster, PRODUCER)
+    with pytest.raises(StoreDenied, match="exists"):
+        pushed_as(cluster, f"{PRODUCER} +cluster|slots -exists")
+    with pytest.raises(LoginRefused):
+        pushed_as(cluster, f"{PRODUCER} +cluster|slots", password="other")
+    assert 1 == ready(store)
 
 
 def test_a_check_names_the_owner_and_its_replicas(own_cluster):
