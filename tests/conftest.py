@@ -56,6 +56,8 @@ LONG = [
     "pool/test_service_manager.py",
     "model/test_every_interleaving.py",  # it searches every state of the protocol
     "pool/test_deaths.py",
+    "pool/test_clusters.py",  # nodes are taken for lost after 5 s
+    "stores/test_redis_cluster.py",
     "pool/test_alerts.py",
     "pool/test_operating_a_pool.py",
     "cli/test_newcomers_mistakes.py",

@@ -158,13 +158,13 @@ class _AtOwner:
             refusal = _typed(error)
             if words[:1] == ("BLPOP",) and (_is_by_cluster(refusal) or "UNBLOCKED" in str(refusal)):
                 return None
+            if not _is_by_cluster(refusal):
+                raise
         return self._repeated(words, refusal, read)
 
     def _repeated(self, words: Sequence[Any], refusal: redis.RedisError, read: Callable[[], Any]) -> Any:
         """Send a command again that was refused, unless others are under way behind it; returns the reply."""
         for pause in _pauses(self._settings["socket_connect_timeout"]):
-            if not _is_by_cluster(refusal):
-                raise refusal
             if self._sent or not words or not isinstance(refusal, AskError | TryAgainError):
                 break
             self._turn(refusal, pause)
@@ -174,6 +174,8 @@ class _AtOwner:
                 return read()
             except redis.ResponseError as error:
                 refusal = _typed(error)
+                if not _is_by_cluster(refusal):
+                    raise
         self.disconnect()
         raise redis.ConnectionError(self._said(refusal))
 
