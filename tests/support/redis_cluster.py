@@ -112,6 +112,8 @@ class Cluster:
 
     def move(self, slot: int = SLOT) -> Iterator[int]:
         """Move the slot to another master, some keys at a time, and give how many it were; ends when it has moved."""
+        # Else two masters may draw the same epoch for two moves in a row, and then each holds the other for the owner.
+        eventually(lambda: len({_epoch(node) for node in self.living()}) == 1)
         source = self.owner(slot)
         target = next(node for node in self.living() if node is not source and b"master" in node.say("ROLE"))
         target.say("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
@@ -122,6 +124,8 @@ class Cluster:
         for node in (target, source, *(one for one in self.living() if one not in (target, source))):
             with suppress(redis.ResponseError):  # a replica may not be told
                 node.say("CLUSTER", "SETSLOT", slot, "NODE", target.id)
+        # What a node has heard of others meanwhile may be older than what it was told.
+        eventually(lambda: {target.port} == {_port_of_owner(node, slot) for node in self.living()})
 
     def close(self) -> None:
         for node in self.nodes:
@@ -147,8 +151,17 @@ class Cluster:
 
 def _serves(node: Node, slot: int) -> bool:
     """Whether it says so of itself."""
+    return _port_of_owner(node, slot) == node.port
+
+
+def _epoch(node: Node) -> str:
+    return next(line for line in node.info().splitlines() if line.startswith("cluster_current_epoch:"))
+
+
+def _port_of_owner(node: Node, slot: int) -> int | None:
+    """As this node knows it."""
     shards = node.say("CLUSTER", "SLOTS")
-    return any(first <= slot <= last and owner[1] == node.port for first, last, owner, *_ in shards)
+    return next((int(owner[1]) for first, last, owner, *_ in shards if first <= slot <= last), None)
 
 
 @contextmanager
