@@ -21,12 +21,13 @@ from queuepool.stores.factory import Stores
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.migrate import migrate
 from tests.faults.entries import entries_of
-from tests.support import sentinels, warm
+from tests.support import redis_cluster, sentinels, warm
 from tests.support.databases import DatabaseServer, MariaDB, Postgres, running
 from tests.support.laravel_peer import Peer, require_php
 from tests.support.left_behind import files_of, require_none_in
 from tests.support.pools import Site
-from tests.support.redis_server import PREFIX, Server, start_redis
+from tests.support.redis_cluster import Cluster
+from tests.support.redis_server import PREFIX, Server, start_redis, valkey_binary
 from tests.support.sentinels import Sentinels
 
 pytest_plugins = [
@@ -57,6 +58,8 @@ LONG = [
     "pool/test_service_manager.py",
     "model/test_every_interleaving.py",  # it searches every state of the protocol
     "pool/test_deaths.py",
+    "pool/test_clusters.py",  # nodes are taken for lost after 5 s
+    "stores/test_redis_cluster.py",
     "pool/test_alerts.py",
     "pool/test_operating_a_pool.py",
     "cli/test_newcomers_mistakes.py",
@@ -218,6 +221,27 @@ def away(own_server: Server, connection: ConnectionSettings, tmp_path: Path) -> 
     queue = Queue(own)
     yield Site(own, tmp_path, queue)
     queue.close()
+
+
+@pytest.fixture(scope="session")
+def cluster_nodes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A Redis Cluster, each of whose masters has a replica where all is tested."""
+    with redis_cluster.running(tmp_path_factory.mktemp("cluster"), replicas=request.config.option.whole) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def valkey_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """The same of Valkey, without replicas."""
+    with redis_cluster.running(tmp_path_factory.mktemp("valkey"), binary=valkey_binary()) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def own_cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """A cluster with replicas, which a test may break."""
+    with redis_cluster.running(tmp_path / "cluster", replicas=True, lost_after=redis_cluster.SOON) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")

@@ -12,11 +12,14 @@ from typing import Any
 from queuepool.config import urls as config_urls
 from queuepool.config.secrets import KEY_BYTES
 from queuepool.config.settings import TABLE_KEYS, URL_KEYS, ConnectionSettings
-from queuepool.config.urls import kind_of, place_of, scheme_of
+from queuepool.config.urls import is_cluster, kind_of, place_of, scheme_of
 from queuepool.errors import ConfigError
 
 #: the default URLs of a queue
 EMBEDDED, REDIS = "sqlite:///queuepool.db", "redis://127.0.0.1:6379/0"
+#: what is wrong with a prefix on a cluster
+NO_TAG = "has no hash tag, which keeps all keys in one slot of the cluster: write one, such as {app}:"
+_RESTART = "illuminate:queue:restart"
 #: by scheme: our extra, and the packages that it installs
 _EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "postgresql": ("sql-postgres", "psycopg"),
@@ -33,6 +36,8 @@ def connection(name: str, given: Mapping[str, Any], folder: Path, migrate: str) 
     fields = dict(given)
     if "url" not in fields:
         fields["url"] = REDIS if given.get("driver") == "redis" else _embedded(folder)
+    if is_cluster(fields["url"]) and not fields.get("control_url"):
+        fields.setdefault("restart_key", f"{fields.get('prefix', '')}{_RESTART}")  # all keys are in one slot
     # The default URL means the same when it is written out.
     is_ours = scheme_of(fields["url"]) == "sqlite" and fields["url"] == _embedded(folder)
     return ConnectionSettings(name=name, embedded=is_ours, migrate=migrate, **fields)
@@ -46,6 +51,7 @@ def contradictions(settings: ConnectionSettings) -> Iterator[tuple[str, str]]:
         yield "prefix", "is for keys in Redis: leave it out, a database's tables are named by jobs_table and so on"
     if settings.flow_reports and settings.flow_reports == settings.outcomes:
         yield "flow_reports", f"{settings.outcomes} is the queue of `outcomes`, which a Laravel worker must serve"
+    yield from _slot_contradictions(settings)
     yield from _table_contradictions(settings)
     yield from _failed_contradictions(settings)
     yield from _key_contradictions(settings)
@@ -100,6 +106,27 @@ def lock_urls_of(settings: ConnectionSettings) -> list[str]:
     found = [home] if home != settings.url else []
     known = map(kind_of, (settings.url, *found))
     return [*found, control] if control and kind_of(control) not in known else found
+
+
+def tag_of(name: str) -> str:
+    """The hash tag of keys that begin like this, by which a cluster chooses their slot; empty if there is none."""
+    begin = name.find("{")
+    end = name.find("}", begin + 1)
+    return name[begin + 1 : end] if 0 <= begin < end else ""
+
+
+def _slot_contradictions(settings: ConnectionSettings) -> Iterator[tuple[str, str]]:
+    """On a cluster, one slot has all keys: a step changes many of them at once."""
+    if not any(map(is_cluster, urls_of(settings).values())):
+        return
+    tag, control = tag_of(settings.prefix), settings.control_url or settings.url
+    if not tag:
+        yield "prefix", NO_TAG
+        return
+    for key, home in (("restart_key", control), ("maintenance_key", settings.maintenance_url or control)):
+        name = getattr(settings, key)
+        if name and kind_of(home) == "redis" and tag_of(name) != tag:  # locks share its prefix, wherever they are
+            yield key, f"is in another slot of the cluster than prefix: begin it with {{{tag}}}"
 
 
 def _table_contradictions(settings: ConnectionSettings) -> Iterator[tuple[str, str]]:

@@ -33,7 +33,7 @@ class ConnectionSettings:
     #:   redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], unix:///PATH[?db=DATABASE], or rediss:// for TLS:
     #:     ?ssl_ca_certs=FILE where the system does not know the CA, &ssl_certfile=FILE and &ssl_keyfile=FILE for a
     #:     client certificate; the server's is always verified. Valkey is reached as Redis is.
-    #:   redis+sentinel:// or rediss+sentinel://[[USER]:PASSWORD@]HOST[:PORT],HOST,HOST/NAME[/DATABASE]: docs/stores.md
+    #:   redis+cluster://HOST[:PORT],HOST or redis+sentinel://HOST[:PORT],HOST/NAME[/DATABASE], rediss+...: docs/stores.md
     #:   sqlite:///PATH of a file, relative to this file unless it begins with a fourth /; in the environment, as a flag
     #:     and in Python relative to the working directory
     #:   postgresql://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE, or by socket postgresql://USER@/DATABASE?host=/DIRECTORY;
@@ -52,7 +52,7 @@ class ConnectionSettings:
         "URL of the queue: redis://HOST, sqlite:///FILE, postgresql://USER@HOST/DATABASE, mysql://...",
         is_secret=True,
     )
-    #: Prefix of every key in Redis; Laravel's is laravel_database_ or laravel-database-.
+    #: Prefix of every key in Redis; Laravel's is laravel_database_ or laravel-database-. A cluster needs a tag: {app}:
     prefix: str = setting("", values.text, "TEXT", "Prefix of every key in Redis, such as laravel_database_")
     #: Seconds that a lease lasts.
     retry_after: float = setting(90.0, values.some_seconds)
@@ -68,7 +68,7 @@ class ConnectionSettings:
     failed: str = setting("", optional(one_of("redis", "sql", "null")))
     #: URL of the failed jobs' store, empty = url; Laravel on Redis often has failed_jobs in its database.
     failed_url: str = setting("", _other_url, is_secret=True)
-    #: Key of the restart timestamp, including Laravel's cache prefix.
+    #: Key of the restart timestamp, including Laravel's cache prefix; on a cluster the default begins with prefix.
     restart_key: str = setting("illuminate:queue:restart", values.some_text)
     #: URL of that key's store, empty = url; Laravel's cache is usually in Redis' database 1, or in its database.
     control_url: str = setting("", _other_url, is_secret=True)

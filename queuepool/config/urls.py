@@ -12,15 +12,15 @@ from urllib.parse import parse_qsl, quote, quote_from_bytes, unquote_to_bytes, u
 from queuepool.config import sentinels
 
 LONGEST_SOCKET_PATH = 107  # the kernel's 108, minus the closing NUL
-REDIS = ("redis", "rediss", "unix", *sentinels.SCHEMES)
+CLUSTERS = ("redis+cluster", "rediss+cluster")
+REDIS = ("redis", "rediss", "unix", *CLUSTERS, *sentinels.SCHEMES)
 SERVERS = ("postgresql", "mysql", "mariadb")
 _REDIS_TLS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 _MYSQL = ("ssl_ca", "ssl_cert", "ssl_key")
 _CHARSET = {"charset": "utf8mb4"}  # set anyway
 #: the TLS options that name files: the CA's certificate, the client's certificate, the client's key
 TLS_FILES: Mapping[str, tuple[str, str, str]] = MappingProxyType({
-    "rediss": _REDIS_TLS,
-    "rediss+sentinel": _REDIS_TLS,
+    **dict.fromkeys(("rediss", "rediss+cluster", "rediss+sentinel"), _REDIS_TLS),
     "postgresql": ("sslrootcert", "sslcert", "sslkey"),
     "mysql": _MYSQL,
     "mariadb": _MYSQL,
@@ -33,7 +33,7 @@ _DRIVER = re.compile(r"(postgresql|mysql|mariadb|sqlite)\+[a-z0-9_]+")
 _POSTGRES = "postgres"
 #: Valkey is reached as Redis is
 _VALKEY = re.compile(r"valkey(s?)(\+\w+)?")
-_NOT_YET = re.compile("(rediss?[+-])?clusters?")
+_SENTINEL, _CLUSTER = re.compile("(rediss?-)?sentinels?"), re.compile("(rediss?-)?clusters?")
 _FILE, _SOCKET = "[^#]+", "/[^#]+"
 _SSL = dict.fromkeys(_REDIS_TLS, _FILE) | {"ssl_cert_reqs": "required"}
 _NUMBER = "[0-9]{1,6}"
@@ -48,8 +48,10 @@ _LIBPQ = {
 }  # fmt: skip
 _OPTIONS: Mapping[str, Mapping[str, str]] = MappingProxyType({
     "redis": {},
-    "rediss": _SSL,
+    "redis+cluster": {},
     "redis+sentinel": sentinels.LOGIN,
+    "rediss": _SSL,
+    "rediss+cluster": _SSL,
     "rediss+sentinel": sentinels.LOGIN | sentinels.WITHOUT_TLS | _SSL,
     "unix": {"db": "[0-9]{1,5}"},
     "sqlite": {},
@@ -64,6 +66,7 @@ _DATABASE = r"/[\w$.%-]{1,192}"
 _SAFE = {
     **dict.fromkeys(("redis", "rediss"), rf"{_SAFE_HOST}(/\d*)?"),
     **dict.fromkeys(sentinels.SCHEMES, rf"{_SAFE_HOST}(,{_SAFE_HOST})*{sentinels.PLACE}"),
+    **dict.fromkeys(CLUSTERS, rf"{_SAFE_HOST}(,{_SAFE_HOST})*(/0?)?"),
     **dict.fromkeys(("unix", "sqlite"), r"/[^#]+"),
     **dict.fromkeys(SERVERS, rf"({_SAFE_HOST})?{_DATABASE}"),
 }
@@ -81,13 +84,13 @@ def url(raw: str) -> str:
         scheme = "postgresql"
     elif valkey := _VALKEY.fullmatch(scheme):
         scheme = f"redis{valkey[1]}{valkey[2] or ''}"
-    if _NOT_YET.fullmatch(scheme):
-        raise ValueError("names a cluster, which is not supported yet: name one server, redis://HOST:PORT")
-    if re.fullmatch("(rediss?-)?sentinels?", scheme):
+    if _CLUSTER.fullmatch(scheme):
+        raise ValueError("names a cluster: write redis+cluster://HOST:PORT,HOST/")
+    if _SENTINEL.fullmatch(scheme):
         raise ValueError("names a sentinel: write redis+sentinel://HOST:26379,HOST,HOST/NAME/0")
     if scheme not in _OPTIONS:
         raise ValueError(
-            "must begin with redis://, rediss://, unix://, sqlite:///, postgresql://, mysql:// or mariadb://"
+            "must begin with redis://, rediss://, unix://, redis+cluster://, sqlite:///, postgresql://, mysql:// or mariadb://"
         )
     if scheme == "sqlite":
         return _file(rest)
@@ -119,6 +122,23 @@ def kind_of(url: str) -> str:
     return "redis" if scheme_of(url) in REDIS else "sql"
 
 
+def is_cluster(url: str) -> bool:
+    """Whether the URL names nodes of a Redis Cluster."""
+    return scheme_of(url) in CLUSTERS
+
+
+def nodes_of(url: str) -> list[tuple[str, int]]:
+    """The hosts and ports of a cluster's URL."""
+    parts = [urlsplit(f"redis://{host}") for host in _parts_of(url)[1].split(",")]
+    return [(part.hostname or "", part.port or _PORTS["redis"]) for part in parts]
+
+
+def of_one_node(url: str) -> str:
+    """The URL of a cluster's first node alone, with the login and the options of all."""
+    login, hosts, rest = _parts_of(url)
+    return f"{scheme_of(url).removesuffix('+cluster')}://{login}{hosts.partition(',')[0]}{rest}"
+
+
 def folds_keys(url: str) -> bool:
     """Whether the store's collations treat keys as equal that differ in case, accents or trailing spaces."""
     return scheme_of(url) in ("mysql", "mariadb")
@@ -136,11 +156,13 @@ def database_of(url: str) -> str:
 
 def options_of(url: str) -> dict[str, str]:
     """The options after the ``?``, without escapes."""
-    return dict(parse_qsl(urlsplit(url).query))
+    return dict(parse_qsl(url.partition("?")[2]))
 
 
 def place_of(url: str) -> str:
     """An id of the store that the URL leads to: the same for each way to write the URL, and without its login."""
+    if is_cluster(url):
+        return " ".join(["redis cluster", *sorted(f"{host}:{port}" for host, port in nodes_of(url))])
     parts, options = urlsplit(url), options_of(url)
     path = os.fsdecode(unquote_to_bytes(parts.path))
     if parts.scheme == "sqlite":
@@ -174,6 +196,14 @@ def masked(url: str) -> str:
     return f"{scheme}://{'***@' if login else ''}{place}{'?***' if mark else ''}"
 
 
+def _parts_of(url: str) -> tuple[str, str, str]:
+    """The login with its @, the hosts, and what follows them."""
+    rest = url.partition("://")[2]
+    authority = re.split("[/?]", rest, maxsplit=1)[0]
+    login, at, hosts = authority.rpartition("@")
+    return f"{login}{at}", hosts, rest[len(authority) :]
+
+
 def _file(rest: str) -> str:
     path, mark, _ = rest.partition("?")
     plain = os.fsdecode(unquote_to_bytes(path[1:]))
@@ -194,6 +224,8 @@ def _check_place(scheme: str, host: str, place: str, options: Mapping[str, str])
         _check_server(host, place, options)
     elif scheme in sentinels.SCHEMES:
         _check_sentinels(host, place)
+    elif scheme in CLUSTERS:
+        _check_nodes(host, place)
     else:
         _check_host(host)
         if not re.fullmatch("(/[0-9]{0,5})?", place):
@@ -205,6 +237,13 @@ def _check_sentinels(hosts: str, place: str) -> None:
         _check_host(host)
     if not re.fullmatch(sentinels.PLACE, place):
         raise ValueError("names no primary, or a wrong database, as in redis+sentinel://HOST,HOST,HOST/NAME/0")
+
+
+def _check_nodes(hosts: str, place: str) -> None:
+    for host in hosts.split(","):
+        _check_host(host)
+    if place not in ("", "/", "/0"):
+        raise ValueError("names a database, and a cluster has none but 0: redis+cluster://HOST:PORT,HOST/")
 
 
 def _check_server(host: str, database: str, options: Mapping[str, str]) -> None:

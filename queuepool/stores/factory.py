@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from queuepool.config import sentinels
 from queuepool.config.connections import check_drivers, lock_urls_of
 from queuepool.config.settings import ConnectionSettings
-from queuepool.config.urls import kind_of, scheme_of
+from queuepool.config.urls import is_cluster, kind_of, scheme_of
 from queuepool.errors import ConfigError
 from queuepool.payload.signing import signer_of
 from queuepool.stores.attempts import Attempts
@@ -276,7 +276,7 @@ class Clients:
     def redis(self, url: str, longest_wait: float = 0.0, store: str = "") -> RedisClient:
         """A client for the server at ``url``; errors name it by ``store``."""
         reply_timeout = self._timeout_of("redis")
-        client = _client_class(url)(
+        client = _client_class(url, self._settings)(
             url, longest_wait=longest_wait, shared=self._shared, reply_timeout=reply_timeout, store=store
         )
         self._clients.append(client)
@@ -316,14 +316,18 @@ def load_drivers(settings: ConnectionSettings) -> None:
             from queuepool.stores.redis.client import load_all
 
             load_all()
-            _client_class(url)
+            _client_class(url, settings)
         elif url:
             from queuepool.stores.sql.engines import load_driver
 
             load_driver(url)
 
 
-def _client_class(url: str) -> type[RedisClient]:
+def _client_class(url: str, settings: ConnectionSettings) -> Callable[..., RedisClient]:
+    if is_cluster(url):
+        from queuepool.stores.redis.cluster import ClusterClient
+
+        return partial(ClusterClient, prefix=settings.prefix)
     if sentinels.is_of_sentinels(url):
         from queuepool.stores.redis.primary import PrimaryClient  # imported here: few have sentinels
 

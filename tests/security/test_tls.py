@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,11 +77,11 @@ def tls() -> Iterator[Server]:
         yield from serving(folder)
 
 
-def serving(folder: Path) -> Iterator[Server]:
+def serving(folder: Path, *more: str) -> Iterator[Server]:
     port = free_port()
     files = f"--tls-cert-file {folder}/good.pem --tls-key-file {folder}/server.key --tls-ca-cert-file {folder}/ca.pem"
     options = f"--bind 127.0.0.1 --tls-port {port} --tls-auth-clients no {files}"
-    server = start_redis(str(folder), *options.split())
+    server = start_redis(str(folder), *options.split(), *more)
     try:
         yield Server(folder, port, server)
     finally:
@@ -93,8 +95,8 @@ def good(tls: Server) -> Server:
     return tls
 
 
-def refusal(url: str) -> str:
-    queue = connect(url)
+def refusal(url: str, prefix: str = "") -> str:
+    queue = connect(url, prefix=prefix)
     with pytest.raises(StoreDown) as caught:
         queue.size()
     return str(caught.value)
@@ -108,6 +110,24 @@ def test_a_pool_works_over_tls(good, tmp_path):
         eventually(lambda: site.trail(event="end"))
         eventually(lambda: not site.queue.size())
     site.queue.close()
+
+
+def test_a_cluster_is_reached_over_tls(tls, tmp_path):
+    for name in ("ca.pem", "stranger.pem", "good.pem", "server.key"):
+        shutil.copy(tls.folder / name, tmp_path)
+    how = ["--cluster-enabled", "yes", "--tls-cluster", "yes", "--cluster-port", str(free_port())]
+    with contextmanager(serving)(tmp_path, *how) as node:
+        with redis.Redis(unix_socket_path=f"{tmp_path}/redis.sock") as client:
+            client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+            eventually(lambda: b"cluster_state:ok" in client.execute_command("CLUSTER", "INFO"))
+
+        with closing(connect(clusters(node.url()), prefix="{app}:")) as queue:
+            assert 0 == queue.size()
+        assert "certificate verify failed" in refusal(clusters(node.url(ca="stranger")), prefix="{app}:")
+
+
+def clusters(url: str) -> str:
+    return url.replace("rediss://", "rediss+cluster://")
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])

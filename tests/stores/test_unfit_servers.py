@@ -20,7 +20,7 @@ from tests.support.pgbouncer import pooler
 from tests.support.redis_server import answers, free_port, redis_binary, start_redis
 from tests.support.samples import new_jobs
 
-CLUSTER = "this is a Redis Cluster node, and clusters are not supported yet: name a standalone server"
+CLUSTER = "this is a node of a Redis Cluster: write redis+cluster:// and a prefix with a hash tag, such as {app}:"
 SENTINEL = "this is a Sentinel, which holds no jobs: write redis+sentinel://HOST:26379,HOST,HOST/NAME/0"
 STATEMENTS = "the pooler has pool_mode statement, which allows no transactions: set transaction or session"
 SLOTS = "CLUSTER", "ADDSLOTSRANGE", 0, 16383
@@ -149,17 +149,24 @@ def test_whatever_is_asked_of_a_clusters_node_is_told_as_that(start):
             lambda: stores.queue.wait(queues, 0.01),
             lambda: stores.control.read(queues),
         ):
-            with pytest.raises(StoreUnfit, match="Redis Cluster"):
+            with pytest.raises(StoreUnfit, match="node of a Redis Cluster"):
                 verb()
         stores.close()
 
 
-@pytest.mark.parametrize("scheme", ["redis+cluster", "rediss+cluster", "redis-cluster", "cluster"])
-def test_urls_of_clusters_are_named(scheme):
+@pytest.mark.parametrize(
+    ("scheme", "words"),
+    [
+        ("redis-cluster", "names a cluster: write redis+cluster://HOST:PORT,HOST/"),
+        ("clusters", "names a cluster: write redis+cluster://HOST:PORT,HOST/"),
+        ("redis-sentinel", "names a sentinel: write redis+sentinel://HOST:26379,HOST,HOST/NAME/0"),
+    ],
+)
+def test_urls_of_clusters_and_sentinels_are_named(scheme, words):
     done = queuepool("check", env={"QUEUEPOOL_CONNECTION_URL": f"{scheme}://h:26379/mymaster/0"})
 
     assert 78 == done.returncode
-    assert "names a cluster, which is not supported yet: name one server" in done.stdout
+    assert words in done.stdout
 
 
 @pytest.mark.parametrize("words", [["start"], ["work"], ["push", "do"], ["size"], ["check"]])

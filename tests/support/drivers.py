@@ -1,4 +1,4 @@
-"""Settings, opened stores and sites on each driver: redis, sqlite, postgres, mariadb; sentinel."""
+"""Settings, opened stores and sites on each driver: redis, sqlite, postgres, mariadb; cluster, valkey, sentinel."""
 
 from __future__ import annotations
 
@@ -15,14 +15,27 @@ from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.migrate import migrate
 from tests.support.idle_transactions import let_transactions_be_idle
 from tests.support.pools import Site
+from tests.support.redis_cluster import Cluster, on_cluster
 from tests.support.redis_server import PREFIX
 
 DATABASES = ["sqlite", "postgres", "mariadb"]
+#: Redis Clusters, by the program of their nodes
+CLUSTERS = ["cluster", "valkey"]
 
 
 def connection_of(driver: str, request: pytest.FixtureRequest) -> ConnectionSettings:
-    """On the session's Redis, or an empty database that has our tables."""
+    """On the session's Redis, an empty cluster, or an empty database that has our tables."""
+    if driver in CLUSTERS:
+        cluster = cluster_of(driver, request)
+        cluster.flush()
+        return on_cluster(cluster.url)
     return _connection(driver, url_of(driver, request))
+
+
+def cluster_of(brand: str, request: pytest.FixtureRequest) -> Cluster:
+    """The session's."""
+    found: Cluster = request.getfixturevalue(f"{brand}_nodes")
+    return found
 
 
 def bare_connection_of(driver: str, request: pytest.FixtureRequest) -> ConnectionSettings:

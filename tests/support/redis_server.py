@@ -7,7 +7,9 @@ import random
 import shutil
 import socket
 import subprocess
+import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +23,8 @@ from tests.support.eventually import eventually
 PREFIX = "laravel_database_"
 #: Debian's redis-tools has the whole server under this name; it chooses its role by argv[0]
 TOOL = "/usr/bin/redis-check-rdb"
+#: where scripts/setup has put Valkey's, below the virtual environment
+VALKEY = "**/valkey-server"
 #: ports for servers; chosen by chance, and no test's seed makes it the same one in two processes
 _BELOW_CLIENTS, _CHANCE = range(15_000, 32_000), random.SystemRandom()
 
@@ -40,6 +44,15 @@ def redis_binary() -> str:
     binary = shutil.which("redis-server") or shutil.which(TOOL)
     if binary is None:
         (pytest.fail if "CI" in os.environ else pytest.skip)("needs redis-server")
+    return str(binary)
+
+
+def valkey_binary() -> str:
+    """Valkey's, as for Redis."""
+    found = [*Path(sys.prefix, "valkey").glob(VALKEY)]
+    binary = shutil.which("valkey-server") or (str(found[0]) if found else None)
+    if binary is None:
+        (pytest.fail if "CI" in os.environ else pytest.skip)("needs valkey-server")
     return str(binary)
 
 

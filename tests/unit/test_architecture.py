@@ -76,6 +76,7 @@ DOORS = {
         "unix/fork.py",
         "settlement/outage.py",
         "steward/loop.py",
+        "stores/redis/cluster.py",
         "stores/redis/followed.py",
         "stores/sql/queue.py",
         "stores/sql/waiting.py",
@@ -208,9 +209,8 @@ def test_what_must_never_be_done_is_not():
 
 
 def test_a_client_and_its_connections_talk_to_redis_py():
-    of_sentinels = ["primary", "sentinel", "sentinel_check"]
-    expected = [f"stores/redis/{name}.py" for name in ("client", "connections", *of_sentinels)]
-    assert expected == users("redis")
+    others = ("client", "cluster", "connections", "primary", "sentinel", "sentinel_check")
+    assert [f"stores/redis/{name}.py" for name in others] == users("redis")
 
 
 def test_one_module_puts_the_drivers_together():

@@ -7,9 +7,8 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
-from queuepool.config.urls import has_password, masked
+from queuepool.config.urls import has_password, is_cluster, masked, nodes_of, scheme_of
 from queuepool.errors import StoreError, StoreFull
 from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores.factory import Stores, keys_of
@@ -50,9 +49,8 @@ def inspect_server(stores: Stores, queues: Sequence[str], kept: Sequence[str] = 
 
 
 def _is_unencrypted(url: str) -> bool:
-    return (
-        has_password(url) and url.startswith(("redis://", "redis+sentinel://")) and urlsplit(url).hostname not in _HERE
-    )
+    is_plain = scheme_of(url) in ("redis", "redis+cluster", "redis+sentinel")
+    return has_password(url) and is_plain and any(host not in _HERE for host, _ in nodes_of(url))
 
 
 def _server(stores: Stores) -> Iterator[tuple[Grade, str]]:
@@ -62,21 +60,27 @@ def _server(stores: Stores) -> Iterator[tuple[Grade, str]]:
         yield Grade.WARN, f"version, persistence and eviction are unknown: {words}"
         yield from _room(stores, about)
         return
-    examine(str(about.get("redis_mode", "")))
-    yield _version(str(about.get("redis_version", "")))
+    if is_cluster(stores.settings.url):
+        from queuepool.stores.redis.check_cluster import inspect_cluster  # imported here: few connections are to one
+
+        yield from inspect_cluster(stores)
+    else:
+        examine(str(about.get("redis_mode") or about.get("server_mode", "")))
+    yield _version(str(about.get("redis_version", "")), str(about.get("valkey_version", "")))
     yield _persistence(about)
     yield _eviction(str(about.get("maxmemory_policy", "")))
     yield from _room(stores, about)
     yield from inspect_primary(stores, about)
 
 
-def _version(version: str) -> tuple[Grade, str]:
+def _version(version: str, valkeys: str) -> tuple[Grade, str]:
+    """Valkey calls itself the Redis that it is compatible with, too."""
     numbers = tuple(map(int, re.findall(r"\d+", version)[:2]))
     if not numbers:
         return Grade.WARN, "the server does not report its version"
     if numbers < _OLDEST:
         return Grade.FAIL, f"version {version}: at least 6.2 is needed"
-    return Grade.OK, f"version {version}"
+    return Grade.OK, f"version {valkeys} of Valkey" if valkeys else f"version {version}"
 
 
 def _persistence(about: Mapping[str, Any]) -> tuple[Grade, str]:

@@ -1,6 +1,7 @@
 """Commands and scripts, and what a server refuses; few modules beside this one use redis-py.
 
-A script is its file with the parts that it includes. Refusals and redis-py's exceptions become our errors.
+A script is its file with the parts that it includes. Refusals and redis-py's exceptions become our errors; the nodes of
+a cluster (see ``cluster``) and Sentinels are refused.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _PASSING = (
     "LOADING", "MASTERDOWN", "READONLY", "MISCONF", "NOREPLICAS", "BUSY", "UNBLOCKED", "max number of clients", "LATE",
 )  # fmt: skip
 _KINDS = {
-    "cluster": "this is a Redis Cluster node, and clusters are not supported yet: name a standalone server",
+    "cluster": "this is a node of a Redis Cluster: write redis+cluster:// and a prefix with a hash tag, such as {app}:",
     "sentinel": "this is a Sentinel, which holds no jobs: write redis+sentinel://HOST:26379,HOST,HOST/NAME/0",
 }
 _CLUSTER_MESSAGES = re.compile("cluster mode|cluster node|hash to the same slot|Hash slot not served|different slots")
@@ -180,6 +181,9 @@ class RedisClient:
         # done, and if the steps are not what is denied, this is denied, too.
         return self._run(name.removeprefix(STEPS), keys[:-1], args[: -2 - int(args[-2])], self._ask)
 
+    def _source(self, name: str) -> tuple[str, str]:
+        return script(name)
+
     def script_in_time(self, name: str, keys: Sequence[str], args: Sequence[Any] = ()) -> Any:
         """As ``script``, for people's commands: not carried out after it was reported as failed."""
         seconds, micros = self.command("TIME")
@@ -187,7 +191,7 @@ class RedisClient:
 
     def script_ahead(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Callable[[], Any]:
         """As ``script``, but only sends it: call the result later to read the reply. Not for a ``shared`` client."""
-        text, digest = script(name)
+        text, digest = self._source(name)
         with self._translating(name, keys, text):
             answer = self._connection.send("EVALSHA", digest, len(keys), *keys, *args)
         return lambda: self._run(name, keys, args, lambda *_: answer.get())
@@ -207,7 +211,7 @@ class RedisClient:
         ``instead`` of that. Any other call that comes before the last reply was read closes the connection. Not for a
         ``shared`` client.
         """
-        text, digest = script(name)
+        text, digest = self._source(name)
         run = ("EVALSHA", digest, len(keys), *keys)
         with self._translating(name, keys, text):
             first = [self._taught(*instead)] if instead else [(*run, *before)] if before else []
@@ -215,7 +219,7 @@ class RedisClient:
 
     def _taught(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> tuple[Any, ...]:
         """The command that runs this script, the first time by its text, as it is not repeated if it is not known."""
-        text, digest = script(name)
+        text, digest = self._source(name)
         how = ("EVALSHA", digest) if name in self._known else ("EVAL", text)
         self._known.add(name)
         return (*how, len(keys), *keys, *args)
@@ -243,7 +247,7 @@ class RedisClient:
 
     def _run(self, name: str, keys: Sequence[str], args: Sequence[Any], first: Callable[..., Any]) -> Any:
         """Run a script by digest, else by its text: NOSCRIPT means that nothing was executed, so a retry is safe."""
-        text, digest = script(name)
+        text, digest = self._source(name)
         with self._translating(name, keys, text):
             try:
                 return first("EVALSHA", digest, len(keys), *keys, *args)

@@ -10,9 +10,15 @@ from queuepool.stores.sql.locks import unless_there
 from queuepool.stores.sql.tables import Tables
 
 #: parameters: a limit's name or key, the holders of places, the time, and whose turn it is in a ring
-_NAME, _KEY, _NOW, _QUEUE, _PART = (bindparam(name) for name in ("of_name", "at_key", "at_time", "of_queue", "of_part"))
-_KEYS, _HOLDERS, _PASSED = (bindparam(name, expanding=True) for name in ("at_keys", "holders", "passed"))
+_NAME: Any = bindparam("of_name")
+_KEY: Any = bindparam("at_key")
+_NOW: Any = bindparam("at_time")
+_QUEUE: Any = bindparam("of_queue")
+_PART: Any = bindparam("of_part")
 _ROW: Any = bindparam("of_row")
+_KEYS: Any = bindparam("at_keys", expanding=True)
+_HOLDERS: Any = bindparam("holders", expanding=True)
+_PASSED: Any = bindparam("passed", expanding=True)
 
 
 class PlaceStatements:

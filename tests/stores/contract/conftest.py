@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.stores.factory import Stores
-from tests.support.drivers import DATABASES, connection_of, opened
+from tests.support.drivers import CLUSTERS, DATABASES, cluster_of, connection_of, opened
+from tests.support.one_slot import all_in_one_slot
 from tests.support.store_contract import Clock
 
-#: the same server, reached in another way
-_SENTINEL = pytest.param("sentinel", marks=pytest.mark.thorough("Redis runs in any case"))
+#: the same scripts as on one server, or the same server reached in another way
+_OTHERS = [pytest.param(name, marks=pytest.mark.thorough("Redis runs in any case")) for name in (*CLUSTERS, "sentinel")]
 
 
-@pytest.fixture(params=["redis", *DATABASES, _SENTINEL])
-def connection(request: pytest.FixtureRequest) -> ConnectionSettings:
-    return connection_of(request.param, request)
+@pytest.fixture(params=["redis", *DATABASES, *_OTHERS])
+def connection(request: pytest.FixtureRequest) -> Iterator[ConnectionSettings]:
+    found = connection_of(request.param, request)
+    is_watched = request.param in CLUSTERS and not request.node.get_closest_marker("megabytes")
+    with all_in_one_slot(cluster_of(request.param, request).owner()) if is_watched else nullcontext():
+        yield found
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ def waiting(built: Stores) -> list[str]:
 
 def test_each_place_has_an_id_of_its_own(built, connection):
     known = built.arrivals.place()
-    other = {"prefix": "other:"} if is_redis(connection.url) else {"jobs_table": "other_jobs"}
+    other = {"prefix": f"{connection.prefix}other:"} if is_redis(connection.url) else {"jobs_table": "other_jobs"}
     with closing(Stores(connection)) as same, closing(Stores(replace(connection, **other))) as another:
         assert (known, True) == (same.arrivals.place(), known != another.arrivals.place())
 

@@ -10,9 +10,9 @@ import pytest
 from queuepool.stores.factory import Stores
 from tests.support.asked_again import asked_again
 from tests.support.eventually import eventually
-from tests.support.redis_server import PREFIX
+from tests.support.redis_cluster import TAGGED
 
-NAME = f"{PREFIX}laravel_cache:0123456789abcdef"
+NAME = f"{TAGGED}laravel_cache:0123456789abcdef"
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from queuepool.errors import StoreError
 from queuepool.jobs.following import found
 from queuepool.payload.lease import StateRecord
 from queuepool.stores.contract import NOTICE_KEPT, NewJob
-from queuepool.stores.factory import Stores
+from queuepool.stores.factory import Stores, is_redis
 from queuepool.stores.values import MAX_STATE, MAX_VALUE, Due, Mark
 from tests.support.each import each
 from tests.support.samples import fresh, new_jobs, payload
@@ -28,7 +28,7 @@ TEXTS = ["garbage", "5", "null", "[]", "{", "{}", "", "[" * 150, '"']
 
 def overwrite(built: Stores, place: str, name: str, text: str) -> None:
     """Put the text in the place of one of ours: in a hash of Redis, or in the table's row whose key has this name."""
-    if built.settings.url.startswith("unix"):
+    if is_redis(built.settings.url):
         built.client.command("HSET", getattr(built.queue.keys, place), name, text)
         return
     marks, values = built.client.tables.cache_locks, built.client.tables.cache
@@ -80,7 +80,7 @@ def test_a_notice_that_is_too_large_is_not_read(built):
 def test_of_a_control_key_only_the_start_is_read(built):
     built.control.restart()
     name, long = built.settings.restart_key, "9" * 2**20
-    if built.settings.url.startswith("unix"):
+    if is_redis(built.settings.url):
         built.client.command("SET", name, long)
     else:
         values = built.client.tables.cache

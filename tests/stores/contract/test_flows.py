@@ -338,6 +338,7 @@ def test_results_are_kept_for_those_that_take_them(built):
 
 
 @pytest.mark.thorough("megabytes of results")
+@pytest.mark.megabytes
 def test_results_above_the_bound_are_not_kept(built):
     drawn = begun(built, {str(number): [] for number in range(3)})
     large = json.dumps("x" * (6 * 1024 * 1024))

@@ -1,0 +1,132 @@
+"""A pool on a Redis Cluster whose nodes fail and whose slot moves; a ledger of what was pushed and what has run."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from queuepool.errors import StoreError
+from queuepool.jobs.client import Queue
+from tests.support.eventually import eventually
+from tests.support.pools import Site
+from tests.support.redis_cluster import Cluster, Node, on_cluster
+
+#: seconds that a replica may lag behind its master on a crowded machine, and so what a killed master may lose
+LAG = 0.5
+
+
+@pytest.fixture
+def site(own_cluster: Cluster, tmp_path: Path) -> Iterator[Site]:
+    connection = on_cluster(own_cluster.url)
+    queue = Queue(connection)
+    yield Site(connection, tmp_path, queue)
+    queue.close()
+
+
+class Ledger:
+    """Pushes jobs from another thread, and knows which pushes were acknowledged, and when."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.acknowledged: dict[str, float] = {}
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._push)
+
+    @contextmanager
+    def pushing(self) -> Iterator[None]:
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self.stop()
+
+    def await_ends(self, but: tuple[float, float] = (0.0, 0.0)) -> None:
+        """Stop, and wait until all that was acknowledged has run, but for what was between these times."""
+        self.stop()
+        first, last = but
+        due = {identity for identity, at in self.acknowledged.items() if not first < at <= last}
+        eventually(lambda: due <= set(self._ended()), within=60.0)
+
+    def stop(self) -> None:
+        self._ends.set()
+        self._thread.join()
+
+    def twice(self, until: float = float("inf")) -> list[str]:
+        """The jobs that have run more than once, the first time before this time."""
+        first = {note["id"]: note["at"] for note in reversed(self.site.trail(event="end"))}
+        return [identity for identity, runs in self._ended().items() if runs > 1 and first[identity] < until]
+
+    def _ended(self) -> Counter[str]:
+        return Counter(note["id"] for note in self.site.trail(event="end"))
+
+    def _push(self) -> None:
+        while not self._ends.wait(0.002):
+            try:
+                identity = self.site.push()
+            except StoreError:
+                continue
+            self.acknowledged[identity] = time.time()
+
+
+def test_a_slot_that_is_moved_key_by_key_under_load_loses_nothing_and_doubles_nothing(own_cluster, site):
+    for number in range(300):
+        site.push(queue=f"later{number}", delay=3600.0)  # keys that take their time
+    ledger = Ledger(site)
+    with site.pool("--workers", "2"), ledger.pushing():
+        eventually(lambda: len(site.trail(event="end")) > 100)
+        for _ in range(2):
+            before = own_cluster.owner(), len(ledger.acknowledged)
+            for _ in own_cluster.move():
+                pass
+            eventually(lambda before=before: len(ledger.acknowledged) > before[1] + 100)
+            assert before[0] is not own_cluster.owner()
+        ledger.await_ends()
+
+    assert [] == ledger.twice()
+
+
+def test_a_planned_change_of_masters_loses_nothing_and_doubles_nothing(own_cluster, site):
+    ledger = Ledger(site)
+    with site.pool("--workers", "2"), ledger.pushing():
+        eventually(lambda: len(site.trail(event="end")) > 100)
+        master = own_cluster.owner()
+        _replica_of(own_cluster, master).say("CLUSTER", "FAILOVER")
+        eventually(lambda: own_cluster.owner() is not master)
+        pushed = len(ledger.acknowledged)
+        eventually(lambda: len(ledger.acknowledged) > pushed + 100)
+        ledger.await_ends()
+
+    assert [] == ledger.twice()
+
+
+def test_a_killed_master_loses_no_more_than_its_replica_had_not_got_yet(own_cluster, site):
+    ledger = Ledger(site)
+    waiting = {site.push("sleep", seconds=0.02) for _ in range(200)}  # what is lost of it would not run
+    assert own_cluster.owner().say("WAIT", 1, 0)
+    with site.pool("--workers", "2") as pool, ledger.pushing():
+        eventually(lambda: len(site.trail(event="end")) > 100)
+        master = own_cluster.owner()
+        master.kill()
+        killed = time.time()
+        eventually(lambda: own_cluster.owner())
+        pushed = len(ledger.acknowledged)
+        eventually(lambda: len(ledger.acknowledged) > pushed + 100, within=60.0)
+        ledger.await_ends(but=(killed - LAG, killed))
+        eventually(lambda: waiting <= {note["id"] for note in site.trail(event="end")})
+        eventually(lambda: "store regained" in pool.log())
+
+    assert [] == ledger.twice(until=killed - LAG)
+
+
+def _replica_of(cluster: Cluster, master: Node) -> Node:
+    def follows(node: Node) -> bool:
+        role, *facts = node.say("ROLE")
+        return bool(role == b"slave" and facts[1] == master.port)
+
+    return next(node for node in cluster.living() if follows(node))

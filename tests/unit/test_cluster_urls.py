@@ -1,0 +1,90 @@
+"""URLs of Redis Clusters, and the hash tags of their keys."""
+
+from __future__ import annotations
+
+import pytest
+
+from queuepool.config.connections import tag_of
+from queuepool.config.settings import ConnectionSettings
+from queuepool.config.urls import is_cluster, kind_of, masked, nodes_of, of_one_node, options_of, place_of, url
+from queuepool.jobs.connecting import settings_at
+from tests.support.each import each
+
+SEVERAL = "redis+cluster://me:s%40@h1:7000,h2,[::1]:7002/"
+
+
+@each(
+    ("given", "kept"),
+    [
+        ("redis+cluster://h1:7000,h2/", "redis+cluster://h1:7000,h2/"),
+        ("redis+cluster://h1", "redis+cluster://h1"),
+        ("redis+cluster://h1/0", "redis+cluster://h1/0"),
+        ("rediss+cluster://:p@h1,h2?ssl_ca_certs=/ca.pem", "rediss+cluster://:p@h1,h2?ssl_ca_certs=/ca.pem"),
+        ("valkey+cluster://h1,h2/", "redis+cluster://h1,h2/"),
+        ("valkeys+cluster://h1", "rediss+cluster://h1"),
+        ("valkey://h1/3", "redis://h1/3"),
+        ("valkeys://h1", "rediss://h1"),
+    ],
+)
+def test_a_good_url_is_taken_and_valkeys_as_that_of_redis(given, kept):
+    assert kept == url(given)
+
+
+@each(
+    "given",
+    [
+        "redis+cluster://",
+        "redis+cluster:///0",
+        "redis+cluster://h1,",
+        "redis+cluster://h1,,h2",
+        "redis+cluster://h1,h 2",
+        "redis+cluster://h1:0,h2",
+        "redis+cluster://h1,::1",
+        "redis+cluster://h1,h2/1",
+        "redis+cluster://h1,h2/x",
+        "redis+cluster://h1@h2,h3@h4",
+        "redis+cluster://h1,h2?ssl_ca_certs=/x",
+        "redis://h1,h2",
+        "valkey+unix://h1",
+    ],
+)
+def test_a_bad_url_is_refused(given):
+    with pytest.raises(ValueError, match=r"has no host|names a database|has one @ too many|wrong option|must begin"):
+        url(given)
+
+
+def test_the_parts_of_a_url():
+    assert [("h1", 7000), ("h2", 6379), ("::1", 7002)] == nodes_of(SEVERAL)
+    assert "redis://me:s%40@h1:7000/" == of_one_node(SEVERAL)
+    assert "rediss://h1/?ssl_ca_certs=/a,b" == of_one_node("rediss+cluster://h1,h2/?ssl_ca_certs=/a,b")
+    assert {"ssl_ca_certs": "/a b"} == options_of("rediss+cluster://h1,[::1]:1/?ssl_ca_certs=/a%20b")
+    assert ("redis", True, False) == (kind_of(SEVERAL), is_cluster(SEVERAL), is_cluster("redis://h"))
+
+
+def test_a_url_is_shown_without_its_password_and_is_one_place_however_it_is_written():
+    assert "redis+cluster://***@h1:7000,h2,[::1]:7002/" == masked(SEVERAL)
+    assert "redis cluster h1:7000 h2:6379" == place_of("redis+cluster://:x@h2,h1:7000/")
+    assert place_of("rediss+cluster://h2:6379,h1:7000") == place_of("redis+cluster://h1:7000,h2/0")
+
+
+@each(
+    ("name", "tag"),
+    [
+        ("{app}:x", "app"),
+        ("a:{b}{c}", "b"),
+        ("{{a}}", "{a"),
+        ("{a", ""),
+        ("a}b", ""),
+        ("{}{a}", ""),
+        ("}{a}", "a"),
+        ("", ""),
+    ],
+)
+def test_a_hash_tag_is_what_a_cluster_takes_for_it(name, tag):
+    assert tag == tag_of(name)
+
+
+def test_the_restart_key_is_in_the_slot_unless_it_is_given():
+    assert "{app}:illuminate:queue:restart" == settings_at("redis+cluster://h1,h2", prefix="{app}:").restart_key
+    assert "illuminate:queue:restart" == settings_at("redis://h1", prefix="{app}:").restart_key
+    assert ConnectionSettings().restart_key == settings_at("redis://h1").restart_key
