@@ -33,7 +33,7 @@ class ConnectionSettings:
     #:   redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], unix:///PATH[?db=DATABASE], or rediss:// for TLS:
     #:     ?ssl_ca_certs=FILE where the system does not know the CA, &ssl_certfile=FILE and &ssl_keyfile=FILE for a
     #:     client certificate; the server's is always verified. Valkey is reached as Redis is.
-    #:   redis+cluster://HOST[:PORT],HOST or redis+sentinel://HOST[:PORT],HOST/NAME[/DATABASE], rediss+...: docs/stores.md
+    #:   redis+cluster://HOST,HOST or redis+sentinel://HOST,HOST/NAME[/DATABASE], or rediss+...: docs/stores.md
     #:   sqlite:///PATH of a file, relative to this file unless it begins with a fourth /; in the environment, as a flag
     #:     and in Python relative to the working directory
     #:   postgresql://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE, or by socket postgresql://USER@/DATABASE?host=/DIRECTORY;
