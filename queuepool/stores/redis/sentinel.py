@@ -155,7 +155,7 @@ class Whereabouts:
         self._epoch = 0
         self._said: Said | None = None
         self._looked_at = 0.0
-        #: the epoch in which the place was no primary, or did not answer
+        #: the epoch in which the place was not a primary, or did not answer
         self._doubted = -1
         self._connections: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
