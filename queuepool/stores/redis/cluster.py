@@ -127,7 +127,8 @@ class _AtOwner:
             return connection.read_response()
         except redis.ResponseError as error:
             if _ALONE in str(error):
-                raise StoreUnfit("this server is not a node of a Redis Cluster: write redis:// for a standalone server") from None
+                words = "this server is not a node of a Redis Cluster: write redis:// for a standalone server"
+                raise StoreUnfit(words) from None
             raise
         finally:
             connection.disconnect()
