@@ -111,6 +111,10 @@ class JobsTable:
         """The rows leased to ``tag``: (id, queue, payload, attempts) of each, oldest first."""
         return list(connection.execute(self._statements.leased_to, {"names": list(queues), "tag": tag}))
 
+    def lease_end(self, connection: Connection, ids: Sequence[int]) -> float:
+        """When the leases of these rows end, the last one; Unix seconds."""
+        return float(connection.execute(self._statements.last_leased, {"ids": ids}).scalar_one() + self.retry_after)
+
     def renew(self, connection: Connection, ids: Sequence[int]) -> None:
         """Restart leases: they begin now."""
         connection.execute(self._statements.renew, {"ids": ids})

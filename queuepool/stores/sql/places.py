@@ -48,13 +48,14 @@ class SqlPlaces:
         self, connection: Connection, lease: Lease, asked: Sequence[PlaceAsked], start: str, now: float
     ) -> set[str]:
         """Returns at which keys places of others were freed by that. ``start``: the holder of those that count it."""
-        freed = set[str]()
+        freed, of_lease = set[str](), any(not one.per for one in asked)
+        ends = self._jobs.lease_end(connection, [row_of(lease).id]) if of_lease else 0.0
         for one in asked:
             if self._free(connection, one.key, now) <= 0 and (stale := self._stale(connection, one.key, now)):
                 freed |= self.end_grant(connection, stale[0].holder)
             if one.per:
                 self._drop_ended(connection, one.key, now)
-            until = now + (one.per or self._jobs.retry_after)
+            until = now + one.per if one.per else ends
             self._add(connection, one.key, start if one.per else lease.holder, until, lease.queue)
         return freed
 
@@ -120,7 +121,7 @@ class SqlPlaces:
         keys = set(connection.execute(select(self._places.c.key).where(these)).scalars())
         if keys:
             self.lock(connection, keys)
-            until = self.now(connection) + self._jobs.retry_after
+            until = self._jobs.lease_end(connection, [row_of(lease).id for lease in leases])
             connection.execute(update(self._places).where(these).values(until=until))
 
     def _hand_on(self, connection: Connection, key: str, now: float, passed: Collection[str] = ()) -> None:
@@ -248,7 +249,9 @@ class SqlPlaces:
         if self._waits(connection, key):
             coming = self._at(key), self._places.c.until > now
             first = connection.execute(select(func.min(self._places.c.until)).where(*coming)).scalar()
-            look = now + 1 if first is None or self._stale(connection, key, now) else first
+            look = first
+            if first is None or self._stale(connection, key, now):  # a job that was handed a place waits for a worker
+                look = min(now + 1, first or now + 1)
         connection.execute(update(self._limits).where(self._limits.c.key == key).values(look=look))
 
     def _look_at(self, connection: Connection, key: str, now: float) -> None:

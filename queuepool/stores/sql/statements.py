@@ -122,6 +122,7 @@ class Statements:
             .order_by(jobs.c.id)
             .with_for_update()
         )
+        self.last_leased = select(func.max(jobs.c.reserved_at)).where(jobs.c.id.in_(_IDS))
         is_free = self._in_queue, jobs.c.id.in_(_IDS), jobs.c.reserved_at.is_(None)
         free = select(jobs.c.id, self.payload).where(*is_free)
         self.lock_free = free.order_by(jobs.c.id).with_for_update()

@@ -126,6 +126,13 @@ local function make_ready(limits, granted)
   end
 end
 
+-- The next second at which places of this kind end here.
+local function next_end(limits, kind, key)
+  local now = string.format('(%.17g', limits.now)
+  local first = redis.call('zrangebyscore', key_of(limits, kind, key), now, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  return tonumber(first[2] or 'inf')
+end
+
 -- When a steward must look at this key: a place may come free by itself, or jobs may be left that could have one.
 local function note_due(limits, key, is_done)
   local due = limits.own .. 'limits:due'
@@ -138,7 +145,9 @@ local function note_due(limits, key, is_done)
     local held = redis.call('zrange', key_of(limits, 'held', key), 0, 0, 'WITHSCORES')[2]
     local granted = redis.call('zrange', key_of(limits, 'granted', key), 0, 0, 'WITHSCORES')[2]
     at = math.min(tonumber(held or 'inf'), tonumber(granted or 'inf'))
-    if at <= limits.now or at == math.huge then at = limits.now + 1 end
+    if at <= limits.now or at == math.huge then -- a job that was handed a place waits for a worker
+      at = math.min(limits.now + 1, next_end(limits, 'held', key), next_end(limits, 'granted', key))
+    end
   end
   redis.call('zadd', due, string.format('%.6f', at), key)
 end
