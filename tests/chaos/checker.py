@@ -25,6 +25,7 @@ from tests.chaos.order import Order
 from tests.chaos.outcomes import Outcomes
 from tests.chaos.outside import Outside
 from tests.chaos.pace import Pace
+from tests.chaos.places import Places
 from tests.chaos.refused import Refused
 from tests.chaos.soft_timeouts import SoftTimeouts
 from tests.chaos.suspects import Suspects
@@ -82,7 +83,7 @@ def check(history: Iterable[Event | Torn]) -> Findings:
     lanes, neighbours, idle = Lanes(findings, windows), Neighbours(findings, windows), IdleLanes(findings, windows)
     beside = lanes, neighbours, idle, Suspects(findings, windows)
     kept, refused = Kept(findings, jobs, windows), Refused(findings, windows)
-    steps = KeptEffects(findings, windows)
+    steps, places = KeptEffects(findings, windows), Places(findings, windows)
     listeners: dict[str, list[Callable[[Event], None]]] = {}
     for part in (
         windows,
@@ -108,12 +109,13 @@ def check(history: Iterable[Event | Torn]) -> Findings:
         kept,
         refused,
         steps,
+        places,
     ):
         for what in part.EVENTS:
             listeners.setdefault(what, []).append(part.read)
     _read(history, listeners, findings, jobs)
     parts = order, attempts, outcomes, followers, followed, times, soft, outside, counted, traced, alerts
-    for part in (*parts, *beside, pace, kept, refused, steps):
+    for part in (*parts, *beside, places, pace, kept, refused, steps):
         part.rule()
     return findings
 

@@ -26,7 +26,7 @@ TOO_SLOW = 2 * OWN_PACE
 _TIMED = (
     "I8 started too late", "I10 killed too late", "I11 not recovered", "I12 size", "I26 noticed twice",
     "I28 a neighbour was charged", "I28 interrupted by nobody", "I29 past its deadline",
-    "I32 a free lane beside waiting jobs",
+    "I32 a free lane beside waiting jobs", "L1 a rate exceeded", "L2 a place at rest while a job waits",
 )  # fmt: skip
 
 

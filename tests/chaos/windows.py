@@ -24,6 +24,7 @@ WORKERS_ONLY = {
     "retry_all",
     "retry_one",
     "retry_by_artisan",
+    "set_limits",
 }
 #: those that take a store or a host away, and with it what several workers have just done
 _LOSSES = {
