@@ -37,8 +37,6 @@ class Outcomes:
         stream.mark(number, STORED)
         if event["where"] == "failed":
             self._recorded.add(job)
-        elif event["where"] == "parked":
-            self._findings.violated("L3 parked for ever", job)
         elif event["where"].startswith("failed"):
             self._findings.violated("I15 recorded without a reason", job)
 

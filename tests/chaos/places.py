@@ -1,5 +1,7 @@
 """Limits: never more at a time or in a while than their numbers (L1), and no place is at rest while a job waits (L2).
 
+Nor is a job parked for ever (L3): until the last one is done, others start or end.
+
 A job holds its places from before its first line until it is settled, so it has them at least until its last one, until
 its span ends or its worker dies. An overlap is never excused: before a lease ends, its worker is ended, so that nobody
 else can have its places while it runs. A number that is set is in force for those that enter from then on.
@@ -27,6 +29,8 @@ _SEEN_LATE = 200_000_000
 _FIRST_LINE, _AT_REST = 250_000_000, 250_000_000
 #: nanoseconds for which a call of the store may wait for its answer
 _HELD_UP = 10_000_000_000
+#: leases after which nothing that was lost holds a place any more
+_QUIET = 1.5
 #: nanoseconds until a new steward is at work
 _NEW_STEWARD = 2_000_000_000
 AT_REST = "place at rest beside a job that waits, if that was long"
@@ -69,7 +73,21 @@ class Numbers:
 class Places:
     """Judges starts at the end, when all deaths are known."""
 
-    EVENTS = ("run", "worker", "start", "finish", "die", "span", "ack", "release", "fail", "limit", "rest", "no_lease")
+    EVENTS = (
+        "run",
+        "worker",
+        "start",
+        "finish",
+        "die",
+        "span",
+        "ack",
+        "release",
+        "fail",
+        "limit",
+        "rest",
+        "no_lease",
+        "stored",
+    )
 
     def __init__(self, findings: Findings, windows: Windows) -> None:
         self._findings = findings
@@ -81,6 +99,8 @@ class Places:
         self._last: dict[int, int] = {}
         self._at: dict[str, list[Start]] = defaultdict(list)
         self._open: dict[tuple[str, int], Start] = {}
+        #: when a job with limits has started or ended last
+        self._moved = 0
         #: by key and beginning, the end of what was at rest, and which job waited
         self._rest: dict[tuple[str, int], tuple[int, str]] = {}
 
@@ -95,6 +115,8 @@ class Places:
                 self._rest[event["key"], event["since"]] = event["until"], event["first"]
             case "no_lease":
                 self._findings.violated("L2 a place without a lease", f"{event['key']}: {event['holder']}")
+            case "stored":
+                self._stored(event)
             case "worker":
                 (self._wide.add if event.get("lanes") else self._wide.discard)(event["pid"])
                 self._last[event["pid"]] = event["t"]
@@ -106,7 +128,7 @@ class Places:
         if what == "start":
             self._start(event)
         elif what in ("finish", "die", "span") and (one := self._open.pop((event["id"], pid), None)):
-            one.ended = now
+            one.ended = self._moved = now
         self._last[pid] = now
 
     def _start(self, event: Event) -> None:
@@ -115,10 +137,17 @@ class Places:
             return
         # What runs several at once may have entered before any of them has written something.
         since = 0 if event["pid"] in self._wide else self._last.get(event["pid"], 0)
+        self._moved = event["t"]
         one = self._open[event["id"], event["pid"]] = Start(event["id"], event["pid"], since, event["t"])
         self._findings.count("starts with limits")
         for key in keys:
             self._at[key].append(one)
+
+    def _stored(self, event: Event) -> None:
+        quiet = (event["t"] - self._moved) / 1e9
+        if event["where"] == "parked" and quiet > _QUIET * self._windows.retry_after:
+            words = f"{event['id']}, though nothing with a limit has moved for {quiet:.1f} s"
+            self._findings.violated("L3 parked for ever", words)
 
     def _keys(self, event: Event) -> list[str]:
         if self._has_limits and event["id"].startswith(f"{steps.STREAM}."):

@@ -8,6 +8,7 @@ from tests.chaos.plant import QUIET, Plant
 
 _LIMITS = replace(QUIET, limits=12.0, steps=0.0, refused=0.0, workers=6, seconds=4.0, drain=6.0)
 _KILLED = replace(_LIMITS, only=("kill_workers",), kill_every=(0.1, 0.3))
+_IN_TABLES = replace(_KILLED, limits=6.0, kill_every=(0.5, 1.0))
 _LUA = "stores/redis/lua"
 _SQL = "stores/sql"
 _FREED = """    redis.call('zrem', key_of(limits, 'held', key), holder)
@@ -61,7 +62,7 @@ OF_LIMITS = {
     "parked job that nobody hands a place": Plant(
         "L3 parked for ever",
         ((f"{_LUA}/include/limits.lua", "  line_up(limits, refused, queue, number)\n  hand_on", "  hand_on"),),
-        replace(_LIMITS, drain=3.0),
+        replace(_LIMITS, retry_after=1.0, drain=10.0),
     ),
     "try that is lost by waiting": Plant(
         "I6 attempts",
@@ -71,7 +72,7 @@ OF_LIMITS = {
     "rows of limits that are read without a lock": Plant(
         "L1 above the limit",
         ((f"{_SQL}/limits.py", "        self.places.lock(connection, [one.key for one in asked])\n", ""),),
-        replace(_LIMITS, store="postgres"),
+        replace(_IN_TABLES, store="postgres"),
     ),
     "row of a place that stays behind its job": Plant(
         "L2 a place without a lease",
@@ -82,19 +83,23 @@ OF_LIMITS = {
                 "        if True:\n            return\n        self.lock",
             ),
         ),
-        replace(_LIMITS, store="sqlite"),
+        replace(_IN_TABLES, store="sqlite"),
     ),
     "place in a table that is handed to two": Plant(
         "L1 above the limit",
         (
             (f"{_SQL}/places.py", "            return free >= 0  # its own", "            return True  # its own"),
-            (f"{_SQL}/places.py", "if self._free(connection, key, now) > 0 else None\n", "if True else None\n"),
+            (
+                f"{_SQL}/places.py",
+                "if self._free(connection, key, now) > 0 else",
+                "if self._free(connection, key, now) > -1 else",
+            ),
         ),
-        replace(_LIMITS, store="sqlite"),
+        replace(_IN_TABLES, store="sqlite"),
     ),
     "parked row that comes back as none": Plant(
         "I1 lost",
         ((f"{_SQL}/places.py", "select(*columns).where(parked.id.in_(ids))", "select(*columns).where(parked.id < 0)"),),
-        replace(_LIMITS, store="sqlite"),
+        replace(_IN_TABLES, store="sqlite"),
     ),
 }

@@ -148,9 +148,15 @@ def test_the_death_of_a_steward_excuses_a_place_at_rest_and_that_of_a_worker_doe
     assert ["L2 a place at rest while a job waits"] == violated(rest(0.5), *while_("set_limits"))
 
 
-def test_a_place_without_a_lease_and_a_job_that_is_parked_in_the_end_are_against_the_promises():
+def test_a_place_ends_with_its_lease():
     assert ["L2 a place without a lease"] == violated(("no_lease", {"key": "few", "holder": "x"}))
-    assert ["L3 parked for ever"] == violated(*pushed(1, "p"), ("stored", {"where": "parked", "id": "p.0"}))
+
+
+def test_what_is_parked_in_the_end_while_nothing_moves_is_parked_for_ever():
+    parked = ("stored", {"where": "parked", "id": "p.2"})
+
+    assert ["L3 parked for ever"] == violated(*JOBS, *at_once(1), parked, step=8 * _SECOND)
+    assert [] == violated(*JOBS, *at_once(1), parked, step=7 * _SECOND), "unknown, as it was not waited for"
 
 
 def seen(tmp_path, *looks):
