@@ -43,6 +43,8 @@ class Findings:
     """What is against the promises, by rule, with the first of each; what hides the truth; and what was counted."""
 
     violations: dict[str, list[str]] = field(default_factory=dict)
+    #: violations only where the machine is not crowded, however that rule is broken otherwise
+    late: dict[str, list[str]] = field(default_factory=dict)
     #: what may be the machine's fault: it is among the unknown too
     doubted: dict[str, list[str]] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)

@@ -47,14 +47,21 @@ class Pace:
 
     def rule(self) -> None:
         """After all others."""
-        self._findings.count("times slower than alone, at worst", round(self._slowest))
-        if self._slowest <= TOO_SLOW:
-            return
-        for rule in _TIMED:
-            if cases := self._findings.violations.pop(rule, []):
-                self._findings.doubted[rule] = cases
-                slow = f"for {_OVER:g} s the machine was {self._slowest:.0f} times too slow"
-                self._findings.unknown.append(f"{rule}: {len(cases)}, but {slow}: {cases[0]}")
+        findings, is_slow = self._findings, self._slowest > TOO_SLOW
+        findings.count("times slower than alone, at worst", round(self._slowest))
+        for rule, cases in findings.late.items():
+            if is_slow:
+                self._doubt(rule, cases)
+            else:
+                findings.violations[rule] = findings.violations.get(rule, []) + cases
+        for rule in _TIMED if is_slow else ():
+            if cases := findings.violations.pop(rule, []):
+                self._doubt(rule, cases)
+
+    def _doubt(self, rule: str, cases: list[str]) -> None:
+        self._findings.doubted[rule] = cases
+        slow = f"for {_OVER:g} s the machine was {self._slowest:.0f} times too slow"
+        self._findings.unknown.append(f"{rule}: {len(cases)}, but {slow}: {cases[0]}")
 
 
 def measured() -> float:
