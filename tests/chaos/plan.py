@@ -98,9 +98,9 @@ _SLOWER = {
 }  # fmt: skip
 
 
-def plan_for(store: str, **more: Any) -> Plan:
-    """The same plan, at the pace of this store."""
-    pace: dict[str, Any] = {} if store == "redis" else _SLOWER
+def plan_for(store: str, *, slower: bool = False, **more: Any) -> Plan:
+    """The same plan, at the pace of this store; ``slower``: at that of a database, on any."""
+    pace: dict[str, Any] = _SLOWER if slower or store != "redis" else {}
     if more.get("other"):
         # The end of a step whose lock may be in either store waits for both: they must not hold up all workers.
         pace = pace | {"steps": 0.5}
