@@ -1,6 +1,7 @@
 """Flows of nine jobs: a chain of three, five jobs beside it, and one that follows all. None begins too early (I35).
 
-The five have limits, if any job has.
+The five have limits, if any job has. All are on a queue that Laravel's worker does not serve: it would run those jobs,
+which it fails elsewhere, and knows of no flow that goes on.
 
 That each is pushed, and none twice, is what the rules on all jobs say of them as well.
 """
@@ -20,7 +21,7 @@ from tests.chaos.limited import Call
 if TYPE_CHECKING:
     from tests.chaos.checker import Findings
 
-STREAM, QUEUE = "g", "high"
+STREAM, QUEUE = "g", limited.QUEUE
 #: the places of a flow; those that follow no other come first
 COUNT, ROOTS = 9, 6
 #: what each of the others follows
@@ -37,17 +38,15 @@ def drawn(first: int, *, has_limits: bool) -> tuple[NewFlow, list[NewMember]]:
     flow_id, chance = secrets.token_urlsafe(16), random.Random(first)
     members = []
     for place in range(COUNT):
-        call, queue = _NAP, QUEUE
-        if has_limits and place in BESIDE:
-            call, queue = Call.drawn(chance, "Chaos@tenant", "nap"), limited.QUEUE
-        members.append(_member(flow_id, place, f"{STREAM}.{first + place}", call, queue))
+        call = Call.drawn(chance, "Chaos@tenant", "nap") if has_limits and place in BESIDE else _NAP
+        members.append(_member(flow_id, place, f"{STREAM}.{first + place}", call))
     return NewFlow(flow_id, "", COUNT, ROOTS, stops=True, deadline=_LASTS, keep=_LASTS), members
 
 
-def _member(flow_id: str, place: int, job_id: str, call: Call, queue: str) -> NewMember:
+def _member(flow_id: str, place: int, job_id: str, call: Call) -> NewMember:
     payload = call.payload(job_id, extra={FLOW: MemberOf(flow_id, str(place)).text})
     edges = tuple(f"{other}s" for other, before in AFTER.items() if place in before)
-    return NewMember(str(place), "s", queue, 0.0, payload, len(AFTER.get(place, ())), edges)
+    return NewMember(str(place), "s", QUEUE, 0.0, payload, len(AFTER.get(place, ())), edges)
 
 
 def beside(number: int) -> range:

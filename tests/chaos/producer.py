@@ -2,8 +2,8 @@
 
 Streams: ``t`` tiny jobs in bulk on ``default``, as many as keep a backlog; ``h`` on ``high``: naps for a killer
 to hit, delayed jobs, and those that harm their worker; ``r``, on ``high`` too, jobs that fail whenever they are tried;
-``c`` on ``steps``, jobs after which Laravel is to go on; ``g`` on ``high``, those of flows; ``p`` on ``limited``, those
-with limits; ``l`` on ``wide``, those that run side by side, if any worker does that. Each stream's ids count from 0.
+``c`` on ``steps``, jobs after which Laravel is to go on; on ``limited`` ``g``, those of flows, and ``p``, those with
+limits; ``l`` on ``wide``, those that run side by side, if any worker does that. Each stream's ids count from 0.
 """
 
 from __future__ import annotations
