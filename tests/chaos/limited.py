@@ -37,6 +37,8 @@ OF_THE_QUEUE = f"queue:{LIMITED_QUEUE}"
 LIMITS = {one.name: (one.number, one.seconds) for one in (FEW, EACH, SHARED, PACED)} | {OF_THE_QUEUE: (AT_ONCE, 0.0)}
 #: all keys at which there are places
 KEYS = ("few", "shared", "paced", OF_THE_QUEUE, *(f"each={tenant}" for tenant in TENANTS))
+#: jobs that wait, ready or parked, from which on no more are pushed
+MOST_WAITING = 40
 #: most jobs of one push
 _MOST = 8
 #: how they end: most of them by themselves

@@ -137,12 +137,24 @@ class Producer:
         job = NewJob(raw, state)
         self._noted(steps.STREAM, steps.QUEUE, 1, 0.0, lambda store: store.push(steps.QUEUE, [job], 0.0, lock))
 
+    def _has_room(self) -> bool:
+        """Whether few jobs with limits wait: on a slow machine they would pile up, and be parked to the end."""
+        try:
+            waiting = self._queue.stores.limits.parked(limited.QUEUE) + self._queue.sizes(limited.QUEUE).ready
+        except StoreError:
+            return False
+        return waiting < limited.MOST_WAITING
+
     def _graphs(self) -> None:
+        if not self._has_room():
+            return
         flow, members = graphs.drawn(self._next[graphs.STREAM], has_limits=self._settings.limits > 0)
         self._noted(graphs.STREAM, graphs.QUEUE, graphs.COUNT, 0.0, lambda store: store.write_flow(flow, members))
 
     def _limits(self) -> None:
         """Where jobs run side by side, some of them do: only such as harm nobody there."""
+        if not self._has_room():
+            return
         is_wide = self._settings.lanes > 0 and self._chance.random() < 0.4
         queue, mode = (WIDE, "nap") if is_wide else (limited.QUEUE, "")
         about: dict[str, Any] = {"mode": mode, "timeout": self._settings.timeout, "long": self._settings.long}
