@@ -1,4 +1,4 @@
-"""``scripts/chaos [--store STORE] [--other STORE] [--hosts 2] [--lanes [N]] [--records] [--seconds N] [--seed S] …``.
+"""``scripts/chaos [--store STORE] [--other STORE] [--hosts 2] [--lanes [N]] [--records] [--slower] …``.
 
 ``--only X``: this nemesis alone. ``--keep`` leaves its directory, ``--check LEDGER`` rules on an earlier run's ledger.
 """
@@ -31,6 +31,7 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="queuepool-chaos-"))
     plan = plan_for(
         options.store,
+        slower=options.slower,
         other=options.other,
         **_hosts(options),
         seconds=options.seconds,
@@ -73,6 +74,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--lanes", type=int, nargs="?", const=20, default=0, metavar="N", help="and a pool of N [20] jobs a worker"
     )
+    parser.add_argument("--slower", action="store_true", help="at a database's pace: for a machine that others crowd")
     parser.add_argument("--records", action="store_true", help="the pools keep a record of each attempt")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long the nemesis is at work [60]")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="the order of faults [random]")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from queuepool import SoftTimeout, around, current, job, on
@@ -17,6 +17,7 @@ from queuepool.jobs.current_job import Current
 from tests.chaos import async_soft_modes
 from tests.chaos.async_modes import ASYNC
 from tests.chaos.lane_modes import IN_LANES, IN_THREADS
+from tests.chaos.limited import KINDS
 from tests.chaos.modes import MODES
 from tests.chaos.overruns import OVERRUN
 from tests.chaos.own_ledger import LEDGER
@@ -44,8 +45,12 @@ def surround(job: Current) -> Iterator[None]:
 
 
 @job("Chaos@run")
-def run(m: str = "", due: int = 0, timeout: float = 0.0, grace: float = 0.0, **options: float) -> None:
-    """``due``: monotonic nanoseconds before which it must not start; ``grace``: what the mode robs the alarm of."""
+def run(
+    m: str = "", due: int = 0, timeout: float = 0.0, grace: float = 0.0, at: Sequence[str] = (), **options: float
+) -> None:
+    """``due``: monotonic nanoseconds before which it must not start; ``grace``: what the mode robs the alarm of;
+    ``at``: the keys at which it has places.
+    """
     me = current()
     if not m:
         LEDGER.attempt("start", me.id, me.attempts)
@@ -53,8 +58,8 @@ def run(m: str = "", due: int = 0, timeout: float = 0.0, grace: float = 0.0, **o
         return
     overruns = m in OVERRUN and me.attempts == 1
     deadline = {"d": time.monotonic_ns() + int(timeout * 1e9), "grace": grace} if overruns else {}
-    at = {"due": due} if due else {}
-    LEDGER.write("start", id=me.id, a=me.attempts, pid=os.getpid(), n=me.name, m=m, **at, **deadline)
+    about = ({"due": due} if due else {}) | ({"at": at} if at else {})
+    LEDGER.write("start", id=me.id, a=me.attempts, pid=os.getpid(), n=me.name, m=m, **about, **deadline)
     worker = os.getpid()
     if MODES[m](me.attempts, LEDGER, **options) is not False and os.getpid() == worker:
         LEDGER.attempt("finish", me.id, me.attempts)
@@ -122,6 +127,15 @@ def step(number: int, facts: dict[str, Any]) -> None:
 
 job(STEP)(step)
 job(UNIQUE, unique_id=lambda number, facts: number)(step)
+
+
+def limited(tenant: str, facts: dict[str, Any]) -> None:
+    """As ``step``, with limits."""
+    run(**facts)
+
+
+for _kind, _limits in KINDS.items():
+    job(_kind, limits=_limits)(limited)
 
 
 @on(WorkerStarting)

@@ -25,6 +25,7 @@ from tests.chaos.order import Order
 from tests.chaos.outcomes import Outcomes
 from tests.chaos.outside import Outside
 from tests.chaos.pace import Pace
+from tests.chaos.places import Places
 from tests.chaos.refused import Refused
 from tests.chaos.soft_timeouts import SoftTimeouts
 from tests.chaos.suspects import Suspects
@@ -42,6 +43,8 @@ class Findings:
     """What is against the promises, by rule, with the first of each; what hides the truth; and what was counted."""
 
     violations: dict[str, list[str]] = field(default_factory=dict)
+    #: violations only where the machine is not crowded, however that rule is broken otherwise
+    late: dict[str, list[str]] = field(default_factory=dict)
     #: what may be the machine's fault: it is among the unknown too
     doubted: dict[str, list[str]] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
@@ -82,7 +85,7 @@ def check(history: Iterable[Event | Torn]) -> Findings:
     lanes, neighbours, idle = Lanes(findings, windows), Neighbours(findings, windows), IdleLanes(findings, windows)
     beside = lanes, neighbours, idle, Suspects(findings, windows)
     kept, refused = Kept(findings, jobs, windows), Refused(findings, windows)
-    steps = KeptEffects(findings, windows)
+    steps, places = KeptEffects(findings, windows), Places(findings, windows)
     listeners: dict[str, list[Callable[[Event], None]]] = {}
     for part in (
         windows,
@@ -108,12 +111,13 @@ def check(history: Iterable[Event | Torn]) -> Findings:
         kept,
         refused,
         steps,
+        places,
     ):
         for what in part.EVENTS:
             listeners.setdefault(what, []).append(part.read)
     _read(history, listeners, findings, jobs)
     parts = order, attempts, outcomes, followers, followed, times, soft, outside, counted, traced, alerts
-    for part in (*parts, *beside, pace, kept, refused, steps):
+    for part in (*parts, *beside, places, pace, kept, refused, steps):
         part.rule()
     return findings
 

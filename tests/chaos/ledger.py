@@ -22,14 +22,17 @@ locked unlocked id                      its lock is held though it is over; is n
 alert state kind subject pid master      an event of a steward: raised or cleared
 notice state kind subject pool           what the operator gets, of all pools
 kept id a pid lost                      what is kept of an attempt; lost: it says that its lease was lost
+limit name n on                         its number is about to be set by hand (1; -1 = as code says); was set (0)
+rest key since until free first         a place was free at each look, while the same jobs waited; one of these
+no_lease key holder                     seen at one moment: a place whose lease is over
 tick due   behind seconds               a time for which a schedule's job was pushed; how old the last one is
 worker pid master lanes   by a worker that begins; its master's pid; how many jobs it runs at once, if several
 meters board jobs   counted master jobs      what the meters say, while it runs; once all is counted
 pace times                              how many times longer a little work takes than alone
 size sample idle copies stored          what was seen from outside: whole pools, resources, commands, the store
 orphan leftover secret pool_died bad_stop    what must not be seen
-run seed workers retry_after ahead grace lanes wide records   end left      the first line and the last, without which:
-unknown
+run seed workers retry_after ahead grace lanes wide records limits   end left      the first line and the last,
+without which: unknown
 """
 
 from __future__ import annotations

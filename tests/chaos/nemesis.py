@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from tests.chaos import at_cancels, at_failed, at_other, at_processes, at_stops, at_surroundings, scan
+from tests.chaos import at_cancels, at_failed, at_limits, at_other, at_processes, at_stops, at_surroundings, scan
 from tests.chaos.laravel import laravel_too
 from tests.chaos.rig import Rig
 from tests.chaos.stores.base import Nemeses
@@ -29,6 +29,7 @@ def nemeses(rig: Rig) -> Nemeses:
         "laravel": (laravel_too, 2),
     }
     own |= at_surroundings.ON_A_DISK_OF_ITS_OWN if rig.run_dir.is_mount() else {}
+    own |= at_limits.NEMESES if rig.plan.limits else {}
     own |= at_cancels.NEMESES if "cancel_jobs" in rig.plan.only else {}
     return own | at_other.NEMESES if rig.other else own
 

@@ -26,7 +26,7 @@ TOO_SLOW = 2 * OWN_PACE
 _TIMED = (
     "I8 started too late", "I10 killed too late", "I11 not recovered", "I12 size", "I26 noticed twice",
     "I28 a neighbour was charged", "I28 interrupted by nobody", "I29 past its deadline",
-    "I32 a free lane beside waiting jobs",
+    "I32 a free lane beside waiting jobs", "L1 a rate exceeded", "L2 a place at rest while a job waits",
 )  # fmt: skip
 
 
@@ -47,14 +47,21 @@ class Pace:
 
     def rule(self) -> None:
         """After all others."""
-        self._findings.count("times slower than alone, at worst", round(self._slowest))
-        if self._slowest <= TOO_SLOW:
-            return
-        for rule in _TIMED:
-            if cases := self._findings.violations.pop(rule, []):
-                self._findings.doubted[rule] = cases
-                slow = f"for {_OVER:g} s the machine was {self._slowest:.0f} times too slow"
-                self._findings.unknown.append(f"{rule}: {len(cases)}, but {slow}: {cases[0]}")
+        findings, is_slow = self._findings, self._slowest > TOO_SLOW
+        findings.count("times slower than alone, at worst", round(self._slowest))
+        for rule, cases in findings.late.items():
+            if is_slow:
+                self._doubt(rule, cases)
+            else:
+                findings.violations[rule] = findings.violations.get(rule, []) + cases
+        for rule in _TIMED if is_slow else ():
+            if cases := findings.violations.pop(rule, []):
+                self._doubt(rule, cases)
+
+    def _doubt(self, rule: str, cases: list[str]) -> None:
+        self._findings.doubted[rule] = cases
+        slow = f"for {_OVER:g} s the machine was {self._slowest:.0f} times too slow"
+        self._findings.unknown.append(f"{rule}: {len(cases)}, but {slow}: {cases[0]}")
 
 
 def measured() -> float:

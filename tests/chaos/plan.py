@@ -44,6 +44,8 @@ class Plan:
     steps: float = 4.0
     #: flows of nine jobs
     graphs: float = 1.0
+    #: pushes of some jobs with limits
+    limits: float = 1.5
     #: jobs that always fail, for people to try again
     refused: float = 2.0
     grace: float = 0.5
@@ -91,14 +93,14 @@ class Plan:
 #: And a session of PostgreSQL tells of its commands up to a second late: in a short rest the idle seem busy.
 _SLOWER = {
     "kill_every": (0.1, 0.4), "with_kills": 0.4, "naps": 4.0, "hostile": 2.0, "delayed": 3.0, "steps": 2.0,
-    "graphs": 0.5,
+    "graphs": 0.5, "limits": 1.0,
     "settle": 4.0,
 }  # fmt: skip
 
 
-def plan_for(store: str, **more: Any) -> Plan:
-    """The same plan, at the pace of this store."""
-    pace: dict[str, Any] = {} if store == "redis" else _SLOWER
+def plan_for(store: str, *, slower: bool = False, **more: Any) -> Plan:
+    """The same plan, at the pace of this store; ``slower``: at that of a database, on any."""
+    pace: dict[str, Any] = _SLOWER if slower or store != "redis" else {}
     if more.get("other"):
         # The end of a step whose lock may be in either store waits for both: they must not hold up all workers.
         pace = pace | {"steps": 0.5}

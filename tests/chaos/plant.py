@@ -12,7 +12,7 @@ from tests.chaos.world import ROOT
 QUICK = Plan(
     seconds=2.0, workers=2, remote=0, naps=20.0, nap=(0.05, 0.2), delayed=0.0, hostile=0.0, backlog=600, bulk=200,
     drain=4.0, settle=0.0, phase=(30.0, 30.0), only=("kill_workers",), seed=7, long=0.1,
-    alerts=False, graphs=0.0,
+    alerts=False, graphs=0.0, limits=0.0,
 )  # fmt: skip
 
 

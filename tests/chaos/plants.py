@@ -12,6 +12,7 @@ from tests.chaos.plants_of_cancels import OF_CANCELS
 from tests.chaos.plants_of_endings import OF_ENDINGS
 from tests.chaos.plants_of_flows import OF_FLOWS
 from tests.chaos.plants_of_lanes import OF_LANES
+from tests.chaos.plants_of_limits import OF_LIMITS
 from tests.chaos.plants_of_schedules import OF_SCHEDULES
 from tests.chaos.plants_of_steps import OF_STEPS
 from tests.chaos.plants_of_stops import OF_STOPS
@@ -262,6 +263,7 @@ PLANTS = {
     **OF_ENDINGS,
     **OF_FLOWS,
     **OF_LANES,
+    **OF_LIMITS,
     **OF_SCHEDULES,
     **OF_STEPS,
     **OF_STOPS,

@@ -31,6 +31,7 @@ memory_hard = {memory_hard}
 reserve_ahead = {ahead}
 concurrency = {lanes}
 keep_done = {keep_done}
+limits = {limits}
 log = {folder}/{name}.log
 runtime_dir = {run}
 """
@@ -69,6 +70,7 @@ class Pool:
             "lanes": 1,
             "memory_hard": 0,
             "keep_done": 0,
+            "limits": "",
         } | settings
         settings["alerts"] = SECTION if settings.get("alerts") else ""
         settings["locks"] = settings["url"] if settings["other"] else ""  # else they would be with the control keys

@@ -2,8 +2,8 @@
 
 Streams: ``t`` tiny jobs in bulk on ``default``, as many as keep a backlog; ``h`` on ``high``: naps for a killer
 to hit, delayed jobs, and those that harm their worker; ``r``, on ``high`` too, jobs that fail whenever they are tried;
-``c`` on ``steps``, jobs after which Laravel is to go on; ``g`` on ``high``, those of flows; ``l`` on ``wide``, those
-that run side by side, if any worker does that. Each stream's ids count from 0.
+``c`` on ``steps``, jobs after which Laravel is to go on; on ``limited`` ``g``, those of flows, and ``p``, those with
+limits; ``l`` on ``wide``, those that run side by side, if any worker does that. Each stream's ids count from 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from queuepool.jobs.client import Queue
 from queuepool.payload.envelope import Envelope, encode
 from queuepool.settlement.states import pushed
 from queuepool.stores.contract import NewJob
-from tests.chaos import alerts, graphs, lane_modes, lanes, steps
+from tests.chaos import alerts, graphs, lane_modes, lanes, limited, steps
 from tests.chaos.async_modes import ASYNC
 from tests.chaos.async_soft_modes import ASYNC_SOFT
 from tests.chaos.overruns import OVERRUN, ROBBERS
@@ -53,9 +53,9 @@ class Producer:
         self._queue = Queue(ConnectionSettings(url=settings.url, prefix=settings.prefix, block_for=1.0, **about))
         self._chance = random.Random(settings.seed)
         self._next = {"t": 0, settings.stream: 0, "r": 0, steps.STREAM: 0, lanes.STREAM: 0, alerts.POISON: 0}
-        self._next[graphs.STREAM] = 0
+        self._next |= {graphs.STREAM: 0, limited.STREAM: 0}
         beside = ("beside", "deadly") if settings.lanes else ()
-        kinds = ("naps", "delayed", "hostile", "refused", "steps", "graphs", *beside)
+        kinds = ("naps", "delayed", "hostile", "refused", "steps", "graphs", "limits", *beside)
         self._due = dict.fromkeys(kinds, time.monotonic())
         self._began = time.monotonic()
         self._bursting = True
@@ -137,9 +137,29 @@ class Producer:
         job = NewJob(raw, state)
         self._noted(steps.STREAM, steps.QUEUE, 1, 0.0, lambda store: store.push(steps.QUEUE, [job], 0.0, lock))
 
+    def _has_room(self) -> bool:
+        """Whether few jobs with limits wait: on a slow machine they would pile up, and be parked to the end."""
+        try:
+            waiting = self._queue.stores.limits.parked(limited.QUEUE) + self._queue.sizes(limited.QUEUE).ready
+        except StoreError:
+            return False
+        return waiting < limited.MOST_WAITING
+
     def _graphs(self) -> None:
-        flow, members = graphs.drawn(self._next[graphs.STREAM])
+        if not self._has_room():
+            return
+        flow, members = graphs.drawn(self._next[graphs.STREAM], has_limits=self._settings.limits > 0)
         self._noted(graphs.STREAM, graphs.QUEUE, graphs.COUNT, 0.0, lambda store: store.write_flow(flow, members))
+
+    def _limits(self) -> None:
+        """Where jobs run side by side, some of them do: only such as harm nobody there."""
+        if not self._has_room():
+            return
+        is_wide = self._settings.lanes > 0 and self._chance.random() < 0.4
+        queue, mode = (WIDE, "nap") if is_wide else (limited.QUEUE, "")
+        about: dict[str, Any] = {"mode": mode, "timeout": self._settings.timeout, "long": self._settings.long}
+        jobs = limited.drawn(self._chance, self._next[limited.STREAM], **about)
+        self._noted(limited.STREAM, queue, len(jobs), 0.0, lambda store: store.push(queue, jobs))
 
     def _beside(self) -> None:
         """Sometimes more than there are lanes. Some have deadlines that they reach only if another one blocks them."""

@@ -24,6 +24,7 @@ class ProducerSettings:
     hostile: float
     steps: float
     graphs: float
+    limits: float
     lanes: int
     beside: float
     deadly: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from textwrap import wrap
 
-from tests.chaos import lanes
+from tests.chaos import lanes, places
 from tests.chaos.checker import INVALID, VALID, Findings
 from tests.chaos.soft_timeouts import LATE
 from tests.chaos.times import BACK, DELAYED, KILL, RECOVERY, WHOLE
@@ -27,11 +27,13 @@ def _lines(findings: Findings) -> Iterator[str]:
     yield _row("lost", len(rules.get("I1 lost", [])))
     yield _row("twice", counts.get("twice", 0))
     for what in sorted(counts):
-        if what.startswith(("twice: ", "attempts")):
+        if what.startswith(("twice: ", "attempts", "at rest: ")):
             yield _row(f"  {what}", counts[what])
             yield from (f"      {case}" for case in findings.examples.get(what, [])[:2])
     yield _row("overlaps", len(rules.get("I4 overlap", [])))
     for what in (
+        "starts with limits",
+        "numbers set by hand",
         "effects",
         "effects again",
         "released",
@@ -70,7 +72,7 @@ def _lines(findings: Findings) -> Iterator[str]:
 
 
 def _spreads(findings: Findings) -> Iterator[str]:
-    for what in (RECOVERY, KILL, lanes.LATE, LATE, DELAYED, BACK, WHOLE):
+    for what in (RECOVERY, KILL, lanes.LATE, LATE, DELAYED, BACK, WHOLE, places.AT_REST):
         if values := sorted(findings.spreads.get(what, [])):
             p50, p99, most = (
                 1000 * values[min(len(values) - 1, int(share * len(values)))] for share in (0.5, 0.99, 1.0)

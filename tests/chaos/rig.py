@@ -16,7 +16,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from tests.chaos import disks
+from tests.chaos import disks, limited
 from tests.chaos.counted import Sampler
 from tests.chaos.lane_modes import MEMORY_HARD
 from tests.chaos.ledger import Ledger
@@ -52,6 +52,7 @@ class Rig:
         self._streams = 0
         self._sampler = Sampler()
         self._helpers: list[subprocess.Popen[bytes]] = []
+        self._looking: subprocess.Popen[bytes] | None = None
 
     def env(self) -> dict[str, str]:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("QUEUEPOOL_")}
@@ -76,12 +77,14 @@ class Rig:
             lanes=plan.lanes,
             wide=plan.wide,
             records=plan.records,
+            limits=plan.limits > 0,
         )
         disks.mount(self.run_dir, _RUN_DIR)
         for store in self.stores:
             store.start()
         self._help("watcher", self.watcher_address)
-        self._help("pace", "")
+        self._help("pace")
+        self.look_at_places()
         while not Path(self.watcher_address).exists():
             time.sleep(0.005)
         self.pools = self._pools()
@@ -120,6 +123,7 @@ class Rig:
             "keep_done": "1h" if plan.records else 0,
             "preload": "no",
             "memory_hard": MEMORY_HARD,
+            "limits": f"{limited.LIMITED_QUEUE}:{limited.AT_ONCE}" if plan.limits else "",
             **own,
         }
         env = self.env() | ({"CHAOS_LANES": str(own["lanes"])} if "lanes" in own else {})
@@ -138,7 +142,9 @@ class Rig:
     def pushing(self, *modes: str, rate: float) -> Iterator[None]:
         """Push jobs of these modes too, at this rate per second."""
         self._streams += 1
-        none = dict.fromkeys(("backlog", "naps", "delayed", "refused", "steps", "graphs", "alerts", "lanes"), 0)
+        none = dict.fromkeys(
+            ("backlog", "naps", "delayed", "refused", "steps", "graphs", "limits", "alerts", "lanes"), 0
+        )
         settings = {**self._producer_settings(), **none, "modes": modes, "hostile": rate, "stream": f"s{self._streams}"}
         helper = self._help("producer", json.dumps(settings))
         try:
@@ -150,15 +156,24 @@ class Rig:
         plan = {name: value for name, value in asdict(self.plan).items() if name in _PRODUCERS}
         return {"url": self.store.url, "other": self.other.url if self.other else "", "prefix": self.prefix, **plan}
 
+    def look_at_places(self) -> None:
+        """Until ``stop_looking``, if any job has limits."""
+        if self.plan.limits:
+            self._looking = self._help("seen_places", self.store.url, self.prefix)
+
+    def stop_looking(self) -> None:
+        if self._looking:
+            self._stop(self._looking)
+
     def wait_for_jobs(self, within: float = 20.0) -> None:
         """Until the producer has begun."""
         end = time.monotonic() + within
         while b'"enq_ok"' not in (self.folder / "ledger").read_bytes() and time.monotonic() < end:
             self.rest(0.02)
 
-    def _help(self, module: str, argument: str) -> subprocess.Popen[bytes]:
+    def _help(self, module: str, *arguments: str) -> subprocess.Popen[bytes]:
         # -P: the package of this run, where a fault may be planted, and not that of the working directory
-        command = [sys.executable, "-P", "-m", f"tests.chaos.{module}", argument]
+        command = [sys.executable, "-P", "-m", f"tests.chaos.{module}", *arguments]
         self._helpers.append(subprocess.Popen(command, env=self.env(), cwd=ROOT))
         return self._helpers[-1]
 

@@ -33,6 +33,7 @@ def _end(rig: Rig) -> None:
     rig.stop_producer()
     rig.heal()
     left = rig.drain()
+    rig.stop_looking()
     if left == 0:
         _look_at_the_whole_pools(rig)
     stop_all(rig)

@@ -673,6 +673,17 @@ def test_what_comes_late_on_a_machine_that_others_crowd_is_neither_a_violation_n
     assert ["I1 lost"] == violated(*paced(40.0), *pushed())
 
 
+def test_on_a_crowded_machine_a_done_job_may_wait_for_its_settlement_for_longer_than_its_lease():
+    again = [start(attempt=2, pid=11), finish(attempt=2, pid=11)]
+    soon, late = [*pushed(), start(), finish(), *again], {"step": 5_000_000_000}
+
+    crowded = rule(*paced(40.0), *soon, END, **late)
+    assert ({}, UNKNOWN) == (crowded.violations, crowded.code)
+    assert ["I5 done twice, unexplained"] == [*crowded.doubted]
+    assert ["I5 done twice, unexplained"] == violated(*paced(3.0), *soon, **late)
+    assert ["I5 done twice, unexplained"] == violated(*paced(40.0), *soon)
+
+
 def kept(*records, **run):
     """The rules broken where these records are kept of a job that two workers have had, the second one done."""
     job, workers = "t.1", [("worker", {"pid": pid, "master": 1}) for pid in (10, 11)]

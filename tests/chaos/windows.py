@@ -24,6 +24,7 @@ WORKERS_ONLY = {
     "retry_all",
     "retry_one",
     "retry_by_artisan",
+    "set_limits",
 }
 #: those that take a store or a host away, and with it what several workers have just done
 _LOSSES = {
@@ -103,14 +104,15 @@ class Windows:
 
         But for what was written over: a worker's board says no more what it has done.
         """
-        return self.written_over(since, until) or (self.excuse(since, until) if self._is_long(since, until) else "")
+        return self.written_over(since, until) or (self.excuse(since, until) if self.is_long(since, until) else "")
 
     def loss(self, started: int, finished: int, until: int) -> str:
         """The loss, after the job had finished and before it could be settled, that brought it back; '' = none."""
         losses = (name for name in self._at_work(finished, until) if name in _LOSSES)
-        return next(losses, "") if self._is_long(started, until) else ""
+        return next(losses, "") if self.is_long(started, until) else ""
 
-    def _is_long(self, since: int, until: int) -> bool:
+    def is_long(self, since: int, until: int) -> bool:
+        """Whether a lease may have ended in this time."""
         return until - since >= 0.8e9 * self.retry_after
 
     def written_over(self, since: int, until: int) -> str:

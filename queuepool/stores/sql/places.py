@@ -258,7 +258,8 @@ class SqlPlaces:
         look = None
         if self._waits(connection, key):
             first, stale = connection.execute(self.statements.coming, {"at_key": key, "at_time": now}).one()
-            look = now + 1 if first is None or stale else first
+            # A job that was handed a place may wait for a worker.
+            look = min(now + 1, first or now + 1) if first is None or stale else first
         connection.execute(self.statements.look, {"at_key": key, "next_look": look})
 
     def _look_at(self, connection: Connection, key: str, now: float) -> None:

@@ -80,10 +80,11 @@ class RedisStore:
 
     def left(self) -> int:
         client: Any = self.server.client
-        keys = [f"{PREFIX}queues:{queue}" for queue in (*QUEUES, WIDE)]
+        keys = [(f"{PREFIX}queues:{queue}", Keys(PREFIX).parked(queue)) for queue in (*QUEUES, WIDE)]
         pending = int(client.zcard(Keys(PREFIX).pending_times))  # failures on their way to another store
         return pending + sum(
-            client.llen(key) + client.zcard(f"{key}:delayed") + client.zcard(f"{key}:reserved") for key in keys
+            client.llen(key) + client.zcard(f"{key}:delayed") + client.zcard(f"{key}:reserved") + client.hlen(parked)
+            for key, parked in keys
         )
 
     def stored(self) -> Iterator[tuple[str, bytes]]:
@@ -100,7 +101,7 @@ class RedisStore:
 
     def at_once(self) -> Iterator[list[bytes]]:
         """Over all of a queue's keys; ``side`` may be of another type just now."""
-        for queue in ("high", "default", WIDE):
+        for queue in ("high", "limited", "default", WIDE):
             yield [raw for _, raw in self._queued(queue)]
 
     def outcomes(self) -> list[bytes]:
@@ -113,9 +114,8 @@ class RedisStore:
             yield key.decode().rpartition(":")[2], client.get(key)
 
     def steps_and_locks(self) -> tuple[list[bytes], list[str]]:
-        key = f"{PREFIX}queues:{STEPS}"
         with self.server.client.pipeline(transaction=True) as all_at_once:
-            _queue_rows(all_at_once, key)
+            _queue_rows(all_at_once, STEPS)
             all_at_once.keys("*laravel_unique_job:*")
             *rows, locks = all_at_once.execute()
         return [raw for some in rows for raw in some], [name.decode() for name in locks]
@@ -134,14 +134,15 @@ class RedisStore:
 
     def _queued(self, queue: str) -> Iterator[tuple[str, bytes]]:
         client: Any = self.server.client
-        key = f"{PREFIX}queues:{queue}"
         with client.pipeline(transaction=True) as all_at_once:
-            _queue_rows(all_at_once, key)
-            for where, rows in zip(("ready", "delayed", "reserved"), all_at_once.execute(), strict=True):
+            _queue_rows(all_at_once, queue)
+            for where, rows in zip(("ready", "delayed", "reserved", "parked"), all_at_once.execute(), strict=True):
                 yield from ((where, raw) for raw in rows)
 
 
-def _queue_rows(pipeline: Any, key: str) -> None:
+def _queue_rows(pipeline: Any, queue: str) -> None:
+    key = f"{PREFIX}queues:{queue}"
     pipeline.lrange(key, 0, -1)
     pipeline.zrange(f"{key}:delayed", 0, -1)
     pipeline.zrange(f"{key}:reserved", 0, -1)
+    pipeline.hvals(Keys(PREFIX).parked(queue))

@@ -14,15 +14,18 @@ from tests.chaos.stores.base import Place
 _JOBS = """SELECT payload, CASE WHEN reserved_at IS NOT NULL THEN 'reserved'
 WHEN available_at > created_at THEN 'delayed' ELSE 'ready' END FROM jobs WHERE queue NOT IN ('outcomes', 'ticks')"""
 _IS_STATE = USUAL.cache.c.key.contains("queuepool:job:")
+_PARKED = "SELECT payload FROM queuepool_parked"
 _OUTCOMES = "SELECT payload FROM jobs WHERE queue = 'outcomes'"
-_STEPS = "SELECT payload FROM jobs WHERE queue = 'steps'"
+_STEPS = f"SELECT payload FROM jobs WHERE queue = 'steps' UNION ALL {_PARKED} WHERE queue = 'steps'"
 _RESTART = "illuminate:queue:restart"
 _TAGS = "queuepool:workers"
 #: and no mark of a schedule
 _IS_LOCK = USUAL.cache_locks.c.key.contains("laravel_unique_job:", autoescape=True)
 _FAILED = "SELECT payload, exception FROM failed_jobs"
 # A job that has failed is not one that waits, not for a moment.
-_ALL = "SELECT payload FROM jobs UNION ALL SELECT payload FROM failed_jobs"
+_ALL = f"SELECT payload FROM jobs UNION ALL SELECT payload FROM failed_jobs UNION ALL {_PARKED}"
+_LEFT = """SELECT (SELECT count(*) FROM jobs WHERE queue NOT IN ('outcomes', 'ticks'))
++ (SELECT count(*) FROM queuepool_parked)"""
 
 
 class Tables:
@@ -34,13 +37,15 @@ class Tables:
         self._snapshot: Any = "SERIALIZABLE" if engine.dialect.name == "sqlite" else "REPEATABLE READ"
 
     def left(self) -> int:
-        return int(self.ask("SELECT count(*) FROM jobs WHERE queue NOT IN ('outcomes', 'ticks')")[0][0])
+        return int(self.ask(_LEFT)[0][0])
 
     def stored(self) -> Iterator[tuple[str, bytes]]:
         for payload, exception in self.ask(_FAILED):
             yield _where(exception), payload.encode()
         for payload, where in self.ask(_JOBS):
             yield where, payload.encode()
+        for (payload,) in self.ask(_PARKED):
+            yield "parked", payload.encode()
 
     def at_once(self) -> Iterator[list[bytes]]:
         yield [row[0].encode() for row in self.ask(_ALL)]

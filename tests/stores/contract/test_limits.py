@@ -167,6 +167,25 @@ def test_a_place_that_nobody_takes_goes_to_another_queue(store, worker, at):
     assert worker.enter(ONE, queue="other")[1].is_in
 
 
+def test_a_place_that_nobody_takes_holds_up_no_other(built, store, worker, at):
+    rate = PlaceAsked("stripe", NO_PART, 2, 1.0)
+    pushed(store, *"abcd")
+    worker.enter(rate)
+    at.advance(0.6)
+    worker.enter(rate)
+    worker.enter(rate)
+    worker.enter(rate)
+    at.advance(0.45)
+    store.limits.sweep()
+    at.advance(1.2 * GRANT_LASTS)
+    until_the_second_ends = 1.6 - 1.05 - 1.2 * GRANT_LASTS
+    assert store.limits.sweep() == pytest.approx(until_the_second_ends, abs=0.02)
+
+    at.advance(until_the_second_ends + 0.02)
+    store.limits.sweep()
+    assert [] == waiting(built, "stripe")
+
+
 def test_a_granted_job_that_is_gone_keeps_no_place(built, store, worker, at):
     pushed(store, "a", "b", "c")
     first, _ = worker.enter(ONE)
@@ -332,6 +351,18 @@ def test_a_place_lasts_as_long_as_its_lease(built, store, worker, at, renewed):
     at.advance(2.0)
     store.limits.sweep()
     assert 0 == held(built)
+
+
+def test_a_place_ends_with_its_lease_however_late_its_job_has_entered(built, store, worker, at):
+    pushed(store, "a", "b")
+    late = worker.take()
+    at.advance(RETRY_AFTER - 1.5)
+    assert store.limits.enter(late, "a", [ONE]).is_in
+    worker.enter(ONE)
+    at.advance(2.5)
+    store.limits.sweep()
+
+    assert [] == waiting(built)
 
 
 def test_places_are_renewed_with_their_leases(built, store, worker, at):

@@ -148,6 +148,13 @@ local function make_ready(limits, key, granted)
   end
 end
 
+-- The next second at which places of this kind end here, `per` seconds after that in the set.
+local function next_end(limits, kind, key, per)
+  local last = string.format('(%.17g', limits.now - per)
+  local first = redis.call('zrangebyscore', key_of(limits, kind, key), last, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  return tonumber(first[2] or 'inf') + per
+end
+
 -- When a steward must look at this key: a place may come free by itself, or jobs may be left that could have one.
 local function note_due(limits, key, is_done)
   local due = limits.own .. 'limits:due'
@@ -160,8 +167,11 @@ local function note_due(limits, key, is_done)
     local held = redis.call('zrange', key_of(limits, 'held', key), 0, 0, 'WITHSCORES')[2]
     local granted = redis.call('zrange', key_of(limits, 'granted', key), 0, 0, 'WITHSCORES')[2]
     local rule = rule_of(limits, key)
-    at = math.min(tonumber(held or 'inf') + (rule and rule.per or 0), tonumber(granted or 'inf'))
-    if at <= limits.now or at == math.huge then at = limits.now + 1 end
+    local per = rule and rule.per or 0
+    at = math.min(tonumber(held or 'inf') + per, tonumber(granted or 'inf'))
+    if at <= limits.now or at == math.huge then -- a job that was handed a place waits for a worker
+      at = math.min(limits.now + 1, next_end(limits, 'held', key, per), next_end(limits, 'granted', key, 0))
+    end
   end
   redis.call('zadd', due, string.format('%.6f', at), key)
 end
