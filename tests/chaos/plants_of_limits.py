@@ -61,7 +61,13 @@ OF_LIMITS = {
     ),
     "parked job that nobody hands a place": Plant(
         "L3 parked for ever",
-        ((f"{_LUA}/include/limits.lua", "  line_up(limits, refused, queue, number)\n  hand_on", "  hand_on"),),
+        (
+            (
+                f"{_LUA}/include/limits.lua",
+                "queue, number, text)\n  line_up(limits, refused, queue, number)",
+                "queue, number, text)",
+            ),
+        ),
         replace(_LIMITS, retry_after=1.0, drain=10.0),
     ),
     "try that is lost by waiting": Plant(
@@ -99,7 +105,7 @@ OF_LIMITS = {
     ),
     "parked row that comes back as none": Plant(
         "I1 lost",
-        ((f"{_SQL}/places.py", "select(*columns).where(parked.id.in_(ids))", "select(*columns).where(parked.id < 0)"),),
+        ((f"{_SQL}/statements.py", "in_(_IDS), jobs.c.queue == PARKED)", "in_(_IDS), jobs.c.id < 0)"),),
         replace(_IN_TABLES, store="sqlite"),
     ),
 }
