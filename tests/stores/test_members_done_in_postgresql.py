@@ -202,6 +202,18 @@ def as_before_blocks(connection: Any, number: str) -> None:
     connection.exec_driver_sql(before)
 
 
+def test_a_delay_may_be_as_long_as_the_columns_of_the_table_hold(stores):
+    wider = "ALTER TABLE jobs ALTER available_at TYPE bigint, ALTER created_at TYPE bigint"
+    stores.client.ask(lambda connection: connection.exec_driver_sql(wider))
+    drawn = Drawn({"a": (), "b": ["a"]})
+    a, b = drawn.members
+    stores.flows.write(drawn.flow, [a, b._replace(delay=3e9)])
+    found = reserve(stores, reserve(stores, []).leases)
+
+    assert [] == found.refused
+    assert 1 == stores.queue.sizes("default").delayed
+
+
 def test_plain_jobs_beside_members_end_with_them(stores):
     drawn = begun(stores, {"a": (), "b": ["a"]})
     stores.queue.push("default", new_jobs(b'{"id": "plain"}'))

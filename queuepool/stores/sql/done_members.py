@@ -99,8 +99,7 @@ WITH lease AS (
   WHERE member.flow = waiting.flow AND member.n = waiting.n
 ), pushed AS (
   INSERT INTO {jobs} (queue, payload, attempts, created_at, available_at)
-  SELECT queue, payload, 0, CAST(floor({now}) AS integer),
-    CAST(floor({now} + CASE WHEN delay > 0 THEN delay + {up} ELSE 0 END) AS integer)
+  SELECT queue, payload, 0, floor({now}), floor({now} + CASE WHEN delay > 0 THEN delay + {up} ELSE 0 END)
   FROM started ORDER BY flow, CAST(string_to_array(n, '.') AS bigint[])
 )
 SELECT 'held' AS what, id, attempts, mark, '' AS flow, '' AS n, '' AS rule, 0 AS bad, 0 AS spent FROM held
