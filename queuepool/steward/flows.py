@@ -94,7 +94,10 @@ class MeasureFlows:
         """As of every chore."""
         if self._header.flows_at and now >= self._due:
             began = time.monotonic()
-            with suppress(StoreDenied):  # a database from before there were flows, or a user without this command
+            try:
                 self._meters.note_flows(self._flows.under_way(), time.time())
-            self._due = now + max(_MEASURED, _SHARE * (time.monotonic() - began))
+            except StoreDenied:
+                pass  # a database from before there were flows, or a user without this command
+            finally:  # also if the store has not answered in time: it may still count
+                self._due = now + max(_MEASURED, _SHARE * (time.monotonic() - began))
         return _PERIOD

@@ -13,7 +13,7 @@ from queuepool.board.marks import flow_marker
 from queuepool.board.meters import MeterMemory, SlotMeters
 from queuepool.board.open_alerts import OpenAlert
 from queuepool.config.settings import ConnectionSettings
-from queuepool.errors import StoreDenied, StoreError
+from queuepool.errors import StoreDenied, StoreDown, StoreError
 from queuepool.events import Event
 from queuepool.events.listeners import Listeners
 from queuepool.payload.envelope import decode
@@ -200,6 +200,24 @@ def test_flows_are_measured_once_members_of_some_have_run(stores):
     found = counts_of(board).flows
     assert (1, 2) == (found.under_way, found.waiting)
     assert 0.0 < found.since <= found.measured_at
+
+
+def test_a_store_that_counts_for_too_long_is_not_asked_again_at_once(stores, monkeypatch):
+    asked, header = list[float](), Board.private().header
+    flow_marker(header)()
+
+    def never(count: int = 0) -> None:
+        asked.append(time.monotonic())
+        raise StoreDown("the server has not responded")
+
+    monkeypatch.setattr(stores.flows, "under_way", never)
+    measure = MeasureFlows(stores.flows, header, PoolMeters(MeterMemory.new(1, 1), []))
+    with pytest.raises(StoreDown):
+        measure.run(0.0)
+    measure.run(10.0)
+    assert 1 == len(asked)
+    with pytest.raises(StoreDown):
+        measure.run(20.0)
 
 
 def test_the_end_of_a_flow_counts_in_the_meters_of_who_has_ended_it():

@@ -146,6 +146,74 @@ def test_what_skips_a_member_goes_on_in_the_same_reserve(stores):
     assert 1 == len(found.leases)
 
 
+def test_what_skips_a_member_locks_the_row_of_its_flow_after_those_that_follow(stores, others):
+    graph = {"a": (), "b": (), "merge": ["a"], "alarm?f": ["a"], "end?a": ["alarm?f", "b"]}
+    drawn = begun(stores, graph)
+    leases = taken(stores.queue)
+
+    def fail(connection: Any) -> None:
+        """As the end of b, which has counted down what follows it, and then stops the flow."""
+        end = f"SELECT FROM queuepool_members WHERE n = '{drawn.numbers['end?a']}' FOR UPDATE"
+        connection.exec_driver_sql(end)
+        waiting.start()
+        eventually(lambda: connection.exec_driver_sql(_WAITS).scalar_one())
+        connection.exec_driver_sql("SET LOCAL lock_timeout = '300ms'")
+        connection.exec_driver_sql("UPDATE queuepool_flows SET state = 'failing'")
+
+    for one in (stores, others):  # no deadlock is broken
+        one.client.ask(lambda connection: connection.exec_driver_sql("SET deadlock_timeout = '30s'"))
+    waiting = threading.Thread(target=reserve, args=(stores, [leases["a"]]))
+    others.client.transaction(fail)
+    waiting.join()
+    assert {"a": "d", "b": "r", "merge": "c", "alarm?f": "k", "end?a": "w"} == letters(stores, drawn)
+
+
+def test_a_lease_that_a_steward_renews_while_a_reserve_waits_for_it_ends_all_the_same(stores, others):
+    drawn = begun(stores, fan_in(FEW))
+    renewed = "UPDATE jobs SET reserved_at = reserved_at + 1"
+    leases = list(taken(stores.queue).values())
+    found = beside(stores, others, lambda connection: connection.exec_driver_sql(renewed), leases)
+
+    assert ([], 1) == (found.refused, len(found.leases))
+    assert {"m0": "d", "m1": "d", "merge": "r"} == letters(stores, drawn)
+    assert 1 == stores.queue.sizes("default").total
+
+
+def test_a_flow_that_was_begun_by_an_earlier_version_goes_on(stores):
+    drawn = begun(stores, fan_in(MANY))
+    number = drawn.numbers["merge"]
+    stores.client.transaction(lambda connection: as_before_blocks(connection, number))
+    leases = list(taken(stores.queue).values())
+    reserve(stores, leases[: MANY // 2], 0)
+    found = reserve(stores, leases[MANY // 2 :])
+
+    assert 1 == len(found.leases)
+    assert "r" == letters(stores, drawn)["merge"]
+
+
+def as_before_blocks(connection: Any, number: str) -> None:
+    """Each hundredth member in one stripe."""
+    connection.exec_driver_sql(f"DELETE FROM queuepool_joins WHERE n = '{number}'")
+    connection.exec_driver_sql(
+        f"INSERT INTO queuepool_joins (flow, n, stripe, open, bad) SELECT flow, '{number}', CAST(n AS integer) %% 100, "
+        f"count(*), 0 FROM queuepool_members WHERE n <> '{number}' GROUP BY flow, CAST(n AS integer) %% 100"
+    )
+    before = f"UPDATE queuepool_members SET striped = 1, open = 100 WHERE n = '{number}'"
+    connection.exec_driver_sql(before)
+
+
+def test_a_delay_may_be_as_long_as_the_columns_of_the_table_hold(stores):
+    wider = "ALTER TABLE jobs ALTER available_at TYPE bigint, ALTER created_at TYPE bigint"
+    stores.client.ask(lambda connection: connection.exec_driver_sql(wider))
+    drawn = Drawn({"a": (), "b": ["a"]})
+    a, b = drawn.members
+    stores.flows.write(drawn.flow, [a, b._replace(delay=3e9)])
+    found = reserve(stores, reserve(stores, []).leases)
+
+    assert [] == found.refused
+    assert 1 == stores.queue.sizes("default").delayed
+
+
 def test_plain_jobs_beside_members_end_with_them(stores):
     drawn = begun(stores, {"a": (), "b": ["a"]})
     stores.queue.push("default", new_jobs(b'{"id": "plain"}'))

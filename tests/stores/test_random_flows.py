@@ -15,7 +15,9 @@ from queuepool.errors import NoSuchFlow
 from queuepool.payload.lease import Lease
 from queuepool.payload.members import NewMember, member_in_text
 from queuepool.stores.factory import Stores
+from queuepool.stores.flows import FlowRecord
 from queuepool.stores.records import Retrying
+from queuepool.stores.sql.flows import SqlFlows
 from tests.support.drivers import connection_of, opened
 from tests.support.graphs import Drawn, as_done, ended
 from tests.support.samples import new_jobs, payload
@@ -93,6 +95,7 @@ class Run:
         ]
         self.chance.choice(actions)()
         if self.chance.random() < 0.01:
+            self.check()  # what was just done may have resumed it
             self.is_cancelled |= self.built.flows.cancel(self.drawn.id)
 
     def reserve(self) -> None:
@@ -168,7 +171,10 @@ class Run:
             self.built.failed.retry_all([Retrying(self.chance.choice(failed))])
 
     def look(self) -> None:
+        if isinstance(self.built.flows, SqlFlows):
+            self.built.flows._look_again = 0.0  # as if five seconds had passed
         self.built.flows.look()
+        assert not self._is_late(self.built.flows.find(self.drawn.id)), "a steward ends what a copy has kept"
 
     def check(self) -> None:
         numbers = {one.number: one.letter for one in self.built.flows.members(self.drawn.id)}
@@ -188,9 +194,15 @@ class Run:
         sizes = self.built.queue.sizes("default")
         running = list(now.values()).count("r")
         assert running <= sizes.total <= running + self.copies
-        # A reserve of a database that has taken a copy leaves it to the end of that to look whether the flow is over.
-        is_late = 0 < sizes.total <= self.copies and not running and not record.is_over
-        assert is_late or record.is_over == (running == 0), f"{record.state} with {running} running"
+        is_over = record.is_over or self._is_late(record)
+        assert is_over == (running == 0), f"{record.state} with {running} running"
+
+    def _is_late(self, record: FlowRecord | None) -> bool:
+        """Whether a reserve of a database has taken a copy, whose end, or a steward, is to end the flow."""
+        assert record
+        if record.is_over or record.counts.running or not isinstance(self.built.flows, SqlFlows):
+            return False
+        return bool(self.built.queue.sizes("default").total and (self.held or self.lost))
 
     def _may_start(self, name: str, now: dict[str, str]) -> bool:
         follows = self.graph[name]

@@ -55,11 +55,13 @@ def _connection(driver: str, url: str) -> ConnectionSettings:
 def opened(connection: ConnectionSettings) -> Iterator[Stores]:
     """With Laravel's tables, where there are to be tables."""
     stores = Stores(connection)
-    if not is_redis(connection.url):
-        migrate(stores.client)
-        let_transactions_be_idle(stores)
-    yield stores
-    stores.close()
+    try:
+        if not is_redis(connection.url):
+            migrate(stores.client)
+            let_transactions_be_idle(stores)
+        yield stores
+    finally:  # else the warning of a connection that was left open would fail a later test
+        stores.close()
 
 
 @contextmanager

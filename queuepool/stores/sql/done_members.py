@@ -4,6 +4,9 @@ One statement does what ``members.SqlMembers`` does in ten, in the same order: i
 members, of the stripes that these count in, of the members that follow, and of the flows, each kind in the order of its
 keys. All parts of a statement see the tables as they were when it began, and no part sees what another has written. So
 each reads what it changes from the rows that it has locked, which are as of now, and hands that on to the next part.
+
+Where a member is skipped, those that follow it are to be locked as well, before the row of their flow: it starts
+nothing of such a flow, and leaves all that is ready there to ``SqlMembers``.
 """
 
 from __future__ import annotations
@@ -78,13 +81,16 @@ WITH lease AS (
   ORDER BY member.flow, member.n FOR UPDATE OF member
 ), ready AS (
   SELECT * FROM waiting WHERE open = 0 AND state = 'w'
+), whole AS (
+  SELECT * FROM ready
+  WHERE flow NOT IN (SELECT flow FROM ready WHERE rule = 'f' AND bad = 0)
 ), running AS (
   SELECT flow.id FROM {flows} AS flow
-  WHERE flow.id IN (SELECT flow FROM ready WHERE rule = 's') AND flow.state = 'running'
+  WHERE flow.id IN (SELECT flow FROM whole WHERE rule = 's') AND flow.state = 'running'
   ORDER BY flow.id FOR SHARE OF flow
 ), started AS (
-  SELECT * FROM ready
-  WHERE rule = 'a' OR (rule = 'f' AND bad > 0) OR (rule = 's' AND flow IN (SELECT id FROM running))
+  SELECT * FROM whole
+  WHERE rule <> 's' OR flow IN (SELECT id FROM running)
 ), counted AS (
   UPDATE {members} AS member SET open = waiting.open, bad = waiting.bad,
     state = CASE WHEN started.n IS NULL THEN member.state ELSE 'r' END,
@@ -93,8 +99,7 @@ WITH lease AS (
   WHERE member.flow = waiting.flow AND member.n = waiting.n
 ), pushed AS (
   INSERT INTO {jobs} (queue, payload, attempts, created_at, available_at)
-  SELECT queue, payload, 0, CAST(floor({now}) AS integer),
-    CAST(floor({now} + CASE WHEN delay > 0 THEN delay + {up} ELSE 0 END) AS integer)
+  SELECT queue, payload, 0, floor({now}), floor({now} + CASE WHEN delay > 0 THEN delay + {up} ELSE 0 END)
   FROM started ORDER BY flow, CAST(string_to_array(n, '.') AS bigint[])
 )
 SELECT 'held' AS what, id, attempts, mark, '' AS flow, '' AS n, '' AS rule, 0 AS bad, 0 AS spent FROM held
