@@ -31,7 +31,7 @@ KINDS: Mapping[str, tuple[Limit, ...]] = {
     "Chaos@many": (PACED, FEW, EACH),
 }
 #: a queue with a limit of its own, of all pools: that of the steps
-LIMITED_QUEUE, AT_ONCE = "steps", 1
+LIMITED_QUEUE, AT_ONCE = "steps", 2
 OF_THE_QUEUE = f"queue:{LIMITED_QUEUE}"
 #: what is said of each limit by code: how many, in how many seconds, 0.0 = at a time
 LIMITS = {one.name: (one.number, one.seconds) for one in (FEW, EACH, SHARED, PACED)} | {OF_THE_QUEUE: (AT_ONCE, 0.0)}

@@ -72,7 +72,8 @@ def test_nothing_excuses_more_than_the_limit():
 
 
 def test_a_queue_of_a_limit_is_one_for_all_pools():
-    steps = [*pushed(2, "c", queue="steps"), *(start(f"c.{number}", pid=10 + number) for number in (0, 1))]
+    count = limited.AT_ONCE + 1
+    steps = [*pushed(count, "c", queue="steps"), *(start(f"c.{number}", pid=10 + number) for number in range(count))]
     limited_run = ("run", RUN[1] | {"limits": True})
 
     assert [] == violated(*steps)

@@ -215,7 +215,8 @@ class SqlPlaces:
         self._jobs.unpark(connection, ids, queue, delay)
 
     def look(self, connection: Connection, key: str) -> None:
-        self.lock(connection, [key])
+        # With those that the next job needs: while others hold one of them again and again, to try is not enough.
+        self.lock(connection, [key, *self._needed_next(connection, key)])
         now = self.now(connection)
         self._drop_ended(connection, key, now)
         untaken = list[Any]()
@@ -235,6 +236,16 @@ class SqlPlaces:
         self._hand_on(connection, key, now)
         if key != name_of(key) and not self._waits(connection, key):
             self._forget_unused(connection, key)
+
+    def _needed_next(self, connection: Connection, key: str) -> list[str]:
+        """The keys at which the next job of this one's line needs places; without a lock, it may be another's turn."""
+        rings, parked = self._rings.c, self._parked.c
+        turns = select(rings.queue, rings.part).where(rings.key == key).order_by(rings.turn).limit(1)
+        if (turn := connection.execute(turns).first()) is None:
+            return []
+        lane = parked.key == key, parked.part == turn.part, parked.queue == turn.queue
+        asked = connection.execute(select(parked.asked).where(*lane).order_by(parked.id).limit(1)).scalar()
+        return asked.split(" ")[::2] if asked else []
 
     def _drop_ended(self, connection: Connection, key: str, now: float) -> None:
         """The starts of this key, which is locked, whose period is over, and the places of hosts that were lost."""
