@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
+import redis
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import ConfigError, LoginRefused, StoreDenied, StoreDown, StoreUnfit
+from queuepool.stores.contract import Wake
 from queuepool.stores.factory import Stores
-from queuepool.stores.redis.cluster import slot_of
+from queuepool.stores.redis.check_cluster import inspect_cluster
+from queuepool.stores.redis.cluster import SlotOwner, slot_of
 from tests.support.commands import queuepool
 from tests.support.eventually import eventually
 from tests.support.redis_cluster import SLOT, TAGGED, Cluster, Node, on_cluster
@@ -89,6 +92,39 @@ def test_every_call_follows_a_slot_that_was_moved(cluster, stores, store):
     assert stores.control.read(QUEUES)
     moved(cluster)
     store.wait(QUEUES, 0.01)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_queues_are_those_of_the_new_owner(cluster, shared):
+    """SCAN, which names no key, is answered by any node."""
+    with closing(Stores(on_cluster(cluster.url), shared=shared)) as stores:
+        stores.queue.push("default", new_jobs(payload("a")))
+        assert ["default"] == stores.queue.queues()
+        moved(cluster)
+        assert ["default"] == stores.queue.queues()
+
+
+def test_a_scan_begins_again_where_the_slot_has_moved_meanwhile(cluster, stores, store):
+    for number in range(1500):  # more than one page
+        cluster.owner().say("RPUSH", f"{TAGGED}queues:{number}", "x")
+    pages = stores.client.scan(f"{TAGGED}queues:*")
+    found = next(pages)
+    moved(cluster)
+    for page in pages:
+        assert not found & page
+        found |= page
+
+    assert 1500 == len(found)
+
+
+def test_a_steward_hears_at_the_new_owner(cluster, store):
+    """The former one may be taken out of the cluster."""
+    assert store.wait_for_change(QUEUES, 0.0)
+    moved(cluster)
+    ready(store)
+
+    assert Wake.NEWS == store.wait_for_change(QUEUES, 0.0)
+    assert f"{TAGGED}queuepool:due:low".encode() in cluster.owner().say("PUBSUB", "CHANNELS")
 
 
 def test_a_reserve_that_waits_at_the_server_goes_on_at_the_new_owner(cluster, store):
@@ -211,6 +247,26 @@ def test_one_living_node_of_those_in_the_url_is_enough(cluster):
     stores.close()
 
 
+def test_a_refused_password_is_told_also_where_other_nodes_are_away(cluster):
+    url = f"redis+cluster://nobody:secret@127.0.0.1:{cluster.nodes[0].port},127.0.0.1:1/"
+    with closing(Stores(on_cluster(url))) as stores, pytest.raises(LoginRefused):
+        stores.queue.sizes("default")
+
+
+def test_no_more_nodes_are_asked_when_the_time_is_over():
+    asked: list[tuple[str, int]] = []
+
+    def ask(node: tuple[str, int]) -> object:
+        asked.append(node)
+        raise redis.TimeoutError
+
+    owner = SlotOwner("app", [("a", 1), ("b", 2)])
+    for _ in range(3):
+        with pytest.raises(redis.TimeoutError):
+            owner.find(ask, 0.0)
+    assert [("a", 1), ("b", 2), ("a", 1)] == asked
+
+
 # What is refused
 
 
@@ -219,7 +275,7 @@ def test_a_server_of_no_cluster_is_named(own_server):
     own_server.say("CONFIG", "SET", "port", port)
     stores = Stores(on_cluster(f"redis+cluster://127.0.0.1:{port}/"))
 
-    with pytest.raises(StoreUnfit, match="no node of a Redis Cluster: write redis://"):
+    with pytest.raises(StoreUnfit, match="not a node of a Redis Cluster: write redis://"):
         stores.queue.push("default", new_jobs(payload("a")))
 
 
@@ -281,3 +337,20 @@ def test_a_check_names_the_owner_and_its_replicas(own_cluster):
     own_cluster.owner().say("SET", READY + ":delayed", 1)
     with being_moved(own_cluster, keys=0):
         assert f"warn connection default: {place}, and being moved" in queuepool("check", *where).stdout
+
+
+def test_a_check_asks_the_owner_also_where_it_was_led_to_another_node(cluster, stores):
+    stores.client.command("PING")
+    moved(cluster)
+    owner = cluster.owner()
+
+    assert any(f"is at 127.0.0.1:{owner.port}, " in words for _, words in inspect_cluster(stores, []))
+
+
+def test_a_check_names_the_queues_that_laravel_fills_in_braces(cluster, store):
+    store.push("{default}", new_jobs(payload("a")))
+    where = ["--url", cluster.url, "--prefix", TAGGED]
+
+    words = "Laravel's queue default is {default} on a cluster, and has jobs: serve {default}"
+    assert f"warn connection default: {words}\n" in queuepool("check", *where).stdout
+    assert words not in queuepool("check", *where, "--queue", "{default}").stdout

@@ -34,7 +34,7 @@ def inspect_server(stores: Stores, queues: Sequence[str], kept: Sequence[str] = 
     yield Finding(Grade.OK, what, f"{masked(stores.settings.url)} answers")
     if _is_unencrypted(stores.settings.url):
         yield Finding(Grade.WARN, what, "the password and every job cross the network unencrypted: use rediss://")
-    yield from (Finding(grade, what, words) for grade, words in _server(stores))
+    yield from (Finding(grade, what, words) for grade, words in _server(stores, queues))
     denied, denied_by_hand = list(_denied(stores, queues)), list(_denied_by_hand(stores))
     yield from (Finding(Grade.FAIL, what, words) for words in denied)
     yield from (Finding(Grade.WARN, what, words) for words in _unrecorded(stores, kept))
@@ -53,18 +53,18 @@ def _is_unencrypted(url: str) -> bool:
     return has_password(url) and is_plain and any(host not in _HERE for host, _ in nodes_of(url))
 
 
-def _server(stores: Stores) -> Iterator[tuple[Grade, str]]:
+def _server(stores: Stores, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
     about: dict[str, Any] = {}
+    if is_cluster(stores.settings.url):
+        from queuepool.stores.redis.check_cluster import inspect_cluster  # imported here: few connections are to one
+
+        yield from inspect_cluster(stores, queues)
     words = refusal(lambda: about.update(stores.client.command("INFO")))
     if words:
         yield Grade.WARN, f"version, persistence and eviction are unknown: {words}"
         yield from _room(stores, about)
         return
-    if is_cluster(stores.settings.url):
-        from queuepool.stores.redis.check_cluster import inspect_cluster  # imported here: few connections are to one
-
-        yield from inspect_cluster(stores)
-    else:
+    if not is_cluster(stores.settings.url):
         examine(str(about.get("redis_mode") or about.get("server_mode", "")))
     yield _version(str(about.get("redis_version", "")), str(about.get("valkey_version", "")))
     yield _persistence(about)

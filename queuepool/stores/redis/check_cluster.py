@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 from queuepool.config.connections import tag_of
-from queuepool.stores.factory import Stores
+from queuepool.stores.factory import Stores, keys_of
 from queuepool.stores.finding import Grade, refusal
 from queuepool.stores.redis.cluster import SLOTS
 
 
-def inspect_cluster(stores: Stores) -> Iterator[tuple[Grade, str]]:
+def inspect_cluster(stores: Stores, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
     """The findings about the cluster, as the owner of our slot sees it."""
     found: list[bytes] = []
-    words = refusal(lambda: found.extend(stores.client.command("CLUSTER", what) for what in ("INFO", "NODES")))
+    words = refusal(lambda: found.extend(_told_by_owner(stores)))
     if words:
         yield Grade.WARN, f"the cluster's state and replicas are unknown: {words}"
-        return
-    yield _state(dict(line.split(":", 1) for line in found[0].decode().split()))
-    yield from _owner(found[1].decode(), stores)
+    else:
+        yield _state(dict(line.split(":", 1) for line in found[0].decode().split()))
+        yield from _owner(found[1].decode(), stores)
+    yield from _braced(stores, queues)
+
+
+def _told_by_owner(stores: Stores) -> list[bytes]:
+    """Its INFO and NODES. A node that has just lost the slot answers these as well, but no command with a key."""
+    ask = partial(stores.client.command, "CLUSTER")
+    if not _has_slot(_myself(ask("NODES").decode()), stores.client.owner.slot):
+        stores.client.command("EXISTS", keys_of(stores.settings).room)
+    return [ask("INFO"), ask("NODES")]
+
+
+def _has_slot(row: Sequence[str], slot: int) -> bool:
+    bounds = (word.split("-") for word in row[8:] if not word.startswith("["))
+    return any(int(first) <= slot <= int([first, *last][-1]) for first, *last in bounds)
+
+
+def _myself(nodes: str) -> list[str]:
+    return next(row for row in map(str.split, nodes.splitlines()) if "myself" in row[2])
 
 
 def _state(about: dict[str, str]) -> tuple[Grade, str]:
@@ -31,7 +50,7 @@ def _state(about: dict[str, str]) -> tuple[Grade, str]:
 def _owner(nodes: str, stores: Stores) -> Iterator[tuple[Grade, str]]:
     """Each line: id, address, flags, master, ping, pong, epoch, link, slots; a slot that leaves as [slot->-id]."""
     rows = [line.split() for line in nodes.splitlines()]
-    own = next(row for row in rows if "myself" in row[2])
+    own = _myself(nodes)
     slot = stores.client.owner.slot
     replicas = [row for row in rows if row[3] == own[0] and "fail" not in row[2]]
     place = f"slot {slot} ({{{tag_of(stores.settings.prefix)}}}) is at {own[1].partition('@')[0]}"
@@ -41,3 +60,15 @@ def _owner(nodes: str, stores: Stores) -> Iterator[tuple[Grade, str]]:
         yield Grade.OK, f"{place}, with {len(replicas)} replica{'s' * (len(replicas) > 1)}"
     else:
         yield Grade.WARN, f"{place}, without a replica: if that node is lost, so is the queue until it is back"
+
+
+def _braced(stores: Stores, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
+    """Queues that Laravel fills under another name: from 13.5 on, it puts names without a tag into braces."""
+    for queue, there in ((queue, f"{{{queue}}}") for queue in queues if not tag_of(queue)):
+        if there not in queues and _has_jobs(stores, there):
+            yield Grade.WARN, f"Laravel's queue {queue} is {there} on a cluster, and has jobs: serve {there}"
+
+
+def _has_jobs(stores: Stores, queue: str) -> bool:
+    found: list[int] = []
+    return not refusal(lambda: found.append(stores.queue.sizes(queue).total)) and found != [0]

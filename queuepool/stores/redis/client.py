@@ -27,7 +27,7 @@ from queuepool.unix.originals import is_readable
 #: seconds that the server takes to confirm a subscription
 _CONFIRMS = 2.0
 #: keys that the server reads in one step of a scan
-_PAGE = 1000
+PAGE = 1000
 #: a connection that only listens notices within a minute that its peer is gone, not after the usual 2 hours
 _KEEPALIVE = {
     getattr(socket, name): value
@@ -164,7 +164,7 @@ class RedisClient:
         seen: set[bytes] = set()
         cursor = 0
         while True:
-            cursor, page = self.command("SCAN", cursor, "MATCH", pattern, "COUNT", _PAGE)
+            cursor, page = self.command("SCAN", cursor, "MATCH", pattern, "COUNT", PAGE)
             yield (fresh := set(page) - seen)
             seen |= fresh
             if not int(cursor):

@@ -30,7 +30,7 @@ from redis.exceptions import AskError, ClusterDownError, MovedError, ReadOnlyErr
 from queuepool.config.connections import NO_TAG, tag_of
 from queuepool.config.urls import nodes_of, of_one_node
 from queuepool.errors import ConfigError, StoreUnfit
-from queuepool.stores.redis.client import RedisClient, script
+from queuepool.stores.redis.client import PAGE, RedisClient, script
 from queuepool.stores.redis.wire import Keys
 from queuepool.unix.originals import sleep
 
@@ -56,17 +56,29 @@ class SlotOwner:
         #: whom to ask, in this order: whoever was asked last comes last, as it may be cut off from the others
         self._nodes = list(nodes)
         self._told: Node | None = None
+        self._last: Node | None = None
+        #: how often another node became the owner
+        self.changes = 0
 
-    def find(self, ask: Callable[[Node], Any]) -> Node:
-        """The node to connect to; ``ask`` sends CLUSTER SLOTS to a node. Raises redis-py's exceptions."""
+    def find(self, ask: Callable[[Node], Any], within: float) -> Node:
+        """The node to connect to; ``ask`` sends CLUSTER SLOTS to a node. Raises redis-py's exceptions.
+
+        After ``within`` seconds, no further node is asked: the next call goes on with those.
+        """
         told, self._told = self._told, None
-        return told or self._asked(ask)
+        return self._noted(told or self._asked(ask, time.monotonic() + within))
 
     def moved_to(self, node: Node) -> None:
         """A node has told who the owner is: connect there next."""
-        self._told = node
+        self._told = self._noted(node)
 
-    def _asked(self, ask: Callable[[Node], Any]) -> Node:
+    def _noted(self, node: Node) -> Node:
+        if node != self._last:
+            self._last = node
+            self.changes += 1
+        return node
+
+    def _asked(self, ask: Callable[[Node], Any], ends: float) -> Node:
         problem: redis.RedisError = redis.ConnectionError("no node of the cluster answers")
         for node in [*self._nodes]:
             known: Sequence[Node] = ()
@@ -75,10 +87,13 @@ class SlotOwner:
                 known = [_node(one, node) for _, _, *nodes in shards for one in nodes]
                 return self._owner_in(shards, node)
             except (redis.ConnectionError, redis.TimeoutError) as error:
-                problem = error
+                if not isinstance(problem, redis.AuthenticationError):  # that of the nodes that answer
+                    problem = error
             finally:
                 others = dict.fromkeys((*(known or self._nodes), *self._given))
                 self._nodes = [*(one for one in others if one != node), node]
+            if time.monotonic() >= ends:
+                break
         raise problem
 
     def _owner_in(self, shards: Any, asked: Node) -> Node:
@@ -113,7 +128,7 @@ class _AtOwner:
         super().__init__(**settings)
 
     def _connect(self) -> Any:
-        self.host, self.port = self._owner.find(self._slots_at)
+        self.host, self.port = self._owner.find(self._slots_at, self._settings["socket_connect_timeout"])
         return super()._connect()  # type: ignore[misc]
 
     def _slots_at(self, node: Node) -> Any:
@@ -127,7 +142,7 @@ class _AtOwner:
             return connection.read_response()
         except redis.ResponseError as error:
             if _ALONE in str(error):
-                words = "this server is not a node of a Redis Cluster: write redis:// for a standalone server"
+                words = "this is not a node of a Redis Cluster: write redis:// for a standalone server"
                 raise StoreUnfit(words) from None
             raise
         finally:
@@ -233,6 +248,31 @@ class ClusterClient(RedisClient):
         self._open = partial(self._open, connection_class=kind, owner=self.owner)
         self._room = Keys(prefix).room
         self._sources: dict[str, tuple[str, str]] = {}
+        #: the owner's changes when the channels were subscribed to
+        self._heard_at = 0
+
+    def scan(self, pattern: str) -> Iterator[set[bytes]]:
+        """As on one server; from the start again where another node has the slot meanwhile, as a cursor is a node's."""
+        seen: set[bytes] = set()
+        cursor, changes = 0, -1  # so that the first page, which may find the owner, is read again
+        while True:
+            following, page = self.script("scan", [self._room], [cursor, pattern, PAGE])
+            if changes != self.owner.changes:
+                cursor, changes = 0, self.owner.changes
+                continue
+            yield (fresh := set(page) - seen)
+            seen |= fresh
+            if not (cursor := int(following)):
+                return
+
+    def wait_for_message(self, channels: tuple[str, ...], timeout: float) -> str | None:
+        if self._subscribed and self._heard_at != self.owner.changes:
+            self._close_pubsub()  # the former owner may have left the cluster, and hears of nothing then
+        return super().wait_for_message(channels, timeout)
+
+    def _subscribe(self, channels: tuple[str, ...]) -> None:
+        super()._subscribe(channels)
+        self._heard_at = self.owner.changes
 
     def _source(self, name: str) -> tuple[str, str]:
         """The script behind a look for a key that never exists.

@@ -238,7 +238,7 @@ class SqlPlaces:
             self._forget_unused(connection, key)
 
     def _needed_next(self, connection: Connection, key: str) -> list[str]:
-        """The keys at which the next job of this one's line needs places; without a lock, it may be another's turn."""
+        """The keys at which the next job of this one's line needs places; without a lock, the turn may have passed."""
         rings, parked = self._rings.c, self._parked.c
         turns = select(rings.queue, rings.part).where(rings.key == key).order_by(rings.turn).limit(1)
         if (turn := connection.execute(turns).first()) is None:
