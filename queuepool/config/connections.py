@@ -125,7 +125,7 @@ def _slot_contradictions(settings: ConnectionSettings) -> Iterator[tuple[str, st
         return
     for key, home in (("restart_key", control), ("maintenance_key", settings.maintenance_url or control)):
         name = getattr(settings, key)
-        if name and kind_of(home) == "redis" and tag_of(name) != tag:  # locks share its prefix, wherever they are
+        if name and is_cluster(home) and tag_of(name) != tag:  # locks share its prefix, wherever they are
             yield key, f"is in another slot of the cluster than prefix: begin it with {{{tag}}}"
 
 

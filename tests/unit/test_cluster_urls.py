@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from queuepool.config.connections import tag_of
+from queuepool.config.connections import contradictions, tag_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import is_cluster, kind_of, masked, nodes_of, of_one_node, options_of, place_of, url
 from queuepool.jobs.connecting import settings_at
@@ -88,3 +88,11 @@ def test_the_restart_key_is_in_the_slot_unless_it_is_given():
     assert "{app}:illuminate:queue:restart" == settings_at("redis+cluster://h1,h2", prefix="{app}:").restart_key
     assert "illuminate:queue:restart" == settings_at("redis://h1", prefix="{app}:").restart_key
     assert ConnectionSettings().restart_key == settings_at("redis://h1").restart_key
+
+
+@each(("elsewhere", "refused"), [("redis://h2/1", []), ("redis+cluster://h1", ["maintenance_key"])])
+def test_only_keys_in_the_cluster_must_be_in_its_slot(elsewhere, refused):
+    url, key = "redis+cluster://h1", "illuminate:foundation:down"
+    settings = settings_at(url, prefix="{app}:", maintenance_url=elsewhere, maintenance_key=key)
+
+    assert refused == [name for name, _ in contradictions(settings)]
