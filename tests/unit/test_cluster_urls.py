@@ -93,6 +93,8 @@ def test_the_restart_key_is_in_the_slot_unless_it_is_given():
 @each(("elsewhere", "refused"), [("redis://h2/1", []), ("redis+cluster://h1", ["maintenance_key"])])
 def test_only_keys_in_the_cluster_must_be_in_its_slot(elsewhere, refused):
     url, key = "redis+cluster://h1", "illuminate:foundation:down"
-    settings = settings_at(url, prefix="{app}:", maintenance_url=elsewhere, maintenance_key=key)
+    settings = ConnectionSettings(
+        url=url, prefix="{app}:", restart_key="", maintenance_url=elsewhere, maintenance_key=key
+    )
 
     assert refused == [name for name, _ in contradictions(settings)]
