@@ -25,7 +25,7 @@ nitpicky = True
 nitpick_ignore_regex = [
     ("py:.*", r"(collections|datetime|pathlib|typing)\..*"),
     ("py:.*", r"queuepool\.(config|events\.listeners|jobs|payload|settlement)\..*"),
-    ("py:.*", r"datetime|Delay|Sizes|PhpValue|Seconds|Batch|P|P\.args|P\.kwargs"),
+    ("py:.*", r"datetime|Delay|Sizes|PhpValue|Seconds|Batch|R|R_co|T|P|P\.args|P\.kwargs"),
 ]
 man_pages = [
     ("reference/cli", "queuepool", "run background jobs", ["the authors of queuepool"], 1),
