@@ -62,8 +62,10 @@ local function seen_at(key)
     end
   end
   local known = redis.call('hget', own .. 'limits', string.match(key, '^[^=]+')) or ''
-  local number, by_hand = string.match(known, '^(%d+) %S+ (%d*)$')
-  local held = redis.call('zcount', own .. 'limit:held:' .. key, string.format('(%.6f', now), '+inf')
+  -- Starts that a rate counts are kept by when they were, places of jobs by when they end.
+  local number, per, by_hand = string.match(known, '^(%d+) (%S+) (%d*)$')
+  local ended = string.format('(%.6f', now - (tonumber(per) or 0))
+  local held = redis.call('zcount', own .. 'limit:held:' .. key, ended, '+inf')
   local free = (tonumber(by_hand) or tonumber(number) or 0) - held - redis.call('zcard', own .. 'limit:granted:' .. key)
   return {key, free, first}
 end
