@@ -9,10 +9,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Compiled, Connection, Insert, Select, text
 
 from queuepool.stores.contract import NO_TRY, Shelf
-from queuepool.stores.sql.client import SqlClient
+from queuepool.stores.sql.client import SqlClient, begin
 from queuepool.stores.sql.clock import Clock, later
 from queuepool.stores.sql.encoding import bytes_of, text_of
-from queuepool.stores.sql.postgresql import CHANNEL, begin_with
+from queuepool.stores.sql.postgresql import CHANNEL, begin_with, can_pipeline
 from queuepool.stores.sql.statements import MEASURED, Statements, announced, measuring, push_of, sending
 from queuepool.stores.sql.tables import Schema, schema_of
 from queuepool.stores.sql.texts import Charsets
@@ -115,6 +115,14 @@ class JobsTable:
     def leased(self, connection: Connection, ids: Sequence[int]) -> set[tuple[int, ...]]:
         """(id, attempts, mark) of each of these rows that is leased; they are locked until the transaction ends."""
         return {tuple(row) for row in connection.execute(self._statements.leased, {"ids": ids})}
+
+    def begin_and_see(self, connection: Connection, ids: Sequence[int]) -> set[tuple[int, ...]]:
+        """Begin a transaction with what ``leased`` does, in one round trip where that can be."""
+        if not can_pipeline(connection):
+            begin(connection)
+            return self.leased(connection, ids)
+        [rows] = begin_with(connection, (self._first["leased_ahead"], {"ids": list(ids)}))
+        return {tuple(row) for row in rows}
 
     def leased_to(self, connection: Connection, queues: Sequence[str], tag: int) -> list[Any]:
         """The rows leased to ``tag``: (id, queue, payload, attempts) of each, oldest first."""
@@ -248,7 +256,8 @@ class JobsTable:
     def _first(self) -> dict[str, Compiled]:
         """The statements that may begin a transaction, as the driver takes them."""
         dialect = self._client.engine.dialect
-        return {name: getattr(self._statements, name).compile(dialect=dialect) for name in ("take", "settle_and_take")}
+        names = "take", "settle_and_take", "leased_ahead"
+        return {name: getattr(self._statements, name).compile(dialect=dialect) for name in names}
 
     @cached_property
     def _sending(self) -> Insert:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Table, and_, bindparam, case, delete, func, insert, or_, select, update
+from sqlalchemy import Table, and_, bindparam, case, delete, exists, func, insert, or_, select, update
 
+from queuepool.stores.sql.entering import is_among
 from queuepool.stores.sql.locks import unless_there
 from queuepool.stores.sql.tables import Tables
 
@@ -20,6 +21,7 @@ class PlaceStatements:
 
     def __init__(self, tables: Tables, database: str) -> None:
         self._of_places(tables.queuepool_places, tables.queuepool_limits, tables.jobs.c)
+        self._of_those_who_leave(tables, database)
         self._of_lines(tables.queuepool_rings, tables.queuepool_parked, tables.queuepool_limits, database)
 
     def _of_places(self, table: Table, names: Table, jobs: Any) -> None:
@@ -44,6 +46,21 @@ class PlaceStatements:
         self.coming = select(coming, func.count(case((and_(granted, places.until <= _NOW), 1)))).where(at)
         self.lock = select(limits.key).where(limits.key.in_(_KEYS)).order_by(limits.key).with_for_update()
         self.look = update(names).where(limits.key == _KEY).values(look=bindparam("next_look"))
+
+    def _of_those_who_leave(self, tables: Tables, database: str) -> None:
+        places, limits, rings = (
+            one.c for one in (tables.queuepool_places, tables.queuepool_limits, tables.queuepool_rings)
+        )
+        theirs = is_among(database)(places.holder, "holders")
+        is_waited_for = exists().where(rings.key == places.key)
+        self.left = select(places.key, is_waited_for).where(theirs).distinct()
+        keys = limits.key.in_(select(places.key).where(theirs))
+        #: what PostgreSQL does in one round trip
+        self.ahead = {
+            "lock_left": select(limits.key).where(keys).order_by(limits.key).with_for_update(),
+            "left": self.left,
+            "end": delete(tables.queuepool_places).where(theirs).returning(places.key),
+        }
 
     def _of_lines(self, table: Table, waiting: Table, names: Table, database: str) -> None:
         rings, parked, limits = table.c, waiting.c, names.c
