@@ -158,6 +158,11 @@ class JobsTable:
         connection.execute(self._statements.unpark, {"ids": ids, "name": queue, "later": later(delay)})
         self.notify(connection, queue)
 
+    def unparking(self, row: int, queue: str) -> list[tuple[Compiled, dict[str, Any]]]:
+        """What ``unpark`` does with one row, as PostgreSQL may be sent it."""
+        notify = _NOTIFY.compile(dialect=self._client.engine.dialect), {"channel": CHANNEL, "queue": queue}
+        return [(self._first["unpark_one"], {"row": row, "name": queue, "later": later(0.0)}), notify]
+
     def move(self, connection: Connection, ids: Sequence[int], queue: str, payload: str) -> None:
         """End leases, and move the rows to another queue with another payload."""
         connection.execute(self._statements.move, {"ids": ids, "name": queue, "raw": payload})
@@ -256,7 +261,7 @@ class JobsTable:
     def _first(self) -> dict[str, Compiled]:
         """The statements that may begin a transaction, as the driver takes them."""
         dialect = self._client.engine.dialect
-        names = "take", "settle_and_take", "leased_ahead"
+        names = "take", "settle_and_take", "leased_ahead", "unpark_one"
         return {name: getattr(self._statements, name).compile(dialect=dialect) for name in names}
 
     @cached_property

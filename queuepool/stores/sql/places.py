@@ -28,13 +28,18 @@ from queuepool.stores.sql.statements import row_of, skips_locked
 _MOST_LOOKS = 100
 
 
+#: the name of a statement, and its parameters
+_Step = tuple[str, dict[str, Any]]
+
+
 class _Parked(NamedTuple):
-    """A parked job: its row, its queue, the places that it needs, and the digest of its id."""
+    """A parked job: its row, queue, places, the digest of its id, and whether it is the last of its line."""
 
     id: int
     queue: str
     asked: tuple[tuple[str, str], ...]
     job: str
+    is_last: bool
 
 
 class SqlPlaces:
@@ -172,60 +177,73 @@ class SqlPlaces:
 
     def _hand_on(self, connection: Connection, key: str, now: float, passed: Collection[str] = ()) -> None:
         """Hand the free places of this key, which is locked, to those that wait; ``passed``: queues to pass over."""
+        free = self._free(connection, key, now)
         for _ in range(_MOST_LOOKS):
-            parked = self._next(connection, key, passed) if self._free(connection, key, now) > 0 else None
+            parked = self._next(connection, key, passed) if free > 0 else None
             if parked is None:
                 self._note_look(connection, key, now)
                 return
             others = [other for other, _ in parked.asked if other != key]
             if not self._try_lock(connection, others):
                 break  # whoever holds it may wait for this key: a steward goes on at once
-            self._out_of_line(connection, key, parked)
-            refused = next((one for one in parked.asked if self._free(connection, one[0], now) <= 0), None)
+            refused = next(
+                (one for one in parked.asked if one[0] != key and self._free(connection, one[0], now) <= 0), None
+            )
             if refused:
+                self._do(connection, self._out_of_line(key, parked))
                 self._move_to(connection, parked, *refused, now)
             else:
-                self._grant(connection, parked, now)
+                was_copied = self._grant(connection, key, parked, now)
+                free = self._free(connection, key, now) if was_copied else free - 1
         self._look_at(connection, key, now)
 
     def _next(self, connection: Connection, key: str, passed: Collection[str]) -> _Parked | None:
         while True:
             about = {"at_key": key, "passed": list(passed)}
-            turn = connection.execute(self.statements.next_turn, about).first()
-            if turn is None:
+            row = connection.execute(self.statements.next_parked, about).first()
+            if row is None:
                 return None
-            if row := self._first(connection, key, turn.queue, turn.part):
+            if row.id is not None:
                 words = row.asked.split(" ")
-                return _Parked(row.id, turn.queue, tuple(zip(words[::2], words[1::2], strict=True)), row.job)
-            self._end_turn(connection, key, turn.queue, turn.part)  # they were taken out
-
-    def _first(self, connection: Connection, key: str, queue: str, part: str, but: int = 0) -> Any:
-        """The row of the oldest parked job of this partition."""
-        about = {"at_key": key, "of_queue": queue, "of_part": part, "of_row": but}
-        return connection.execute(self.statements.first, about).first()
+                asked = tuple(zip(words[::2], words[1::2], strict=True))
+                return _Parked(row.id, row.queue, asked, row.job, bool(row.is_last))
+            self._end_turn(connection, key, row.queue, row.part)  # they were taken out
 
     def _end_turn(self, connection: Connection, key: str, queue: str, part: str) -> None:
         connection.execute(self.statements.end_turn, {"at_key": key, "of_queue": queue, "of_part": part})
 
-    def _out_of_line(self, connection: Connection, key: str, one: _Parked) -> None:
+    def _out_of_line(self, key: str, one: _Parked) -> list[_Step]:
         """Its partition's next turn comes behind those of all others."""
-        part = dict(one.asked)[key]
-        self._end_turn(connection, key, one.queue, part)
-        if self._first(connection, key, one.queue, part, but=one.id):
-            self._line_up(connection, key, one.queue, part)
+        about = {"at_key": key, "of_queue": one.queue, "of_part": dict(one.asked)[key]}
+        return [("end_turn", about)] if one.is_last else [("count_turn", {"at_key": key}), ("turn_over", about)]
+
+    def _do(self, connection: Connection, steps: Iterable[_Step]) -> None:
+        for name, values in steps:
+            connection.execute(getattr(self.statements, name), values)
 
     def _move_to(self, connection: Connection, one: _Parked, key: str, part: str, now: float) -> None:
         connection.execute(update(self._parked).where(self._parked.c.id == one.id).values(key=key, part=part))
         self._line_up(connection, key, one.queue, part)
         self._note_look(connection, key, now)
 
-    def _grant(self, connection: Connection, one: _Parked, now: float) -> None:
-        """Back to the head of its queue, where its former number puts it, with a place kept for it at each limit."""
-        self.back_to_jobs(connection, [one.id], one.queue)
+    def _grant(self, connection: Connection, key: str, one: _Parked, now: float) -> bool:
+        """Back to the head of its queue, where its former number puts it, with a place kept for it at each limit.
+
+        Returns whether some were kept for a copy of it, in place of which these are.
+        """
         holder = f"{one.job} {one.queue}"
-        self.end_grant(connection, holder)  # of a copy
-        for key, _ in one.asked:
-            self._add(connection, key, holder, now + GRANT_LASTS, one.queue, one.id)
+        place = {"of_holder": holder, "of_queue": one.queue, "ends": now + GRANT_LASTS, "of_row": one.id}
+        places: list[_Step] = [("add", {**place, "at_key": asked}) for asked, _ in one.asked]
+        out: list[_Step] = [*self._out_of_line(key, one), ("out", {"of_row": one.id})]
+        if can_pipeline(connection):
+            ahead = [(self._ahead[name], values) for name, values in [("end", {"holders": [holder]}), *out, *places]]
+            ended, *_ = send_ahead(connection, *ahead, *self._jobs.unparking(one.id, one.queue))
+            return bool(ended)
+        self._do(connection, out)
+        self._jobs.unpark(connection, [one.id], one.queue, 0.0)
+        ended = connection.execute(self.statements.end, {"holders": [holder]}).rowcount
+        self._do(connection, places)
+        return bool(ended)
 
     def _add(
         self, connection: Connection, key: str, holder: str, until: float, queue: str, granted: int | None = None
@@ -286,11 +304,7 @@ class SqlPlaces:
 
     def _note_look(self, connection: Connection, key: str, now: float) -> None:
         """When a place may come free by itself, if a job waits."""
-        look = None
-        if self._waits(connection, key):
-            first, stale = connection.execute(self.statements.coming, {"at_key": key, "at_time": now}).one()
-            look = now + 1 if first is None or stale else first
-        connection.execute(self.statements.look, {"at_key": key, "next_look": look})
+        connection.execute(self.statements.note_look, {"at_key": key, "at_time": now})
 
     def _look_at(self, connection: Connection, key: str, now: float) -> None:
         """Have a steward look at this key at once, if a job waits there."""

@@ -134,7 +134,7 @@ def _sent_ahead(
             if first:
                 driver.execute(first)
             cursors = [driver.execute(one.string, one.construct_params(values)) for one, values in statements]
-        return [cursor.fetchall() for cursor in cursors]
+        return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
     except Error as error:
         raise exc.DBAPIError.instance(None, None, error, Error) from error
 

@@ -137,11 +137,8 @@ class Statements:
         self.hasten = update(jobs).where(jobs.c.id.in_(_IDS)).values(available_at=clock.down())
         free = {"reserved_at": None, "available_at": clock.down(), "attempts": jobs.c.attempts - 1}
         self.park = update(jobs).where(jobs.c.id.in_(_IDS)).values(queue=PARKED, **free)
-        self.unpark = (
-            update(jobs)
-            .where(jobs.c.id.in_(_IDS), jobs.c.queue == PARKED)
-            .values(queue=_QUEUE, available_at=clock.after("later"))
-        )
+        back = update(jobs).where(jobs.c.queue == PARKED).values(queue=_QUEUE, available_at=clock.after("later"))
+        self.unpark, self.unpark_one = back.where(jobs.c.id.in_(_IDS)), back.where(jobs.c.id == bindparam("row"))
         self.renew = update(jobs).where(jobs.c.id.in_(_IDS)).values(reserved_at=clock.up())
         self.give_back = update(jobs).where(jobs.c.id.in_(_IDS)).values(**free)
         columns = (jobs.c.queue, jobs.c.payload, jobs.c.attempts, jobs.c.created_at, clock.after("later"))
