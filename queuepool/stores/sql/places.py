@@ -241,9 +241,9 @@ class SqlPlaces:
             return bool(ended)
         self._do(connection, out)
         self._jobs.unpark(connection, [one.id], one.queue, 0.0)
-        ended = connection.execute(self.statements.end, {"holders": [holder]}).rowcount
+        copies = connection.execute(self.statements.end, {"holders": [holder]}).rowcount
         self._do(connection, places)
-        return bool(ended)
+        return bool(copies)
 
     def _add(
         self, connection: Connection, key: str, holder: str, until: float, queue: str, granted: int | None = None
