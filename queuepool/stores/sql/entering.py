@@ -24,7 +24,7 @@ ON CONFLICT DO NOTHING RETURNING key
 """
 
 
-class Seen(NamedTuple):
+class PlacesSeen(NamedTuple):
     """Of one job, and of each key at which it needs a place."""
 
     #: whether its worker still holds it
@@ -51,7 +51,7 @@ class Seen(NamedTuple):
         return self.rows[name_of(key)].per or 0.0
 
 
-class _Row(NamedTuple):
+class _SeenKey(NamedTuple):
     key: str
     in_force: int | None
     per: float | None
@@ -68,7 +68,7 @@ class EnteringView:
         self._jobs = jobs
         self._lock = lock
 
-    def begin(self, connection: Connection, one: Entering, start: str) -> Seen:
+    def begin(self, connection: Connection, one: Entering, start: str) -> PlacesSeen:
         """Begin a transaction, and lock the job and these keys. ``start``: the holder of starts that count."""
         keys, about = _keys_of(one), self._about(one, start)
         is_kept = all(key == name_of(key) for key in keys)  # others have rows only while they are used
@@ -82,12 +82,12 @@ class EnteringView:
             self._lock(connection, keys)
         return self._seen(connection, one, start, rows)
 
-    def again(self, connection: Connection, one: Entering, start: str) -> Seen:
+    def again(self, connection: Connection, one: Entering, start: str) -> PlacesSeen:
         """In the same transaction, after what was missing has been added and locked."""
         self._lock(connection, _keys_of(one))
         return self._seen(connection, one, start, [marked(one.lease)])
 
-    def _seen(self, connection: Connection, one: Entering, start: str, job: Sequence[Any]) -> Seen:
+    def _seen(self, connection: Connection, one: Entering, start: str, job: Sequence[Any]) -> PlacesSeen:
         about = self._about(one, start)
         holders, state = (connection.execute(self._statements[name], about).all() for name in ("holders", "state"))
         return _seen(one, start, job, holders, state, len(_keys_of(one)))
@@ -139,12 +139,12 @@ def _keys_of(one: Entering) -> list[str]:
 
 def _seen(
     one: Entering, start: str, job: Sequence[Any], holders: Sequence[Any], state: Sequence[Any], locked: int
-) -> Seen:
-    rows = {key: _Row(key, *rest) for key, *rest in state}
+) -> PlacesSeen:
+    rows = {key: _SeenKey(key, *rest) for key, *rest in state}
     keys, names = _keys_of(one), {holder for _, holder in holders}
     known = all(key in rows and name_of(key) in rows and rows[name_of(key)].in_force is not None for key in keys)
     now = next((row.now for row in rows.values()), 0.0)
     granted = frozenset(key for key, holder in holders if holder == one.granted)
     has_entered = not names.isdisjoint((one.lease.holder, start))
     is_leased = marked(one.lease) in {tuple(row) for row in job}
-    return Seen(is_leased, has_entered, granted, rows, float(now), known and locked == len(keys))
+    return PlacesSeen(is_leased, has_entered, granted, rows, float(now), known and locked == len(keys))

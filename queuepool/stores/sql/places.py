@@ -17,7 +17,7 @@ from queuepool.payload.lease import Lease
 from queuepool.payload.limits import job_word, name_of
 from queuepool.stores.limits import GRANT_LASTS, Entering
 from queuepool.stores.sql.client import SqlClient
-from queuepool.stores.sql.entering import EnteringView, Seen
+from queuepool.stores.sql.entering import EnteringView, PlacesSeen
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.locks import unless_there
 from queuepool.stores.sql.place_statements import PlaceStatements
@@ -61,7 +61,7 @@ class SqlPlaces:
     def view(self) -> EnteringView:
         return EnteringView(self._client, self._jobs, self.lock)
 
-    def take(self, connection: Connection, one: Entering, start: str, seen: Seen) -> set[str]:
+    def take(self, connection: Connection, one: Entering, start: str, seen: PlacesSeen) -> set[str]:
         """Returns at which keys others may start now. ``start``: the holder of the places that count its start.
 
         Where a place was kept for it, it has that: no more are free than before.
@@ -89,7 +89,7 @@ class SqlPlaces:
         starts = update(self._places).where(of_limit, places.granted.is_(None), places.holder.contains(" "))
         connection.execute(starts.values(until=places.until + (per - was)))
 
-    def admits(self, connection: Connection, seen: Seen, key: str) -> bool:
+    def admits(self, connection: Connection, seen: PlacesSeen, key: str) -> bool:
         """A place that was kept for the job, or a free one for which no job waits, or one that was kept too long."""
         free = seen.free(key)
         if key in seen.granted:
