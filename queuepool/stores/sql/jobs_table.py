@@ -114,7 +114,7 @@ class JobsTable:
 
     def leased(self, connection: Connection, ids: Sequence[int]) -> set[tuple[int, ...]]:
         """(id, attempts, mark) of each of these rows that is leased; they are locked until the transaction ends."""
-        return {tuple(row) for row in connection.execute(self._statements.leased, {"ids": ids})}
+        return _tuples(connection.execute(self._statements.leased, {"ids": ids}))
 
     def begin_and_see(self, connection: Connection, ids: Sequence[int]) -> set[tuple[int, ...]]:
         """Begin a transaction with what ``leased`` does, in one round trip where that can be."""
@@ -122,7 +122,7 @@ class JobsTable:
             begin(connection)
             return self.leased(connection, ids)
         [rows] = begin_with(connection, (self._first["leased_ahead"], {"ids": list(ids)}))
-        return {tuple(row) for row in rows}
+        return _tuples(rows)
 
     def leased_to(self, connection: Connection, queues: Sequence[str], tag: int) -> list[Any]:
         """The rows leased to ``tag``: (id, queue, payload, attempts) of each, oldest first."""
@@ -279,3 +279,7 @@ class JobsTable:
         if isinstance(text, bytes) or text.isascii():
             return text
         return self._charsets.json(connection, "payload", text)
+
+
+def _tuples(rows: Iterable[Any]) -> set[tuple[int, ...]]:
+    return {tuple(row) for row in rows}
