@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from queuepool.payload.lease import Lease
-from queuepool.payload.limits import PlaceAsked, name_of
+from queuepool.payload.limits import PlaceAsked, job_word, name_of
 
 #: seconds for which a place is kept for the job that it was handed to; a job that starts later may take it
 GRANT_LASTS = 0.2
@@ -30,6 +30,29 @@ class Admission(NamedTuple):
     is_in: bool
     #: the key of the limit at which it is parked; empty with ``is_in=False``: its lease was lost
     parked_at: str = ""
+
+
+class Entering(NamedTuple):
+    """A job that wants to start: the lease that holds it, with its holder, and the places that it needs."""
+
+    lease: Lease
+    job_id: str
+    asked: Sequence[PlaceAsked]
+
+    @property
+    def granted(self) -> str:
+        """The name under which a place is kept for it."""
+        return f"{job_word(self.job_id)} {self.lease.queue}"
+
+
+class Parking(Protocol):
+    """Parks jobs of one worker at a key, in one step."""
+
+    def __call__(self, key: str, jobs: Sequence[Entering]) -> list[bool | None]:
+        """Park those that would be refused there, as ``enter`` would.
+
+        Of each: ``True`` = it is parked; ``False`` = not, it has yet to enter; ``None``: its lease was lost.
+        """
 
 
 class LimitRecord(NamedTuple):
@@ -131,6 +154,10 @@ class JobLimits(Protocol):
         """Take all these places, or park the job. May be repeated with the same ``start``, a random word: it then finds
         what it has taken.
         """
+
+    @property
+    def park_behind(self) -> Parking | None:
+        """For jobs that a worker holds behind one that was parked; ``None``: they enter as quickly one by one."""
 
     def parked(self, queue: str) -> int:
         """How many jobs of the queue are parked."""

@@ -11,6 +11,7 @@ from queuepool.settlement.verdict import may_start
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.flows import FlowsOfWorker
 from queuepool.worker.limits import LimitsOfWorker
+from queuepool.worker.parking import Prepare
 from queuepool.worker.plan import Plan
 from queuepool.worker.step_keeper import went_on
 
@@ -18,12 +19,12 @@ from queuepool.worker.step_keeper import went_on
 class AskFirst:
     """Asks while the job still counts as not started, and has no timeout yet."""
 
-    def __init__(self, context: WorkerContext, flows: FlowsOfWorker) -> None:
+    def __init__(self, context: WorkerContext, flows: FlowsOfWorker, prepare: Prepare) -> None:
         self._store = context.store
         self._outage = context.outage
         self._settler = context.settler
         self._flows = flows
-        self._limits = LimitsOfWorker(context)
+        self._limits = LimitsOfWorker(context, prepare)
 
     def ask(self, job: Current, plan: Plan) -> float | None:
         """Read the clock, look at its flow, have it enter its limits, and release its locks.

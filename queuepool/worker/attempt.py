@@ -72,7 +72,7 @@ class Runner:
         self._invoker = self._slot_writer.invoker = invoker or Invoker(context.listeners)
         self._hooks = JobHooks(context.listeners, self._invoker)
         self._flows = FlowsOfWorker(context)
-        self._asking = AskFirst(context, self._flows)
+        self._asking = AskFirst(context, self._flows, self._preparer.prepare)
         self._job_lines = job_lines
 
     def run(self, lease: Lease) -> None:

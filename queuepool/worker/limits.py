@@ -14,18 +14,20 @@ from queuepool.payload.envelope import Payload
 from queuepool.payload.limits import NO_PART, PlaceAsked, holding
 from queuepool.settlement.facts import facts_of
 from queuepool.worker.context import WorkerContext
+from queuepool.worker.parking import ParkBehind, Prepare
 from queuepool.worker.plan import Plan
 
 
 class LimitsOfWorker:
     """Asks the store of jobs; only jobs with limits cost it anything."""
 
-    def __init__(self, context: WorkerContext) -> None:
+    def __init__(self, context: WorkerContext, prepare: Prepare) -> None:
         self._store = context.store
         self._outage = context.outage
         self._listeners = context.listeners
         self._settler = context.settler
         self._endings = context.settler.endings
+        self._behind = ParkBehind(context, prepare, self._asked)
         #: the limits of which this process has said what its code says
         self._declared = set[str]()
 
@@ -53,6 +55,7 @@ class LimitsOfWorker:
             return lease.holder if any(not one.per for one in asked) else ""
         if entry.parked_at:
             self._listeners.emit(JobParked(facts_of(payload, lease.queue), entry.parked_at))
+            self._behind.park(entry.parked_at)
         elif is_certain:  # else the unanswered call may have parked it
             self._listeners.emit(LeaseLost(facts_of(payload, lease.queue)))
         return None

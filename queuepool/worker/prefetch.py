@@ -209,7 +209,7 @@ class Prefetch:
         at, turn = self._begin_request(queues), self._batch.turn
         order, tag = self._order(queues), self._membership.tag
         try:
-            reservation = self._store.reserve(order, tag, self._size.ahead(), self._batch.done)
+            reservation = self._store.reserve(order, tag, self._ahead(), self._batch.done)
         except StoreDown:
             raise
         except StoreError as error:
@@ -226,6 +226,10 @@ class Prefetch:
         if not reservation.leases:
             self._size.start_over()
         return bool(reservation.leases)
+
+    def _ahead(self) -> int:
+        has_parked, self._batch.has_parked = self._batch.has_parked, False
+        return (has_parked and self._size.parked()) or self._size.ahead()
 
     def _end_each_member(self) -> None:
         """A reserve was refused, perhaps for the broken flow of a done member: nothing else is to wait for that."""

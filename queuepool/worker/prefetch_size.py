@@ -28,6 +28,8 @@ class PrefetchSize:
         self._fixed = fixed
         #: seconds that the worker waits for a reserve, on average
         self._wait = 0.0
+        #: how many to hold after some were parked
+        self._parks = 1
         self.start_over()
 
     def start_over(self) -> None:
@@ -42,6 +44,14 @@ class PrefetchSize:
     def waited(self, seconds: float) -> None:
         """The worker has waited for a reserve's reply."""
         self._wait += (seconds - self._wait) * _LAST
+
+    def parked(self) -> int:
+        """How many to reserve now that some of the last ones were parked, all in one step; 0 = as ``ahead``.
+
+        More of a flood may follow, and is parked as quickly; how long a job takes that found its place does not count.
+        """
+        self._parks = min(2 * self._parks, MOST)
+        return 0 if self._fixed else self._parks
 
     def ahead(self) -> int:
         """How many to reserve now; at most twice as many as last time."""

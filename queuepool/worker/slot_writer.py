@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import IO
@@ -232,6 +232,8 @@ class HeldBatch:
         self.done: list[Lease] = []
         #: jobs not started, each with its number on the board
         self.waiting: deque[tuple[int, Lease]] = deque()
+        #: whether some were parked, together with all behind them, since the last reserve
+        self.has_parked = False
         self._since = 0.0
         self._lease_end = 0.0
         self._shows_lease = False
@@ -344,6 +346,12 @@ class HeldBatch:
     def settled(self, number: int) -> None:
         """Another worker may hold this job now."""
         self._held.mark(number, Stage.SETTLED)
+
+    def parked(self, numbers: Collection[int]) -> None:
+        """Of those waiting, these are to start later, and in any worker."""
+        self.waiting = deque(one for one in self.waiting if one[0] not in numbers)
+        for number in numbers:
+            self.settled(number)
 
     def breaks(self) -> None:
         """The worker ends itself because a job has closed its files. Only a worker with lanes has to record this."""

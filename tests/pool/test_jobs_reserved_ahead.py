@@ -51,6 +51,23 @@ def test_after_one_slow_job_the_next_is_reserved_alone():
     assert 1 == prefetch_size.ahead()
 
 
+def test_while_some_are_parked_twice_as_many_are_reserved_however_long_jobs_take():
+    prefetch_size = PrefetchSize(0)
+    prefetch_size.took(SLOW, 300)
+
+    found = [prefetch_size.parked() for _ in range(12)]
+    assert [2, 4, 8] == found[:3]
+    assert MOST == found[-1]
+    assert 1 == prefetch_size.ahead()
+
+
+def test_a_fixed_number_is_kept_while_some_are_parked():
+    prefetch_size = PrefetchSize(3)
+
+    assert 0 == prefetch_size.parked()
+    assert 3 == prefetch_size.ahead()
+
+
 def test_after_a_time_without_jobs_the_first_is_reserved_alone():
     prefetch_size = PrefetchSize(0)
     reserves(prefetch_size, QUICK)

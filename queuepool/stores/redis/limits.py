@@ -41,6 +41,8 @@ _DENIED = 60.0
 class RedisLimits:
     """The limits of one connection. ``clock`` returns '' for the server's, or a test's Unix seconds as text."""
 
+    park_behind = None
+
     def __init__(self, client: RedisClient, keys: Keys, clock: Callable[[], str]) -> None:
         self._client = client
         self._keys = keys

@@ -9,10 +9,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Compiled, Connection, Insert, Select, text
 
 from queuepool.stores.contract import NO_TRY, Shelf
-from queuepool.stores.sql.client import SqlClient
+from queuepool.stores.sql.client import SqlClient, begin
 from queuepool.stores.sql.clock import Clock, later
 from queuepool.stores.sql.encoding import bytes_of, text_of
-from queuepool.stores.sql.postgresql import CHANNEL, begin_with
+from queuepool.stores.sql.postgresql import CHANNEL, begin_with, can_pipeline
 from queuepool.stores.sql.statements import MEASURED, Statements, announced, measuring, push_of, sending
 from queuepool.stores.sql.tables import Schema, schema_of
 from queuepool.stores.sql.texts import Charsets
@@ -114,7 +114,15 @@ class JobsTable:
 
     def leased(self, connection: Connection, ids: Sequence[int]) -> set[tuple[int, ...]]:
         """(id, attempts, mark) of each of these rows that is leased; they are locked until the transaction ends."""
-        return {tuple(row) for row in connection.execute(self._statements.leased, {"ids": ids})}
+        return _tuples(connection.execute(self._statements.leased, {"ids": ids}))
+
+    def begin_and_see(self, connection: Connection, ids: Sequence[int]) -> set[tuple[int, ...]]:
+        """Begin a transaction with what ``leased`` does, in one round trip where that can be."""
+        if not can_pipeline(connection):
+            begin(connection)
+            return self.leased(connection, ids)
+        [rows] = begin_with(connection, (self._first["leased_ahead"], {"ids": list(ids)}))
+        return _tuples(rows)
 
     def leased_to(self, connection: Connection, queues: Sequence[str], tag: int) -> list[Any]:
         """The rows leased to ``tag``: (id, queue, payload, attempts) of each, oldest first."""
@@ -149,6 +157,11 @@ class JobsTable:
         """Put parked rows back into their queue, before those that were pushed since."""
         connection.execute(self._statements.unpark, {"ids": ids, "name": queue, "later": later(delay)})
         self.notify(connection, queue)
+
+    def unparking(self, row: int, queue: str) -> list[tuple[Compiled, dict[str, Any]]]:
+        """What ``unpark`` does with one row, as PostgreSQL may be sent it."""
+        notify = _NOTIFY.compile(dialect=self._client.engine.dialect), {"channel": CHANNEL, "queue": queue}
+        return [(self._first["unpark_one"], {"row": row, "name": queue, "later": later(0.0)}), notify]
 
     def move(self, connection: Connection, ids: Sequence[int], queue: str, payload: str) -> None:
         """End leases, and move the rows to another queue with another payload."""
@@ -248,7 +261,8 @@ class JobsTable:
     def _first(self) -> dict[str, Compiled]:
         """The statements that may begin a transaction, as the driver takes them."""
         dialect = self._client.engine.dialect
-        return {name: getattr(self._statements, name).compile(dialect=dialect) for name in ("take", "settle_and_take")}
+        names = "take", "settle_and_take", "leased_ahead", "unpark_one"
+        return {name: getattr(self._statements, name).compile(dialect=dialect) for name in names}
 
     @cached_property
     def _sending(self) -> Insert:
@@ -265,3 +279,7 @@ class JobsTable:
         if isinstance(text, bytes) or text.isascii():
             return text
         return self._charsets.json(connection, "payload", text)
+
+
+def _tuples(rows: Iterable[Any]) -> set[tuple[int, ...]]:
+    return {tuple(row) for row in rows}

@@ -131,10 +131,12 @@ class Leases:
 
         What ``act`` does elsewhere in the database belongs to the same transaction.
         """
-        if leases and (leases[0].record or leases[0].steps):
-            answers = self._with_all(leases, lambda c, leases: self._if_held_within(c, leases, act))
+        if not leases:
+            return []
+        if leases[0].record or leases[0].steps:
+            answers = self._with_all(leases, lambda c, leases: self._begin_if_held(c, leases, act), begins=True)
         else:
-            answers = self._client.transaction(lambda c: self._if_held_within(c, leases, act)) if leases else []
+            answers = self._client.transaction(lambda c: self._begin_if_held(c, leases, act), begins=True)
         if self._client.former:
             answers = self._if_held_in_former(leases, answers, act)
             self._record(leases, answers)
@@ -214,7 +216,15 @@ class Leases:
 
     def _if_held_within(self, connection: Connection, leases: Sequence[Lease], act: Act) -> list[bool]:
         """As ``if_held``, in this transaction: until it ends, no other can take the leases."""
-        existing = self._table.leased(connection, [row_of(lease).id for lease in leases])
+        return self._act_if_held(connection, leases, act, self._table.leased(connection, _ids(leases)))
+
+    def _begin_if_held(self, connection: Connection, leases: Sequence[Lease], act: Act) -> list[bool]:
+        """As ``_if_held_within``, in a transaction that it begins."""
+        return self._act_if_held(connection, leases, act, self._table.begin_and_see(connection, _ids(leases)))
+
+    def _act_if_held(
+        self, connection: Connection, leases: Sequence[Lease], act: Act, existing: set[tuple[int, ...]]
+    ) -> list[bool]:
         answers = [marked(lease) in existing for lease in leases]
         if any(answers):
             act(connection, [row_of(lease).id for lease, is_held in zip(leases, answers, strict=True) if is_held])
@@ -299,3 +309,7 @@ class Leases:
 
 def _refused(leases: Sequence[Lease], answers: Sequence[bool]) -> list[Lease]:
     return [lease for lease, is_held in zip(leases, answers, strict=True) if not is_held]
+
+
+def _ids(leases: Sequence[Lease]) -> list[int]:
+    return [row_of(lease).id for lease in leases]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import partial
 
 from sqlalchemy import Connection, and_, func, or_, select, update
 
 from queuepool.payload.lease import Lease
 from queuepool.payload.limits import PlaceAsked, job_word, name_of
-from queuepool.stores.limits import Admission, LimitRecord
+from queuepool.stores.limits import Admission, Entering, LimitRecord
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.limit_rows import LimitRows
@@ -45,28 +45,44 @@ class SqlLimits:
     def enter(self, lease: Lease, job_id: str, asked: Sequence[PlaceAsked], start: str = "") -> Admission:
         self._jobs.examine()
         start = f"{lease.holder} {start or secrets.token_hex(4)}"
-        work = partial(self._enter, lease=lease, job=job_word(job_id), asked=asked, start=start)
-        return self._client.transaction(work)
+        return self._client.transaction(
+            partial(self._enter, one=Entering(lease, job_id, asked), start=start), begins=True
+        )
 
-    def _enter(
-        self, connection: Connection, lease: Lease, job: str, asked: Sequence[PlaceAsked], start: str
-    ) -> Admission:
-        if marked(lease) not in self._jobs.leased(connection, [row_of(lease).id]):
-            return Admission(is_in=False)
-        if connection.execute(self.places.statements.keys_of, {"holders": [lease.holder, start]}).first():
-            return Admission(is_in=True)
-        self._declare_missing(connection, asked)
-        self.places.lock(connection, [one.key for one in asked])
-        now = self.places.now(connection)
-        granted = f"{job} {lease.queue}"
-        refusing = next((one for one in asked if not self.places.admits(connection, one.key, granted, now)), None)
-        freed = self.places.end_grant(connection, granted)
+    def _enter(self, connection: Connection, one: Entering, start: str) -> Admission:
+        """In a transaction that it begins."""
+        seen = self.places.view.begin(connection, one, start)
+        if not seen.is_leased or seen.has_entered:
+            return Admission(is_in=seen.is_leased)
+        if not seen.is_complete:
+            self._declare_missing(connection, one.asked)
+            seen = self.places.view.again(connection, one, start)
+        keys = [place.key for place in one.asked]
+        refusing = next((key for key in keys if not self.places.admits(connection, seen, key)), "")
+        if seen.granted:
+            self.places.end_grant(connection, one.granted)
         if refusing:
-            self.places.park(connection, lease, job, asked, refusing, now)
+            freed: Set[str] = seen.granted
+            self.places.park(connection, refusing, [one], seen.now)
         else:
-            freed |= self.places.take(connection, lease, asked, start, now)
-        self.places.free_as_well(connection, freed, now)
-        return Admission(is_in=False, parked_at=refusing.key) if refusing else Admission(is_in=True)
+            freed = self.places.take(connection, one, start, seen)
+        self.places.free_as_well(connection, freed, seen.now)
+        return Admission(is_in=not refusing, parked_at=refusing)
+
+    def park_behind(self, key: str, jobs: Sequence[Entering]) -> list[bool | None]:
+        return self._client.transaction(partial(self._park_behind, key=key, jobs=jobs))
+
+    def _park_behind(self, connection: Connection, key: str, jobs: Sequence[Entering]) -> list[bool | None]:
+        leased = self._jobs.leased(connection, [row_of(one.lease).id for one in jobs])
+        held = [one for one in jobs if marked(one.lease) in leased]
+        self.places.lock(connection, [key])
+        now = self.places.now(connection)
+        # Of one for which a place is kept, its own entry decides.
+        refused = self.places.strangers(connection, held) if self.places.refuses(connection, key, now) else []
+        if refused:
+            self.places.park(connection, key, refused, now)
+        ids = {row_of(one.lease).id for one in refused}
+        return [row_of(one.lease).id in ids if marked(one.lease) in leased else None for one in jobs]
 
     def parked(self, queue: str) -> int:
         count = select(func.count()).select_from(self._parked).where(self._parked.c.queue == queue)

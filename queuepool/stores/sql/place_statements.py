@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Table, and_, bindparam, case, delete, func, insert, or_, select, update
+from sqlalchemy import Double, Table, bindparam, case, delete, exists, func, insert, or_, select, update
 
+from queuepool.stores.sql.entering import is_among
 from queuepool.stores.sql.locks import unless_there
 from queuepool.stores.sql.tables import Tables
 
@@ -26,6 +27,8 @@ class PlaceStatements:
 
     def __init__(self, tables: Tables, database: str) -> None:
         self._of_places(tables.queuepool_places, tables.queuepool_limits, tables.jobs.c)
+        self._of_those_who_leave(tables, database)
+        self._of_looks(tables)
         self._of_lines(tables.queuepool_rings, tables.queuepool_parked, tables.queuepool_limits, database)
 
     def _of_places(self, table: Table, names: Table, jobs: Any) -> None:
@@ -37,7 +40,6 @@ class PlaceStatements:
         self.number = select(limits.number).where(limits.key == _NAME)
         self.keys_of = select(places.key).where(places.holder.in_(_HOLDERS))
         self.end = delete(table).where(places.holder.in_(_HOLDERS))
-        self.is_held = select(places.key).where(at, places.holder.in_(_HOLDERS))
         self.is_used = select(places.key).where(at).limit(1)
         place = {"key": _KEY, "holder": bindparam("of_holder"), "queue": _QUEUE}
         self.add = insert(table).values({**place, "until": bindparam("ends"), "granted": _ROW})
@@ -46,19 +48,60 @@ class PlaceStatements:
         self.hold = insert(table).values({**place, "until": begins + bindparam("lasts"), "granted": None})
         late = select(places.holder, places.queue, places.granted).where(at, granted, places.until <= _NOW)
         self.stale = late.order_by(places.until).limit(bindparam("most"))
-        coming = func.min(case((places.until > _NOW, places.until)))
-        self.coming = select(coming, func.count(case((and_(granted, places.until <= _NOW), 1)))).where(at)
         self.lock = select(limits.key).where(limits.key.in_(_KEYS)).order_by(limits.key).with_for_update()
-        self.look = update(names).where(limits.key == _KEY).values(look=bindparam("next_look"))
+
+    def _of_looks(self, tables: Tables) -> None:
+        limits, places = tables.queuepool_limits, tables.queuepool_places
+        at, rings = places.c.key == _KEY, tables.queuepool_rings.c
+        is_waited_for = exists().where(rings.key == _KEY)
+        now = bindparam("at_time", type_=Double)
+        stale = exists().where(at, places.c.granted.is_not(None), places.c.until <= now)
+        first = select(func.min(places.c.until)).where(at, places.c.until > now).scalar_subquery()
+        soon = now + 1
+        coming = func.coalesce(first, soon)
+        # A job that was handed a place may wait for a worker.
+        look = case((is_waited_for, case((and_(stale, coming > soon), soon), else_=coming)))
+        self.note_look = update(limits).where(limits.c.key == _KEY).values(look=look)
+
+    def _of_those_who_leave(self, tables: Tables, database: str) -> None:
+        places, limits, rings = (
+            one.c for one in (tables.queuepool_places, tables.queuepool_limits, tables.queuepool_rings)
+        )
+        theirs = is_among(database)(places.holder, "holders")
+        is_waited_for = exists().where(rings.key == places.key)
+        self.left = select(places.key, is_waited_for).where(theirs).distinct()
+        keys = limits.key.in_(select(places.key).where(theirs))
+        #: what PostgreSQL does in one round trip
+        self.ahead: dict[str, Any] = {
+            "lock_left": select(limits.key).where(keys).order_by(limits.key).with_for_update(),
+            "left": self.left,
+            "end": delete(tables.queuepool_places).where(theirs).returning(places.key),
+        }
 
     def _of_lines(self, table: Table, waiting: Table, names: Table, database: str) -> None:
-        rings, parked, limits = table.c, waiting.c, names.c
+        rings, limits = table.c, names.c
         self.waits = select(rings.key).where(rings.key == _KEY).limit(1)
-        turns = select(rings.queue, rings.part).where(rings.key == _KEY, rings.queue.not_in(_PASSED))
-        self.next_turn = turns.order_by(rings.turn).limit(1)
-        self.end_turn = delete(table).where(rings.key == _KEY, rings.queue == _QUEUE, rings.part == _PART)
-        in_lane = parked.key == _KEY, parked.queue == _QUEUE, parked.part == _PART, parked.id != _ROW
-        self.first = select(parked.id, parked.asked, parked.job).where(*in_lane).order_by(parked.id).limit(1)
+        at_turn = rings.key == _KEY, rings.queue.not_in(_PASSED)
+        turn = select(rings.queue, rings.part).where(*at_turn).order_by(rings.turn).limit(1).subquery("turn")
+        self.next_parked = _first_of(turn.c, waiting)
+        mine = rings.key == _KEY, rings.queue == _QUEUE, rings.part == _PART
+        self.end_turn = delete(table).where(*mine)
         self.count_turn = update(names).where(limits.key == _KEY).values(turn=limits.turn + 1)
-        turn = select(limits.turn).where(limits.key == _KEY).scalar_subquery()
-        self.line_up = unless_there(table, database, {"key": _KEY, "queue": _QUEUE, "part": _PART, "turn": turn})
+        turn_now = select(limits.turn).where(limits.key == _KEY).scalar_subquery()
+        self.turn_over = update(table).where(*mine).values(turn=turn_now)
+        self.out = delete(waiting).where(waiting.c.id == _ROW)
+        for name in ("end_turn", "count_turn", "turn_over", "out", "add", "note_look"):
+            self.ahead[name] = getattr(self, name)
+        self.line_up = unless_there(table, database, {"key": _KEY, "queue": _QUEUE, "part": _PART, "turn": turn_now})
+
+
+def _first_of(turn: Any, waiting: Table) -> Any:
+    """This line, with the oldest of those that wait in it, if there are any, and whether it is the only one."""
+    parked, other = waiting.c, waiting.alias("other").c
+    lane = other.key == _KEY, other.queue == turn.queue, other.part == turn.part
+    oldest = select(func.min(other.id)).where(*lane).correlate(turn.queue.table).scalar_subquery()
+    is_last = ~exists().where(*lane, other.id > parked.id)
+    line = turn.queue.table.outerjoin(waiting, parked.id == oldest)
+    return select(turn.queue, turn.part, parked.id, parked.asked, parked.job, is_last.label("is_last")).select_from(
+        line
+    )

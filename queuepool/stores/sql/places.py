@@ -11,28 +11,35 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Table, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Compiled, Connection, Table, delete, insert, or_, select, update
 
 from queuepool.payload.lease import Lease
-from queuepool.payload.limits import PlaceAsked, name_of
-from queuepool.stores.limits import GRANT_LASTS
+from queuepool.payload.limits import job_word, name_of
+from queuepool.stores.limits import GRANT_LASTS, Entering
 from queuepool.stores.sql.client import SqlClient
+from queuepool.stores.sql.entering import EnteringView, PlacesSeen
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.locks import unless_there
 from queuepool.stores.sql.place_statements import PlaceStatements
+from queuepool.stores.sql.postgresql import can_pipeline, send_ahead
 from queuepool.stores.sql.statements import row_of, skips_locked
 
 #: parked jobs that are looked at before other transactions may go on
 _MOST_LOOKS = 100
 
 
+#: the name of a statement, and its parameters
+_Step = tuple[str, dict[str, Any]]
+
+
 class _Parked(NamedTuple):
-    """A parked job: its row, its queue, the places that it needs, and the digest of its id."""
+    """A parked job: its row, queue, places, the digest of its id, and whether it is the last of its line."""
 
     id: int
     queue: str
     asked: tuple[tuple[str, str], ...]
     job: str
+    is_last: bool
 
 
 class SqlPlaces:
@@ -50,27 +57,30 @@ class SqlPlaces:
     def statements(self) -> PlaceStatements:
         return PlaceStatements(self._client.tables, self._client.engine.dialect.name)
 
-    def take(
-        self, connection: Connection, lease: Lease, asked: Sequence[PlaceAsked], start: str, now: float
-    ) -> set[str]:
-        """Returns at which keys places of others were freed by that. ``start``: the holder of those that count it."""
-        freed = set[str]()
-        for one in asked:
-            if self._free(connection, one.key, now) <= 0 and (stale := self._stale(connection, one.key, now)):
+    @cached_property
+    def view(self) -> EnteringView:
+        return EnteringView(self._client, self._jobs, self.lock)
+
+    def take(self, connection: Connection, one: Entering, start: str, seen: PlacesSeen) -> set[str]:
+        """Returns at which keys others may start now. ``start``: the holder of the places that count its start.
+
+        Where a place was kept for it, it has that: no more are free than before.
+        """
+        freed = {key for key in seen.granted if key not in seen.rows or seen.free(key) > 0}
+        for asked in one.asked:
+            key = asked.key
+            is_full = seen.free(key) <= 0 and key not in seen.granted
+            if is_full and (stale := self._stale(connection, key, seen.now)):
                 freed |= self.end_grant(connection, stale[0].holder)
-            if one.per:
-                self._drop_ended(connection, one.key, now)
-                self._add(connection, one.key, start, now + self._per(connection, one), lease.queue)
+            if asked.per:
+                self._drop_ended(connection, key, seen.now)
+                per = seen.per(key) or asked.per
+                self._add(connection, key, start, seen.now + per, one.lease.queue)
             else:
-                held = {"at_key": one.key, "of_holder": lease.holder, "of_queue": lease.queue}
-                lasts = {"of_row": row_of(lease).id, "lasts": self._jobs.retry_after}
+                held = {"at_key": key, "of_holder": one.lease.holder, "of_queue": one.lease.queue}
+                lasts = {"of_row": row_of(one.lease).id, "lasts": self._jobs.retry_after}
                 connection.execute(self.statements.hold, {**held, **lasts})
         return freed
-
-    def _per(self, connection: Connection, asked: PlaceAsked) -> float:
-        """For how long a start counts: other code may have changed it since."""
-        per = select(self._limits.c.per).where(self._limits.c.key == name_of(asked.key))
-        return connection.execute(per).scalar() or asked.per
 
     def change_period(self, connection: Connection, name: str, per: float, was: float) -> None:
         """Have the starts that were counted end as the new rule has it; 0.0 = as a job does."""
@@ -79,31 +89,39 @@ class SqlPlaces:
         starts = update(self._places).where(of_limit, places.granted.is_(None), places.holder.contains(" "))
         connection.execute(starts.values(until=places.until + (per - was)))
 
-    def admits(self, connection: Connection, key: str, job: str, now: float) -> bool:
+    def admits(self, connection: Connection, seen: PlacesSeen, key: str) -> bool:
         """A place that was kept for the job, or a free one for which no job waits, or one that was kept too long."""
-        free = self._free(connection, key, now)
-        if connection.execute(self.statements.is_held, {"at_key": key, "holders": [job]}).first():
+        free = seen.free(key)
+        if key in seen.granted:
             return free >= 0  # its own place is one of those that are not free; the number may have been lowered since
         if free > 0:
-            return not self._waits(connection, key)
-        return free == 0 and bool(self._stale(connection, key, now))
+            return not seen.waits(key)
+        return free == 0 and bool(self._stale(connection, key, seen.now))
 
-    def park(
-        self,
-        connection: Connection,
-        lease: Lease,
-        job: str,
-        asked: Sequence[PlaceAsked],
-        refusing: PlaceAsked,
-        now: float,
-    ) -> None:
-        row, asked_words = row_of(lease).id, " ".join(f"{one.key} {one.part}" for one in asked)
-        about = {"key": refusing.key, "part": refusing.part, "queue": lease.queue, "asked": asked_words, "job": job}
-        connection.execute(delete(self._parked).where(self._parked.c.id == row))  # of a table that was emptied by hand
-        connection.execute(insert(self._parked), [{"id": row, **about}])
-        self._jobs.park(connection, [row])
-        self._line_up(connection, refusing.key, lease.queue, refusing.part)
-        self._hand_on(connection, refusing.key, now)
+    def refuses(self, connection: Connection, key: str, now: float) -> bool:
+        """Whether it does not admit a job for which no place is kept."""
+        free = self._free(connection, key, now)
+        if free > 0:
+            return self._waits(connection, key)
+        return free < 0 or not self._stale(connection, key, now)
+
+    def strangers(self, connection: Connection, jobs: Sequence[Entering]) -> list[Entering]:
+        """Those of these jobs for which no place is kept, and which hold none."""
+        names = [name for one in jobs for name in (one.granted, one.lease.holder)]
+        places = self._places.c
+        known = set(connection.execute(select(places.holder).where(places.holder.in_(names))).scalars())
+        return [one for one in jobs if known.isdisjoint((one.granted, one.lease.holder))]
+
+    def park(self, connection: Connection, key: str, jobs: Sequence[Entering], now: float) -> None:
+        """All of them at this key, which is locked; their leases end."""
+        rows = [_row_at(key, one) for one in jobs]
+        ids = [row["id"] for row in rows]
+        connection.execute(delete(self._parked).where(self._parked.c.id.in_(ids)))  # of a table emptied by hand
+        connection.execute(insert(self._parked), rows)
+        self._jobs.park(connection, ids)
+        for queue, part in dict.fromkeys((row["queue"], row["part"]) for row in rows):
+            self._line_up(connection, key, queue, part)
+        self._hand_on(connection, key, now)
 
     def _line_up(self, connection: Connection, key: str, queue: str, part: str) -> None:
         """Give the partition its turn, behind all others, unless it has one."""
@@ -112,18 +130,36 @@ class SqlPlaces:
 
     def leave(self, connection: Connection, leases: Sequence[Lease]) -> None:
         """Give back the places of leases that have ended, in the transaction that has ended them."""
-        these = {"holders": [lease.holder for lease in leases]}
-        keys = sorted(set(connection.execute(self.statements.keys_of, these).scalars()))
-        if not keys:
-            return
-        self.lock(connection, keys)
-        connection.execute(self.statements.end, these)
-        now = self.now(connection)
-        for key in keys:
-            if self._waits(connection, key):
+        left = self._left(connection, {"holders": [lease.holder for lease in leases]})
+        now = self.now(connection) if any(is_waited_for for _, is_waited_for in left) else 0.0
+        for key, is_waited_for in sorted(left):
+            if is_waited_for:
                 self._hand_on(connection, key, now)
             elif key != name_of(key):
                 self._forget_unused(connection, key)
+
+    def _left(self, connection: Connection, these: dict[str, Any]) -> Sequence[Any]:
+        """The keys, now locked, at which these holders had places, and whether somebody waits there."""
+        statements = self.statements
+        if can_pipeline(connection):
+            steps = [(self._ahead[name], these) for name in ("lock_left", "left", "end")]
+            locked, found, _ = send_ahead(connection, *steps)
+            if len(locked) != len(found):  # of a table that was emptied by hand
+                self.lock(connection, [key for key, _ in found])
+            return found
+        left = connection.execute(statements.left, these).all()
+        if left and connection.dialect.name != "sqlite":  # in which all is locked
+            self.lock(connection, [key for key, _ in left])
+            left = connection.execute(statements.left, these).all()
+        if left:
+            connection.execute(statements.end, these)
+        return left
+
+    @cached_property
+    def _ahead(self) -> dict[str, Compiled]:
+        """As the driver takes them."""
+        dialect, ahead = self._client.engine.dialect, self.statements.ahead
+        return {name: one.compile(dialect=dialect) for name, one in ahead.items()}
 
     def _forget_unused(self, connection: Connection, key: str) -> None:
         """Its row, which is locked: there may be as many keys as values of an argument."""
@@ -141,60 +177,73 @@ class SqlPlaces:
 
     def _hand_on(self, connection: Connection, key: str, now: float, passed: Collection[str] = ()) -> None:
         """Hand the free places of this key, which is locked, to those that wait; ``passed``: queues to pass over."""
+        free = self._free(connection, key, now)
         for _ in range(_MOST_LOOKS):
-            parked = self._next(connection, key, passed) if self._free(connection, key, now) > 0 else None
+            parked = self._next(connection, key, passed) if free > 0 else None
             if parked is None:
                 self._note_look(connection, key, now)
                 return
             others = [other for other, _ in parked.asked if other != key]
             if not self._try_lock(connection, others):
                 break  # whoever holds it may wait for this key: a steward goes on at once
-            self._out_of_line(connection, key, parked)
-            refused = next((one for one in parked.asked if self._free(connection, one[0], now) <= 0), None)
+            refused = next(
+                (one for one in parked.asked if one[0] != key and self._free(connection, one[0], now) <= 0), None
+            )
             if refused:
+                self._do(connection, self._out_of_line(key, parked))
                 self._move_to(connection, parked, *refused, now)
             else:
-                self._grant(connection, parked, now)
+                was_copied = self._grant(connection, key, parked, now)
+                free = self._free(connection, key, now) if was_copied else free - 1
         self._look_at(connection, key, now)
 
     def _next(self, connection: Connection, key: str, passed: Collection[str]) -> _Parked | None:
         while True:
             about = {"at_key": key, "passed": list(passed)}
-            turn = connection.execute(self.statements.next_turn, about).first()
-            if turn is None:
+            row = connection.execute(self.statements.next_parked, about).first()
+            if row is None:
                 return None
-            if row := self._first(connection, key, turn.queue, turn.part):
+            if row.id is not None:
                 words = row.asked.split(" ")
-                return _Parked(row.id, turn.queue, tuple(zip(words[::2], words[1::2], strict=True)), row.job)
-            self._end_turn(connection, key, turn.queue, turn.part)  # they were taken out
-
-    def _first(self, connection: Connection, key: str, queue: str, part: str, but: int = 0) -> Any:
-        """The row of the oldest parked job of this partition."""
-        about = {"at_key": key, "of_queue": queue, "of_part": part, "of_row": but}
-        return connection.execute(self.statements.first, about).first()
+                asked = tuple(zip(words[::2], words[1::2], strict=True))
+                return _Parked(row.id, row.queue, asked, row.job, bool(row.is_last))
+            self._end_turn(connection, key, row.queue, row.part)  # they were taken out
 
     def _end_turn(self, connection: Connection, key: str, queue: str, part: str) -> None:
         connection.execute(self.statements.end_turn, {"at_key": key, "of_queue": queue, "of_part": part})
 
-    def _out_of_line(self, connection: Connection, key: str, one: _Parked) -> None:
+    def _out_of_line(self, key: str, one: _Parked) -> list[_Step]:
         """Its partition's next turn comes behind those of all others."""
-        part = dict(one.asked)[key]
-        self._end_turn(connection, key, one.queue, part)
-        if self._first(connection, key, one.queue, part, but=one.id):
-            self._line_up(connection, key, one.queue, part)
+        about = {"at_key": key, "of_queue": one.queue, "of_part": dict(one.asked)[key]}
+        return [("end_turn", about)] if one.is_last else [("count_turn", {"at_key": key}), ("turn_over", about)]
+
+    def _do(self, connection: Connection, steps: Iterable[_Step]) -> None:
+        for name, values in steps:
+            connection.execute(getattr(self.statements, name), values)
 
     def _move_to(self, connection: Connection, one: _Parked, key: str, part: str, now: float) -> None:
         connection.execute(update(self._parked).where(self._parked.c.id == one.id).values(key=key, part=part))
         self._line_up(connection, key, one.queue, part)
         self._note_look(connection, key, now)
 
-    def _grant(self, connection: Connection, one: _Parked, now: float) -> None:
-        """Back to the head of its queue, where its former number puts it, with a place kept for it at each limit."""
-        self.back_to_jobs(connection, [one.id], one.queue)
+    def _grant(self, connection: Connection, key: str, one: _Parked, now: float) -> bool:
+        """Back to the head of its queue, where its former number puts it, with a place kept for it at each limit.
+
+        Returns whether some were kept for a copy of it, in place of which these are.
+        """
         holder = f"{one.job} {one.queue}"
-        self.end_grant(connection, holder)  # of a copy
-        for key, _ in one.asked:
-            self._add(connection, key, holder, now + GRANT_LASTS, one.queue, one.id)
+        place = {"of_holder": holder, "of_queue": one.queue, "ends": now + GRANT_LASTS, "of_row": one.id}
+        places: list[_Step] = [("add", {**place, "at_key": asked}) for asked, _ in one.asked]
+        out: list[_Step] = [*self._out_of_line(key, one), ("out", {"of_row": one.id})]
+        if can_pipeline(connection):
+            ahead = [(self._ahead[name], values) for name, values in [("end", {"holders": [holder]}), *out, *places]]
+            ended, *_ = send_ahead(connection, *ahead, *self._jobs.unparking(one.id, one.queue))
+            return bool(ended)
+        self._do(connection, out)
+        self._jobs.unpark(connection, [one.id], one.queue, 0.0)
+        copies = connection.execute(self.statements.end, {"holders": [holder]}).rowcount
+        self._do(connection, places)
+        return bool(copies)
 
     def _add(
         self, connection: Connection, key: str, holder: str, until: float, queue: str, granted: int | None = None
@@ -266,12 +315,7 @@ class SqlPlaces:
 
     def _note_look(self, connection: Connection, key: str, now: float) -> None:
         """When a place may come free by itself, if a job waits."""
-        look = None
-        if self._waits(connection, key):
-            first, stale = connection.execute(self.statements.coming, {"at_key": key, "at_time": now}).one()
-            # A job that was handed a place may wait for a worker.
-            look = min(now + 1, first or now + 1) if first is None or stale else first
-        connection.execute(self.statements.look, {"at_key": key, "next_look": look})
+        connection.execute(self.statements.note_look, {"at_key": key, "at_time": now})
 
     def _look_at(self, connection: Connection, key: str, now: float) -> None:
         """Have a steward look at this key at once, if a job waits there."""
@@ -325,3 +369,11 @@ class SqlPlaces:
 
     def now(self, connection: Connection) -> float:
         return self._jobs.now(connection)
+
+
+def _row_at(key: str, one: Entering) -> dict[str, Any]:
+    """That of a job which is parked at this key."""
+    part = next(asked.part for asked in one.asked if asked.key == key)
+    words = " ".join(f"{asked.key} {asked.part}" for asked in one.asked)
+    about = {"key": key, "part": part, "queue": one.lease.queue, "asked": words, "job": job_word(one.job_id)}
+    return {"id": row_of(one.lease).id, **about}

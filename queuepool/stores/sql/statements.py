@@ -109,20 +109,22 @@ class Statements:
         self.take = _those(taken, jobs, chosen).returning(*shown)
         if dialect.name == "postgresql":
             self.settle_and_take = _settling_and_taking(jobs, chosen, taken, shown)
+            ids = jobs.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger)))
+            self.leased_ahead = self._leased(ids)
         # In two steps: MySQL locks every row that it passes, and there may be a million delayed ones.
         self.near = first
         self.choose = chosen.where(jobs.c.id.in_(_IDS)).with_only_columns(*shown)
         self.mark = taken.where(jobs.c.id.in_(_IDS))
         self.is_ready = select(jobs.c.id).where(takable).limit(1)
 
+    def _leased(self, which: ColumnElement[bool]) -> Select[Any]:
+        jobs = self._jobs.c
+        rows = select(jobs.id, jobs.attempts, jobs.available_at).where(which, jobs.reserved_at.is_not(None))
+        return rows.order_by(jobs.id).with_for_update()
+
     def _settling(self, clock: Clock) -> None:
         jobs = self._jobs
-        self.leased = (
-            select(jobs.c.id, jobs.c.attempts, jobs.c.available_at)
-            .where(jobs.c.id.in_(_IDS), jobs.c.reserved_at.is_not(None))
-            .order_by(jobs.c.id)
-            .with_for_update()
-        )
+        self.leased = self._leased(jobs.c.id.in_(_IDS))
         is_free = self._in_queue, jobs.c.id.in_(_IDS), jobs.c.reserved_at.is_(None)
         self.lock_free = select(jobs.c.id, self.payload).where(*is_free).order_by(jobs.c.id).with_for_update()
         self.rewrite = update(jobs).where(jobs.c.id == bindparam("row")).values(payload=bindparam("raw"))
@@ -135,11 +137,8 @@ class Statements:
         self.hasten = update(jobs).where(jobs.c.id.in_(_IDS)).values(available_at=clock.down())
         free = {"reserved_at": None, "available_at": clock.down(), "attempts": jobs.c.attempts - 1}
         self.park = update(jobs).where(jobs.c.id.in_(_IDS)).values(queue=PARKED, **free)
-        self.unpark = (
-            update(jobs)
-            .where(jobs.c.id.in_(_IDS), jobs.c.queue == PARKED)
-            .values(queue=_QUEUE, available_at=clock.after("later"))
-        )
+        back = update(jobs).where(jobs.c.queue == PARKED).values(queue=_QUEUE, available_at=clock.after("later"))
+        self.unpark, self.unpark_one = back.where(jobs.c.id.in_(_IDS)), back.where(jobs.c.id == bindparam("row"))
         self.renew = update(jobs).where(jobs.c.id.in_(_IDS)).values(reserved_at=clock.up())
         self.give_back = update(jobs).where(jobs.c.id.in_(_IDS)).values(**free)
         columns = (jobs.c.queue, jobs.c.payload, jobs.c.attempts, jobs.c.created_at, clock.after("later"))

@@ -12,7 +12,7 @@ from queuepool.payload.lease import NOTHING, AttemptRecord, Lease
 from queuepool.payload.limits import NO_PART, PlaceAsked, holding, job_word
 from queuepool.stores.contract import NO_TRY, NewJob
 from queuepool.stores.factory import Stores
-from queuepool.stores.limits import GRANT_LASTS, Admission, LimitRecord
+from queuepool.stores.limits import GRANT_LASTS, Admission, Entering, LimitRecord
 from tests.support.graphs import Drawn, ended
 from tests.support.samples import ids, new_jobs, payload, record
 from tests.support.store_contract import RETRY_AFTER, attempts_of
@@ -575,3 +575,66 @@ def test_no_more_lines_are_read_than_asked_for(built, store, worker):
     [few], [all_of_them] = built.limits.by_key("import", lines=7), built.limits.by_key("import")
     assert ([str(number) for number in range(7)], True) == ([line.part for line in few.parked], few.is_cut)
     assert (30, False) == (len(all_of_them.parked), all_of_them.is_cut)
+
+
+def behind(store: Any, leases: Sequence[Lease], *asked: PlaceAsked, key: str = "import") -> list[bool | None]:
+    """What becomes of jobs that are parked in one step with one before them."""
+    if store.limits.park_behind is None:
+        pytest.skip("they enter one by one")
+    jobs = [Entering(holding(lease), ids([lease])[0], asked) for lease in leases]
+    answers: list[bool | None] = store.limits.park_behind(key, jobs)
+    return answers
+
+
+def test_those_behind_a_parked_job_wait_behind_it(built, store, worker):
+    pushed(store, "a", "b", "c", "d")
+    running, _ = worker.enter(ONE)
+    leases = store.reserve(["default"], worker.tag, 3).leases
+
+    assert [True, True, True] == behind(store, leases, ONE)
+    assert [("default", NO_PART, 3)] == waiting(built)
+    assert (0, 0, 1) == sizes(store)
+    assert store.finish(running, NOTHING)
+    [lease] = store.reserve(["default"], worker.tag, 3).leases
+    assert (["b"], 1) == (ids([lease]), attempts_of(lease))
+
+
+def test_those_behind_wait_in_their_own_partitions(built, store, worker):
+    pushed(store, "a", "b", "c")
+    worker.enter(PlaceAsked("import", "x", 1))
+    first, second = store.reserve(["default"], worker.tag, 2).leases
+
+    assert [True] == behind(store, [second], PlaceAsked("import", "y", 1))
+    assert [True] == behind(store, [first], PlaceAsked("import", "x", 1))
+    assert [("default", "y", 1), ("default", "x", 1)] == waiting(built)
+
+
+def test_none_behind_waits_while_a_place_is_free(built, store, worker):
+    pushed(store, "a", "b")
+    worker.enter(TWO)
+    leases = store.reserve(["default"], worker.tag, 1).leases
+
+    assert [False] == behind(store, leases, TWO)
+    assert [] == waiting(built)
+    assert store.limits.enter(holding(leases[0]), "b", [TWO]).is_in
+
+
+def test_one_behind_for_which_a_place_is_kept_has_yet_to_enter(store, worker):
+    pushed(store, "a", "b", "c")
+    running, _ = worker.enter(ONE)
+    worker.enter(ONE)
+    assert store.finish(running, NOTHING)
+    handed_on, other = store.reserve(["default"], worker.tag, 2).leases
+
+    assert [False, True] == behind(store, [handed_on, other], ONE)
+    assert store.limits.enter(holding(handed_on), "b", [ONE]).is_in
+
+
+def test_a_lost_lease_behind_is_not_parked(built, store, worker):
+    pushed(store, "a", "b", "c")
+    worker.enter(ONE)
+    lost, held_on = store.reserve(["default"], worker.tag, 2).leases
+    assert store.delete([lost])
+
+    assert [None, True] == behind(store, [lost, held_on], ONE)
+    assert [("default", NO_PART, 1)] == waiting(built)
