@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Double, Table, bindparam, case, delete, exists, func, insert, or_, select, update
+from sqlalchemy import Double, Table, and_, bindparam, case, delete, exists, func, insert, or_, select, update
 
 from queuepool.stores.sql.entering import is_among
 from queuepool.stores.sql.locks import unless_there

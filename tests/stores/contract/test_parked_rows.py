@@ -60,7 +60,7 @@ def test_a_table_that_was_emptied_by_hand_leaves_nothing_that_stands_in_the_way(
 
     assert entered(sql) is None  # the lease of a lasts
     assert entered(sql) is None
-    assert [payload("d")] == [sql.limits.find("default", "d")]
+    assert payload("d") == sql.limits.find("default", "d").payload
     assert 2 == sql.limits.unpark("default")
     assert {"c", "d"} == {*ids(sql.queue.reserve(["default"], OURS, 2).leases)}
 
