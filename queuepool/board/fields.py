@@ -115,6 +115,7 @@ class Header(Record):
     limits_at = Seconds()  # monotonic, by workers: when the last job with a limit wanted to start
     doing_flows = Text(40)  # by the steward's thread that measures flows; as `doing`
     store_epoch = Whole()  # by the steward, where sentinels name the primary: raised whenever it has moved
+    store_config_epoch = Whole()  # likewise: how many failovers those know of who say where it is
     store_at = Text(270)  # likewise: where it is, as `HOST PORT`
 
     @property

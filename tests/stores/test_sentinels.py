@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +16,8 @@ from queuepool.config import sentinels as urls
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import LoginRefused, StoreDown, StoreUnfit
 from queuepool.stores.factory import Stores, primary_as_told
-from queuepool.stores.redis.sentinel import PERIOD, whereabouts
+from queuepool.stores.redis.followed import Follower
+from queuepool.stores.redis.sentinel import PERIOD, Said, believed, whereabouts
 from tests.support.eventually import eventually
 from tests.support.samples import new_jobs
 from tests.support.sentinels import NAME, Process
@@ -23,7 +25,7 @@ from tests.support.sentinels import NAME, Process
 
 @dataclass
 class Divided:
-    """Two primaries, and two sentinels of which each knows another one; the second has seen a failover more."""
+    """Two primaries, a sentinel that names the first one, and two that have seen a failover to the second one."""
 
     servers: list[Process]
     sentinels: list[Process]
@@ -42,7 +44,7 @@ def divided(tmp_path: Path) -> Iterator[Divided]:
     servers = [Process(tmp_path, "redis-server", ['save ""']) for _ in range(2)]
     watching = [
         [f"sentinel monitor {NAME} 127.0.0.1 {one.port} 1", f"sentinel config-epoch {NAME} {epoch}"]
-        for epoch, one in enumerate(servers, start=1)
+        for epoch, one in [(1, servers[0]), (2, servers[1]), (2, servers[1])]
     ]
     found = Divided(servers, [Process(tmp_path, "redis-sentinel", lines) for lines in watching])
     for one in (*found.servers, *found.sentinels):
@@ -72,15 +74,119 @@ def test_a_producer_looks_each_second_and_believes_the_sentinel_that_has_seen_mo
         assert [1, count] == divided.jobs()
 
 
-def test_sentinels_that_were_all_set_up_again_are_believed(divided, stores):
-    stores.queue.push("default", new_jobs(b"1"))
-    looks_again(divided.url)
-    stores.queue.push("default", new_jobs(b"2"))
-    divided.sentinels[1].kill()  # the only one that has seen the last failover
+def has_seen_the_failover(divided: Divided, stores: Stores) -> None:
+    """Push a job to each server."""
+    for job in (b"1", b"2"):
+        looks_again(divided.url)
+        stores.queue.push("default", new_jobs(job))
+    assert [1, 1] == divided.jobs()
+
+
+def set_up_again(divided: Divided) -> None:
+    """Those that have seen the failover forget it."""
+    for one in divided.sentinels[1:]:
+        one.say("SENTINEL", "REMOVE", NAME)
+        one.say("SENTINEL", "MONITOR", NAME, "127.0.0.1", divided.servers[0].port, 1)
+
+
+def test_sentinels_that_were_set_up_again_are_believed_once_they_are_most(divided, stores):
+    has_seen_the_failover(divided, stores)
+    set_up_again(divided)
     looks_again(divided.url)
     stores.queue.push("default", new_jobs(b"3"))
 
     assert [2, 1] == divided.jobs()
+
+
+@pytest.mark.thorough("ten seconds")
+def test_one_that_was_silent_is_asked_again_and_one_that_is_behind_is_never_believed(divided, stores):
+    has_seen_the_failover(divided, stores)
+    for one in divided.sentinels[1:]:
+        one.kill()
+    for count in (2, 3, 4):
+        looks_again(divided.url)
+        stores.queue.push("default", new_jobs(b"3"))
+        assert [1, count] == divided.jobs()
+    assert [False, True, True] == [one.is_silent for one in whereabouts(divided.url).sentinels]
+    for one in divided.sentinels[1:]:
+        one.start()
+    eventually(lambda: not any(one.is_silent for one in whereabouts(divided.url).sentinels), within=30)
+    asked = time.monotonic()
+    for _ in divided.sentinels:
+        looks_again(divided.url)
+        stores.queue.push("default", new_jobs(b"4"))
+
+    assert [1, 7] == divided.jobs()
+    assert all(one.asked_at > asked for one in whereabouts(divided.url).sentinels)
+
+
+def test_sentinels_that_hang_delay_a_push_once_each(divided, stores):
+    stores.queue.push("default", new_jobs(b"1"))
+    for one in divided.sentinels:
+        one.stop()
+    for _ in divided.sentinels:
+        looks_again(divided.url)
+        stores.queue.push("default", new_jobs(b"2"))
+    asked = [one.asked_at for one in whereabouts(divided.url).sentinels]
+    looks_again(divided.url)
+    stores.queue.push("default", new_jobs(b"3"))
+
+    assert all(one.is_silent for one in whereabouts(divided.url).sentinels)
+    assert asked == [one.asked_at for one in whereabouts(divided.url).sentinels]
+    assert [5, 0] == divided.jobs()
+
+
+def said(epoch: int, host: str) -> Said:
+    return Said(epoch, host, 6379, {})
+
+
+@pytest.mark.parametrize(
+    ("known", "all_said", "expected"),
+    [
+        (None, [said(1, "a"), said(2, "b")], "b"),
+        (said(2, "b"), [said(3, "a")], "a"),
+        (said(2, "b"), [said(1, "a"), said(2, "b")], "b"),
+        (said(2, "b"), [said(1, "a")], None),
+        (said(2, "b"), [said(1, "a"), said(0, "a")], None),
+        (said(2, "b"), [said(1, "a"), said(1, "a")], "a"),
+        (said(2, "b"), [said(2, "a")], None),
+        (said(2, "b"), [said(2, "a"), said(2, "a")], "a"),
+        (said(2, "b"), [said(2, "a"), said(2, "b")], None),
+    ],
+)
+def test_who_is_believed_of_three(known, all_said, expected):
+    found = believed(known and known.claim, all_said, 3)
+
+    assert expected == (found and found.host)
+
+
+def test_a_new_steward_does_not_believe_one_that_is_behind_what_is_on_the_board(divided):
+    told = SimpleNamespace(store_epoch=0, store_config_epoch=0, store_at="")
+    places = [f"127.0.0.1 {one.port}" for one in divided.servers]
+    behind, ahead, also_ahead = whereabouts(divided.url).own_sentinels()
+    Follower(whereabouts(divided.url), told, lambda: None)._take(ahead, ahead.look())
+    moved: list[str] = []
+    follower = Follower(whereabouts(divided.url), told, lambda: moved.append(told.store_at))
+    follower._take(behind, behind.look())
+    assert (1, 2, places[1], []) == (told.store_epoch, told.store_config_epoch, told.store_at, moved)
+
+    set_up_again(divided)
+    for one in (ahead, also_ahead):
+        follower._take(one, one.look())
+    assert (2, places[0], [places[0]]) == (told.store_epoch, told.store_at, moved)
+
+
+def test_a_forked_process_asks_the_sentinels_itself(divided, stores):
+    whereabouts(divided.url).read(SimpleNamespace(store_epoch=1, store_at="nowhere"))
+    child = os.fork()
+    if not child:
+        with suppress(BaseException):
+            stores.queue.push("default", new_jobs(b"1"))
+        os._exit(0)
+    os.waitpid(child, 0)
+
+    assert [1, 0] == divided.jobs()
+    assert whereabouts(divided.url).told
 
 
 def test_what_the_board_says_moves_an_open_connection_and_ends_a_wait(divided):
