@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import redis
@@ -21,12 +22,14 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import ConfigError, StoreDown
 from queuepool.jobs.client import Queue
 from queuepool.jobs.connecting import connect
+from queuepool.stores.factory import primary_as_told
 from queuepool.stores.redis.check import _is_unencrypted
 from tests.support.drivers import opened
 from tests.support.each import each
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 from tests.support.redis_server import free_port, start_redis
+from tests.support.samples import new_jobs, payload
 from tests.support.sentinels import Process
 
 
@@ -280,3 +283,23 @@ def test_a_primary_that_sentinels_name_is_verified_and_so_are_they(good, tmp_pat
                 stores.queue.sizes("default")
     finally:
         sentinel.kill()
+
+
+def test_a_reply_that_has_come_is_read_although_the_primary_has_moved_since(good):
+    settings = ConnectionSettings(url=f"rediss+sentinel://127.0.0.1:1/jobs/0?ssl_ca_certs={good.folder}/ca.pem")
+    told = SimpleNamespace(store_epoch=1, store_at=f"localhost {good.port}")
+    end_stale_calls = primary_as_told(settings, told)
+    with (
+        opened(settings) as stores,
+        opened(ConnectionSettings(url=f"unix://{good.folder}/redis.sock")) as producer,
+    ):
+        tag = stores.queue.join()
+        stores.queue.reserve(["moved"], tag, 1)  # or the server may not know the script
+        wait = stores.queue.reserve_waiting(["moved"], 30.0, tag, 1)
+        producer.queue.push("moved", new_jobs(payload("a")))
+        eventually(lambda: producer.queue.sizes("moved").reserved)
+        wait.wait()
+        told.store_at, told.store_epoch = "127.0.0.1 1", 2
+        end_stale_calls()
+
+        assert 1 == len(wait.read().leases)

@@ -209,6 +209,7 @@ def test_what_the_board_says_moves_an_open_connection_and_ends_a_wait(divided):
         wait.wait()
         with pytest.raises(StoreDown, match="the primary has moved"):
             wait.read()
+        assert not wait.was_cut_off  # a job that has come there meanwhile was reserved
 
 
 @pytest.mark.parametrize("place", ["", "nonsense", "h 99999", "127.0.0.1 1"])
