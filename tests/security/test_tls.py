@@ -23,7 +23,7 @@ from queuepool.errors import ConfigError, StoreDown
 from queuepool.jobs.client import Queue
 from queuepool.jobs.connecting import connect
 from queuepool.stores.factory import primary_as_told
-from queuepool.stores.redis.check import _is_unencrypted
+from queuepool.stores.redis.check import _is_unencrypted, _shows_sentinels_password
 from tests.support.drivers import opened
 from tests.support.each import each
 from tests.support.eventually import eventually
@@ -202,11 +202,17 @@ def test_a_pool_whose_certificate_expired_says_so_once_and_goes_on_with_a_new_on
     ("url", "warned"),
     [
         ("redis://:pw@h:1/0", True), ("redis://h", False), ("rediss://:pw@h", False), ("redis://:pw@[::1]:1/0", False),
-        ("unix://u:pw@/run/redis.sock", False),
+        ("unix://u:pw@/run/redis.sock", False), ("redis+sentinel://h/m?sentinel_password=pw", True),
+        ("rediss+sentinel://h/m?sentinel_password=pw", False),
     ],
 )  # fmt: skip
 def test_check_warns_of_a_password_that_goes_unencrypted(url, warned):
     assert warned == _is_unencrypted(url)
+
+
+@each(("tls", "warned"), [("", False), ("&sentinel_tls=0", True)])
+def test_check_warns_if_only_the_sentinels_password_goes_unencrypted(tls, warned):
+    assert warned == _shows_sentinels_password(f"rediss+sentinel://h/m?sentinel_password=pw{tls}")
 
 
 # The configuration

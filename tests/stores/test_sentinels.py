@@ -14,10 +14,12 @@ import pytest
 
 from queuepool.config import sentinels as urls
 from queuepool.config.settings import ConnectionSettings
-from queuepool.errors import LoginRefused, StoreDown, StoreUnfit
+from queuepool.errors import LoginRefused, StoreDenied, StoreDown, StoreUnfit
 from queuepool.stores.factory import Stores, primary_as_told
+from queuepool.stores.finding import Grade
 from queuepool.stores.redis.followed import Follower
 from queuepool.stores.redis.sentinel import PERIOD, Said, believed, whereabouts
+from queuepool.stores.redis.sentinel_check import _NEEDED, inspect_sentinels
 from tests.support.eventually import eventually
 from tests.support.samples import new_jobs
 from tests.support.sentinels import NAME, Process
@@ -242,18 +244,79 @@ def test_a_server_that_is_no_primary_is_refused_and_one_that_becomes_a_replica_c
 def test_who_does_not_answer_or_does_not_know_the_name_is_told(divided):
     for url, error, words in [
         (divided.url.replace(NAME, "other"), StoreUnfit, "no sentinel knows a primary named 'other'"),
-        (f"redis+sentinel://127.0.0.1:1/{NAME}", StoreDown, "no sentinel answers: 127.0.0.1:1: .*refused"),
+        (
+            f"redis+sentinel://127.0.0.1:1/{NAME}",
+            StoreDown,
+            "no sentinel says where the primary is: 127.0.0.1:1: .*refused",
+        ),
+        (f"redis+sentinel://127.0.0.1:1,127.0.0.1:{divided.sentinels[0].port}/other", StoreDown, "knows no primary"),
         (divided.url + "?sentinel_password=wrong", LoginRefused, "sentinel 127.0.0.1:"),
     ]:
         with closing(Stores(ConnectionSettings(url=url))) as stores, pytest.raises(error, match=words):
             stores.queue.sizes("default")
 
 
+def as_user(divided: Divided, *rights: str) -> str:
+    """The URL for a user who has these rights at the sentinels."""
+    for one in divided.sentinels:
+        one.say("ACL", "SETUSER", "narrow", "reset", "on", ">pw", *rights)
+    return divided.url + "?sentinel_user=narrow&sentinel_password=pw"
+
+
+def checked(url: str) -> list[tuple[Grade, str]]:
+    with closing(Stores(ConnectionSettings(url=url))) as stores:
+        return [(found.grade, found.words) for found in inspect_sentinels(stores, "")]
+
+
+def test_a_user_at_the_sentinels_needs_no_more_rights_than_check_and_the_manual_say(divided):
+    said = checked(as_user(divided, *_NEEDED.split()))
+
+    assert _NEEDED in Path("docs/stores.md").read_text().replace("\n", " ").replace("   ", " ")
+    assert not [words for _, words in said if "NOPERM" in words]
+
+
+def test_rights_that_are_missing_at_the_sentinels_are_named(divided):
+    url = as_user(divided, "+sentinel|master")
+    with (
+        closing(Stores(ConnectionSettings(url=url))) as stores,
+        pytest.raises(StoreDenied, match=r"sentinel\|get-master"),
+    ):
+        stores.queue.sizes("default")
+    assert 3 == sum(grade is Grade.FAIL and "refuses to say where it is" in words for grade, words in checked(url))
+
+    said = checked(as_user(divided, "+sentinel|master", "+sentinel|get-master-addr-by-name"))
+    assert 3 == sum(grade is Grade.WARN and "may not subscribe to its news" in words for grade, words in said)
+    assert any("whether a failover is possible is unknown" in words for _, words in said)
+    assert not any("no failover is possible" in words for _, words in said)
+
+
+def test_without_its_news_a_sentinel_is_asked_each_second(divided):
+    url = as_user(divided, "+sentinel|master", "+sentinel|get-master-addr-by-name")
+    news = whereabouts(url).own_sentinels()[0].news()
+
+    assert not next(news)
+    began = time.monotonic()
+    refusals = {next(news), next(news)}
+    assert 1 == len(refusals)
+    assert "may not subscribe" in refusals.pop()
+    assert time.monotonic() - began > PERIOD * 0.9
+    news.close()
+
+
+def test_two_sentinels_of_one_epoch_that_name_two_primaries_fail_the_check(divided):
+    assert [Grade.WARN] == [grade for grade, words in checked(divided.url) if "disagree" in words]
+    divided.sentinels[1].say("SENTINEL", "REMOVE", NAME)
+    divided.sentinels[1].say("SENTINEL", "MONITOR", NAME, "127.0.0.1", divided.servers[1].port, 1)
+    divided.sentinels[0].say("SENTINEL", "REMOVE", NAME)
+    divided.sentinels[0].say("SENTINEL", "MONITOR", NAME, "127.0.0.1", divided.servers[0].port, 1)
+    url = f"redis+sentinel://{','.join(f'127.0.0.1:{one.port}' for one in divided.sentinels[:2])}/{NAME}"
+
+    assert [Grade.FAIL] == [grade for grade, words in checked(url) if "none has seen more failovers" in words]
+
+
 def test_a_url_says_where_the_sentinels_are_and_how_they_are_reached():
-    found = urls.parsed("rediss+sentinel://u:p@h1:1,[::1],h2/m/3?sentinel_password=a%40b&ssl_ca_certs=/x")
+    found = urls.parsed("rediss+sentinel://u:p@h1:1,[::1],h2/m/3?sentinel_password=a%40+b&ssl_ca_certs=/x")
 
     assert (("h1", 1), ("::1", 26379), ("h2", 26379)) == found.sentinels
-    assert ("m", 3, None, "a@b", "rediss", "ssl_ca_certs=%2Fx") == found[1:]
-    assert "rediss://u:p@h1:1/3?ssl_ca_certs=%2Fx" == urls.of_servers(
-        "rediss+sentinel://u:p@h1:1,h2/m/3?ssl_ca_certs=/x"
-    )
+    assert ("m", 3, None, "a@+b", "rediss", "ssl_ca_certs=/x") == found[1:]
+    assert "rediss://u:p@h1:1/3?ssl_ca_certs=/x" == urls.of_servers("rediss+sentinel://u:p@h1:1,h2/m/3?ssl_ca_certs=/x")

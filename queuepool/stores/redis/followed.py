@@ -42,10 +42,10 @@ class Follower:
         problem = ""
         while True:
             try:
-                for _ in sentinel.news():
+                for refusal in sentinel.news():
                     if said := sentinel.look():
                         self._take(sentinel, said)
-                    problem = _logged(sentinel, problem, "" if said else f"knows no {sentinel.name}")
+                    problem = _logged(sentinel, problem, refusal if said else f"knows no {sentinel.name}")
             except SILENT as error:
                 problem = _logged(sentinel, problem, str(error))
             sleep(PERIOD)

@@ -109,8 +109,9 @@ class Sentinel:
         facts, place = self.ask(("SENTINEL", "MASTER", self.name), ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.name))
         if place is None or _UNKNOWN_HERE in str(facts):
             return None
-        if isinstance(facts, redis.RedisError):
-            raise facts
+        for refused in (facts, place):
+            if isinstance(refused, redis.RedisError):
+                raise refused
         known = pairs(facts)
         return Said(int(known["config-epoch"]), place[0].decode(), int(place[1]), known)
 
@@ -130,15 +131,22 @@ class Sentinel:
         self._silent_at = -inf
         return answers
 
-    def news(self) -> Iterator[None]:
-        """Yields now, at each news of a failover, and once a ``PERIOD``; raises when the sentinel is gone."""
+    def news(self) -> Iterator[str]:
+        """Yields now, at each news of a failover, and once a ``PERIOD``; raises when the sentinel is gone.
+
+        Each time why it refuses to send news, if it does, which it tells after the first time.
+        """
+        refusal = ""
         connection = self._opened()
         try:
             connection.send_command("SUBSCRIBE", *_NEWS)
             while True:
-                yield
+                yield refusal
                 if is_readable(connection._sock.fileno(), PERIOD):
-                    connection.read_response()
+                    try:
+                        connection.read_response()
+                    except redis.exceptions.NoPermissionError as error:
+                        refusal = f"may not subscribe to its news: {error}"
         finally:
             connection.disconnect()
 
@@ -329,13 +337,14 @@ class Whereabouts:
 
 def _explained(name: str, problems: Sequence[tuple[Sentinel, Exception | None]]) -> redis.RedisError:
     """Why nobody has said where the primary is."""
-    refused = next((pair for pair in problems if isinstance(pair[1], redis.AuthenticationError)), None)
-    if refused:
-        return redis.AuthenticationError(f"sentinel {refused[0].where}: {refused[1]}")
-    silent = [f"{one.where}: {error}" for one, error in problems if error]
-    if len(silent) < len(problems):
+    for kind in (redis.AuthenticationError, redis.exceptions.NoPermissionError):
+        for one, error in problems:
+            if isinstance(error, kind):
+                return kind(f"sentinel {one.where}: {error}")
+    if not any(error for _, error in problems):
         return redis.ResponseError(f"no sentinel knows a primary named {name!r}")
-    return redis.ConnectionError(f"no sentinel answers: {'; '.join(silent)}")
+    words = [f"{one.where}: {error or f'knows no primary named {name!r}'}" for one, error in problems]
+    return redis.ConnectionError(f"no sentinel says where the primary is: {'; '.join(words)}")
 
 
 @cache
