@@ -157,7 +157,7 @@ def said(epoch: int, host: str) -> Said:
     ],
 )
 def test_who_is_believed_of_three(known, all_said, expected):
-    found = believed(known and known.claim, all_said, 3)
+    found = believed(known and known.statement, all_said, 3)
 
     assert expected == (found and found.host)
 

@@ -127,7 +127,9 @@ class _AtOwner:
             return connection.read_response()
         except redis.ResponseError as error:
             if _ALONE in str(error):
-                raise StoreUnfit("this is no node of a Redis Cluster: write redis:// for a standalone server") from None
+                raise StoreUnfit(
+                    "this is not a node of a Redis Cluster: write redis:// for a standalone server"
+                ) from None
             raise
         finally:
             connection.disconnect()

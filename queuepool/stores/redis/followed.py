@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from queuepool.stores.redis.sentinel import PERIOD, SILENT, Claim, Said, Sentinel, Told, Whereabouts, believed
+from queuepool.stores.redis.sentinel import PERIOD, SILENT, Said, Sentinel, Statement, Told, Whereabouts, believed
 from queuepool.unix.originals import sleep, start_thread
 from queuepool.unix.signals import leave_signals_to_the_main_thread
 
@@ -69,7 +69,7 @@ class Follower:
         """What is believed now; what is known was perhaps found by an earlier steward."""
         now, told = time.monotonic(), self._told
         self._said[sentinel] = now, said
-        known = Claim(told.store_config_epoch, told.store_at) if told.store_at else None
+        known = Statement(told.store_config_epoch, told.store_at) if told.store_at else None
         fresh = [one for at, one in self._said.values() if now - at < _LASTS]
         return believed(known, fresh, len(self._whereabouts.sentinels))
 

@@ -149,7 +149,8 @@ class SecuredToPrimary(_ToPrimary, redis.SSLConnection):
     @staticmethod
     def _shut_down(connected: Any) -> None:
         # As a socket without TLS: its own method drops the TLS, and a reply that has come is read as it is, encrypted.
-        super(type(connected), connected).shutdown(socket.SHUT_RDWR)
+        plain: Any = super(type(connected), connected)
+        plain.shutdown(socket.SHUT_RDWR)
 
 
 def _greet(greeting: Callable[[Any], None] | None, connection: Any) -> None:

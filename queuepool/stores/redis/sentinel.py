@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from functools import cache
 from math import inf
@@ -53,28 +53,28 @@ class Said(NamedTuple):
         return f"{self.host} {self.port}"
 
     @property
-    def claim(self) -> Claim:
-        return Claim(self.config_epoch, self.place)
+    def statement(self) -> Statement:
+        return Statement(self.config_epoch, self.place)
 
 
-class Claim(NamedTuple):
+class Statement(NamedTuple):
     """Where the primary is, by whom knows of so many failovers."""
 
     config_epoch: int
     place: str
 
 
-def believed(known: Claim | None, all_said: Sequence[Said], sentinels: int) -> Said | None:
+def believed(known: Statement | None, all_said: Sequence[Said], sentinels: int) -> Said | None:
     """Whom to believe of these, beside what is known; ``None``: nobody, so what is known holds.
 
     One that knows of more failovers is believed alone. One that knows of fewer may have been cut off, and two of one
     epoch cannot both be right: most of the sentinels must say so, as they do when they were set up again.
     """
     newest = max(all_said, key=lambda said: said.config_epoch)
-    if known is None or newest.config_epoch > known.config_epoch or newest.claim == known:
+    if known is None or newest.config_epoch > known.config_epoch or newest.statement == known:
         return newest
-    claims = [said.claim for said in all_said]
-    return next((said for said in all_said if claims.count(said.claim) > sentinels // 2), None)
+    statements = [said.statement for said in all_said]
+    return next((said for said in all_said if statements.count(said.statement) > sentinels // 2), None)
 
 
 class Told(Protocol):
@@ -120,7 +120,7 @@ class Sentinel:
         self.asked_at = time.monotonic()
         try:
             if self._connection:
-                self._connection.refresh()  # started again, it is no silent one
+                self._connection.refresh()  # one that was started again is not silent
             connection = self._connection = self._connection or Connection(self._opened())
             replies = connection.send_together(commands)
             answers = [_answer(replies) for _ in commands]
@@ -131,7 +131,7 @@ class Sentinel:
         self._silent_at = -inf
         return answers
 
-    def news(self) -> Iterator[str]:
+    def news(self) -> Generator[str, None, None]:
         """Yields now, at each news of a failover, and once a ``PERIOD``; raises when the sentinel is gone.
 
         Each time why it refuses to send news, if it does, which it tells after the first time.
@@ -199,7 +199,7 @@ class Whereabouts:
         self._epoch = 0
         self._said: Said | None = None
         self._looked_at = 0.0
-        #: the epoch in which the place was no primary, or did not answer
+        #: the epoch in which the place was not a primary, or did not answer
         self._doubted = -1
         self._connections: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
@@ -306,7 +306,7 @@ class Whereabouts:
 
     def _newest(self, sentinels: Sequence[Sentinel], *, until_silent: bool = False) -> Said:
         """What is believed of what these say, asked one by one; ``until_silent``: none after one that is silent."""
-        known = self._said.claim if self._said else None
+        known = self._said.statement if self._said else None
         all_said: list[Said] = []
         problems: list[tuple[Sentinel, Exception | None]] = []
         for one in sentinels:

@@ -111,9 +111,9 @@ class Settled(NamedTuple):
 
     #: (id, attempts, mark) of those whose leases were held
     held: set[tuple[int, ...]]
-    #: as of ``JobsTable.take``
+    #: as in ``JobsTable.take``
     taken: list[tuple[int, Any, int]]
-    #: as of ``SqlMembers.settle_done``
+    #: as in ``SqlMembers.settle_done``
     flows: list[str]
 
 

@@ -61,7 +61,7 @@ class _Members:
     def settle_and_take(
         self, connection: Connection, queue: str, tag: int, most: int
     ) -> tuple[set[tuple[int, ...]], list[tuple[int, Any, int]]]:
-        """As of ``JobsTable``."""
+        """As in ``JobsTable``."""
         settled = self._flows.done_members.settle_and_take(connection, self._done, queue, tag, most)
         self.quiet = settled.flows
         return settled.held, settled.taken
