@@ -81,8 +81,7 @@ class Header(Record):
     warned = Whole()
     # Written by the steward: the living workers of killed masters, for which a stop of this pool waits.
     orphans = Whole()
-    # Written by the master.
-    #: monotonic: when the pool's stop kills them; infinity = it waits for them, 0.0 = the pool is not being stopped
+    # By the master, monotonic: when the pool's stop kills them; infinity = it waits for them, 0.0 = no stop of the pool
     end_orphans_at = Seconds()
     # What the steward's other threads are doing, for separate stores and for alerts; as `doing`.
     doing_aside = Text(40)
@@ -115,6 +114,7 @@ class Header(Record):
     limits_at = Seconds()  # monotonic, by workers: when the last job with a limit wanted to start
     doing_flows = Text(40)  # by the steward's thread that measures flows; as `doing`
     store_epoch = Whole()  # by the steward, where sentinels name the primary: raised whenever it has moved
+    store_config_epoch = Whole()  # likewise: how many failovers those know of who say where it is
     store_at = Text(270)  # likewise: where it is, as `HOST PORT`
 
     @property

@@ -20,6 +20,7 @@ from queuepool.config.entries import Document, Problem, Readers, contents
 from queuepool.config.urls import TLS_FILES, has_password, options_of, scheme_of
 
 _REFERENCE = re.compile(r"\$(\$\{)|\$\{([A-Za-z_][A-Za-z0-9_]*)\}|\$\{")
+_FOR_SENTINELS = re.compile(r"[?&]sentinel_(user|password)=[^&]*")
 #: NAME:SECRET, a secret of at least 16 characters without blank or comma
 _KEY = re.compile(r"([A-Za-z0-9_-]{1,32}):([!-+\--~]{16,512})")
 _FORM = "a key is NAME:SECRET, its name of A-Z a-z 0-9 _ -, its secret of 16 to 512 characters without blank or comma"
@@ -188,17 +189,19 @@ def _warn(words: str) -> None:
 def expanded(raw: str, environ: Mapping[str, str]) -> str:
     """The value with its variables replaced; ``$${`` stands for ``${`` itself.
 
-    In the login of a URL, a variable is one user or one password of any characters, and is percent-encoded here.
+    In the login of a URL, and in that for sentinels, a variable is one user or one password of any characters, and is
+    percent-encoded here.
     Raises ``ValueError`` for a variable that is unset or empty, or holds a control character.
     """
-    login = range(raw.find("://") + 3, raw.rfind("@")) if "://" in raw else range(0)
+    logins = [range(raw.find("://") + 3, raw.rfind("@"))] if "://" in raw else []
+    logins += [range(*found.span()) for found in _FOR_SENTINELS.finditer(raw)]
 
     def value(found: re.Match[str]) -> str:
         escaped, name = found.groups()
         if escaped:
             return str(escaped)
         text = _variable(name, environ)
-        return quote(text, safe="") if found.start() in login else text
+        return quote(text, safe="") if any(found.start() in login for login in logins) else text
 
     return _REFERENCE.sub(value, raw)
 

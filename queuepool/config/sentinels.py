@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from typing import NamedTuple
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import unquote, urlsplit
 
 #: the schemes, and those by which the servers themselves are reached
 SCHEMES = {"redis+sentinel": "redis", "rediss+sentinel": "rediss"}
@@ -50,31 +50,33 @@ def parsed(url: str) -> SentinelUrl:
     hosts = (urlsplit(f"//{one}") for one in authority.rpartition("@")[2].split(","))
     found = re.fullmatch(PLACE, place)
     assert found
-    is_plain = options.get("sentinel_tls") == ["0"]
+    is_plain = options.get("sentinel_tls") == "0"
     return SentinelUrl(
         sentinels=tuple((one.hostname or "", one.port or _PORT) for one in hosts),
         name=found["name"],
         database=int(found["database"] or 0),
-        user=options.get("sentinel_user", [None])[0],
-        password=options.get("sentinel_password", [None])[0],
+        user=options.get("sentinel_user"),
+        password=options.get("sentinel_password"),
         scheme="redis" if is_plain else SCHEMES[scheme],
-        tls="" if is_plain else _tls(options),
+        tls="" if is_plain else _tls(rest),
     )
 
 
 def of_servers(url: str) -> str:
     """The URL of a server with the jobs, wherever it is: with the login, the database and TLS of this one."""
     scheme, _, rest = url.partition("://")
-    authority, _, options = _parts(rest)
+    authority, _, _ = _parts(rest)
     login, at, hosts = authority.rpartition("@")
-    return f"{SCHEMES[scheme]}://{login}{at}{hosts.split(',')[0]}/{parsed(url).database}?{_tls(options)}"
+    return f"{SCHEMES[scheme]}://{login}{at}{hosts.split(',')[0]}/{parsed(url).database}?{_tls(rest)}"
 
 
-def _parts(rest: str) -> tuple[str, str, dict[str, list[str]]]:
+def _parts(rest: str) -> tuple[str, str, dict[str, str]]:
     authority, slash, path = rest.partition("/")
     place, _, query = path.partition("?")
-    return authority, slash + place, parse_qs(query)
+    pairs = (pair.partition("=") for pair in query.split("&"))
+    return authority, slash + place, {key: unquote(value) for key, _, value in pairs}
 
 
-def _tls(options: dict[str, list[str]]) -> str:
-    return urlencode({key: values[0] for key, values in options.items() if key.startswith("ssl_")})
+def _tls(rest: str) -> str:
+    """The options of TLS, as they are."""
+    return "&".join(pair for pair in rest.partition("?")[2].split("&") if pair.startswith("ssl_"))

@@ -163,15 +163,15 @@ def place_of(url: str) -> str:
     """An id of the store that the URL leads to: the same for each way to write the URL, and without its login."""
     if is_cluster(url):
         return " ".join(["redis cluster", *sorted(f"{host}:{port}" for host, port in nodes_of(url))])
-    parts, options = urlsplit(url), options_of(url)
+    if sentinels.is_of_sentinels(url):
+        found = sentinels.parsed(url)
+        return f"redis sentinel {found.place} {found.database}"
+    parts, options = urlsplit(url), options_of(url)  # of one host: several in brackets would be refused
     path = os.fsdecode(unquote_to_bytes(parts.path))
     if parts.scheme == "sqlite":
         return f"sqlite {os.path.realpath(path[1:])}"
     if parts.scheme == "unix":
         return f"redis {os.path.realpath(path)} {int(options.get('db', 0))}"
-    if parts.scheme in sentinels.SCHEMES:
-        found = sentinels.parsed(url)
-        return f"redis sentinel {found.place} {found.database}"
     kind = {"rediss": "redis", "mariadb": "mysql"}.get(parts.scheme, parts.scheme)
     socket = options.get("host") or options.get("unix_socket")
     server = os.path.realpath(socket) if socket else parts.hostname
@@ -181,9 +181,10 @@ def place_of(url: str) -> str:
 
 
 def has_password(url: str) -> bool:
-    """Whether the URL's login holds a password."""
+    """Whether the URL holds a password: of its login, or for sentinels."""
     login = url.partition("://")[2].rpartition("@")[0]
-    return scheme_of(url) != "sqlite" and bool(login.partition(":")[2])
+    is_for_sentinels = "sentinel_password" in options_of(url)
+    return is_for_sentinels or (scheme_of(url) != "sqlite" and bool(login.partition(":")[2]))
 
 
 def masked(url: str) -> str:

@@ -140,7 +140,8 @@ def _where_the_store_is(settings: PoolSettings, board: Board | None) -> Callable
     """In a pool the board says it; a worker alone follows the sentinels itself, if there are any."""
     if board:
         return primary_as_told(settings.connection, board.header)
-    follow_primary(settings.connection, SimpleNamespace(store_epoch=0, store_at=""), fork.wake_self)
+    own = SimpleNamespace(store_epoch=0, store_config_epoch=0, store_at="")
+    follow_primary(settings.connection, own, fork.wake_self)
     return None
 
 

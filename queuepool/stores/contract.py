@@ -64,8 +64,8 @@ class WaitingReserve(Protocol):
     A call of any other verb before the reply was read gives the reserve up.
     """
 
-    #: whether the connection ended before the wait was answered: then nothing was reserved, unless the server has died
-    #: at that very moment
+    #: whether the server ended the connection before the wait was answered: then nothing was reserved, unless it has
+    #: died at that very moment
     was_cut_off: bool
 
     def deleted(self) -> Reservation:

@@ -359,7 +359,7 @@ def primary_as_told(settings: ConnectionSettings, told: Told) -> Callable[[], ob
     from queuepool.stores.redis.sentinel import whereabouts
 
     place = whereabouts(settings.url)
-    place.told = told
+    place.read(told)
     return place.sever
 
 

@@ -197,7 +197,13 @@ def test_a_masked_url_still_says_where(url, expected):
 
 @each(
     ("url", "expected"),
-    [("postgresql://u:p@h/d", True), ("mysql://u@h/d", False), ("sqlite:////srv/a:b@c.db", False)],
+    [
+        ("postgresql://u:p@h/d", True),
+        ("mysql://u@h/d", False),
+        ("sqlite:////srv/a:b@c.db", False),
+        ("valkey+sentinel://h/m?sentinel_password=p", True),
+        ("redis+sentinel://h/m?sentinel_user=u", False),
+    ],
 )
 def test_a_path_holds_no_password(url, expected):
     assert expected == has_password(url)

@@ -24,6 +24,8 @@ SLOW = 8.0
 LEASES = "[connection]\nretry_after = 15\n"
 #: jobs that are due one after the other, for so many twentieths of a second
 DELAYED = 300
+#: seconds from a promotion until jobs run again: some tenths where the machine is not crowded, as tests may find it
+AT_WORK = 2.0
 
 
 @pytest.fixture
@@ -142,8 +144,8 @@ def test_a_killed_primary_costs_no_acknowledged_job_and_all_are_at_work_at_the_s
     assert ledger.is_bounded(killed, at)
     assert len(ledger.lost) < 20
     assert ledger.slow == 1
-    assert ledger.work_after(at) < 2.0
-    assert min(pushed for pushed in load.acked.values() if pushed > at) - at < 2.0
+    assert ledger.work_after(at) < AT_WORK
+    assert min(pushed for pushed in load.acked.values() if pushed > at) - at < AT_WORK
     assert "the primary has moved" in pool.log()
 
 
@@ -184,7 +186,7 @@ def test_a_forced_failover_is_followed_although_both_call_themselves_the_primary
         assert "master" == old.say("ROLE")[0] or time.time() - at > 9  # nobody was cut off by it
 
     ledger = Ledger.of(load)
-    assert ledger.work_after(at) < 2.0
+    assert ledger.work_after(at) < AT_WORK
     assert ledger.is_bounded(began, at + 1.5)
 
 
@@ -203,7 +205,7 @@ def test_a_primary_that_hangs_is_left_and_its_late_answers_are_not_believed(sent
     ledger = Ledger.of(load)
     assert ledger.is_bounded(stopped, at)
     assert ledger.slow == 1
-    assert ledger.work_after(at) < 2.0
+    assert ledger.work_after(at) < AT_WORK
 
 
 @pytest.mark.thorough("as above")
@@ -228,12 +230,13 @@ def test_without_a_quorum_it_is_an_outage_which_ends_when_the_sentinels_are_back
             one.kill()
         sentinels.primary().kill()
         eventually(lambda: "store lost" in pool.log())
-        assert [] == sentinels.switches()
+        back = time.time()
         for one in sentinels.sentinels[1:]:
             one.start()
         at, _ = eventually(sentinels.switches)[0]
         eventually(lambda: resumes(over, load, at))
 
+    assert at > back
     assert len(Ledger.of(load).lost) < 20
 
 
@@ -247,7 +250,7 @@ def test_a_dead_or_frozen_sentinel_delays_nothing(sentinels, over):
         at, _ = eventually(sentinels.switches)[0]
         eventually(lambda: resumes(over, load, at))
 
-    assert Ledger.of(load).work_after(at) < 2.0
+    assert Ledger.of(load).work_after(at) < AT_WORK
 
 
 @pytest.mark.thorough("as above")

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import redis
@@ -21,12 +22,14 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import ConfigError, StoreDown
 from queuepool.jobs.client import Queue
 from queuepool.jobs.connecting import connect
-from queuepool.stores.redis.check import _is_unencrypted
+from queuepool.stores.factory import primary_as_told
+from queuepool.stores.redis.check import _is_unencrypted, _shows_sentinels_password
 from tests.support.drivers import opened
 from tests.support.each import each
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 from tests.support.redis_server import free_port, start_redis
+from tests.support.samples import new_jobs, payload
 from tests.support.sentinels import Process
 
 
@@ -199,11 +202,17 @@ def test_a_pool_whose_certificate_expired_says_so_once_and_goes_on_with_a_new_on
     ("url", "warned"),
     [
         ("redis://:pw@h:1/0", True), ("redis://h", False), ("rediss://:pw@h", False), ("redis://:pw@[::1]:1/0", False),
-        ("unix://u:pw@/run/redis.sock", False),
+        ("unix://u:pw@/run/redis.sock", False), ("redis+sentinel://h/m?sentinel_password=pw", True),
+        ("rediss+sentinel://h/m?sentinel_password=pw", False),
     ],
 )  # fmt: skip
 def test_check_warns_of_a_password_that_goes_unencrypted(url, warned):
     assert warned == _is_unencrypted(url)
+
+
+@each(("tls", "warned"), [("", False), ("&sentinel_tls=0", True)])
+def test_check_warns_if_only_the_sentinels_password_goes_unencrypted(tls, warned):
+    assert warned == _shows_sentinels_password(f"rediss+sentinel://h/m?sentinel_password=pw{tls}")
 
 
 # The configuration
@@ -280,3 +289,23 @@ def test_a_primary_that_sentinels_name_is_verified_and_so_are_they(good, tmp_pat
                 stores.queue.sizes("default")
     finally:
         sentinel.kill()
+
+
+def test_a_reply_that_has_come_is_read_although_the_primary_has_moved_since(good):
+    settings = ConnectionSettings(url=f"rediss+sentinel://127.0.0.1:1/jobs/0?ssl_ca_certs={good.folder}/ca.pem")
+    told = SimpleNamespace(store_epoch=1, store_at=f"localhost {good.port}")
+    end_stale_calls = primary_as_told(settings, told)
+    with (
+        opened(settings) as stores,
+        opened(ConnectionSettings(url=f"unix://{good.folder}/redis.sock")) as producer,
+    ):
+        tag = stores.queue.join()
+        stores.queue.reserve(["moved"], tag, 1)  # or the server may not know the script
+        wait = stores.queue.reserve_waiting(["moved"], 30.0, tag, 1)
+        producer.queue.push("moved", new_jobs(payload("a")))
+        eventually(lambda: producer.queue.sizes("moved").reserved)
+        wait.wait()
+        told.store_at, told.store_epoch = "127.0.0.1 1", 2
+        end_stale_calls()
+
+        assert 1 == len(wait.read().leases)

@@ -156,7 +156,10 @@ class Sentinels:
         return bool(replica.say("ROLE")[3] == "connected")
 
     def _is_ready(self, one: Process) -> bool:
-        found = one.say("SENTINEL", "CKQUORUM", NAME)
+        try:
+            found = one.say("SENTINEL", "CKQUORUM", NAME)
+        except redis.ResponseError:  # it has not heard from the others yet
+            return False
         facts = [
             dict(zip(flat[::2], flat[1::2], strict=True)) for flat in map(_flat, one.say("SENTINEL", "REPLICAS", NAME))
         ]

@@ -64,6 +64,9 @@ def test_the_parts_of_a_url():
 def test_a_url_is_shown_without_its_password_and_is_one_place_however_it_is_written():
     assert "redis+cluster://***@h1:7000,h2,[::1]:7002/" == masked(SEVERAL)
     assert "redis cluster h1:7000 h2:6379" == place_of("redis+cluster://:x@h2,h1:7000/")
+    # Newer Pythons refuse to split these as one host.
+    assert "redis cluster ::1:6379 ::2:6379" == place_of("redis+cluster://[::1],[::2]")
+    assert "redis sentinel m ::1:26379 ::2:26379 0" == place_of("redis+sentinel://[::1],[::2]/m")
     assert place_of("rediss+cluster://h2:6379,h1:7000") == place_of("redis+cluster://h1:7000,h2/0")
 
 

@@ -687,6 +687,8 @@ def with_variables(write: Write, url: str, **environ: str) -> str:
         ("redis://${USER_NAME}:x${PW}@${HOST}:${PORT}/0", {"USER_NAME": "u", "PW": "p", "HOST": "h", "PORT": "1"},
          "redis://u:xp@h:1/0"),
         ("redis://:a$${b}$c@h", {}, "redis://:a$%7Bb%7D$c@h"),
+        ("redis+sentinel://h/m?sentinel_user=${U}&sentinel_password=${PW}", {"U": "u@", "PW": "p&+%"},
+         "redis+sentinel://h/m?sentinel_user=u%40&sentinel_password=p%26%2B%25"),
     ],
 )  # fmt: skip
 def test_a_variable_stands_for_what_it_holds(write, url, environ, expected):

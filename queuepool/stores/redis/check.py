@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from queuepool.config.urls import has_password, is_cluster, masked, nodes_of, scheme_of
+from queuepool.config.urls import has_password, is_cluster, masked, nodes_of, options_of, scheme_of
 from queuepool.errors import StoreError, StoreFull
 from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores.factory import Stores, keys_of
@@ -34,6 +34,9 @@ def inspect_server(stores: Stores, queues: Sequence[str], kept: Sequence[str] = 
     yield Finding(Grade.OK, what, f"{masked(stores.settings.url)} answers")
     if _is_unencrypted(stores.settings.url):
         yield Finding(Grade.WARN, what, "the password and every job cross the network unencrypted: use rediss://")
+    if _shows_sentinels_password(stores.settings.url):
+        words = "the sentinels' password crosses the network unencrypted: leave out sentinel_tls=0"
+        yield Finding(Grade.WARN, what, words)
     yield from (Finding(grade, what, words) for grade, words in _server(stores, queues))
     denied, denied_by_hand = list(_denied(stores, queues)), list(_denied_by_hand(stores))
     yield from (Finding(Grade.FAIL, what, words) for words in denied)
@@ -50,7 +53,16 @@ def inspect_server(stores: Stores, queues: Sequence[str], kept: Sequence[str] = 
 
 def _is_unencrypted(url: str) -> bool:
     is_plain = scheme_of(url) in ("redis", "redis+cluster", "redis+sentinel")
-    return has_password(url) and is_plain and any(host not in _HERE for host, _ in nodes_of(url))
+    return has_password(url) and is_plain and _is_elsewhere(url)
+
+
+def _shows_sentinels_password(url: str) -> bool:
+    options = options_of(url)
+    return options.get("sentinel_tls") == "0" and "sentinel_password" in options and _is_elsewhere(url)
+
+
+def _is_elsewhere(url: str) -> bool:
+    return any(host not in _HERE for host, _ in nodes_of(url))
 
 
 def _server(stores: Stores, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:

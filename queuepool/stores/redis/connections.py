@@ -52,6 +52,11 @@ class PendingReplies:
         """Whether all were read, or given up, or the connection has ended."""
         return not self._left
 
+    @property
+    def are_left(self) -> bool:
+        """Whether we have left the server, which may carry out what it was sent."""
+        return getattr(self._raw, "is_left", False)
+
     def get(self) -> Any:
         """The next reply; raises redis-py's exception for an error."""
         self._left -= 1

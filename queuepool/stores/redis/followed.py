@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from queuepool.stores.redis.sentinel import PERIOD, SILENT, Said, Sentinel, Told, Whereabouts
+from queuepool.stores.redis.sentinel import PERIOD, SILENT, Said, Sentinel, Statement, Told, Whereabouts, believed
 from queuepool.unix.originals import sleep, start_thread
 from queuepool.unix.signals import leave_signals_to_the_main_thread
 
@@ -30,7 +30,7 @@ class Follower:
         self._moved = moved
         self._lock = threading.Lock()
         self._said: dict[Sentinel, tuple[float, Said]] = {}
-        whereabouts.told = told
+        whereabouts.read(told)
 
     def begin(self) -> None:
         """Start the threads; they end with the process."""
@@ -42,31 +42,36 @@ class Follower:
         problem = ""
         while True:
             try:
-                for _ in sentinel.news():
+                for refusal in sentinel.news():
                     if said := sentinel.look():
                         self._take(sentinel, said)
-                    problem = _logged(sentinel, problem, "" if said else f"knows no {sentinel.name}")
+                    problem = _logged(sentinel, problem, refusal if said else f"knows no {sentinel.name}")
             except SILENT as error:
                 problem = _logged(sentinel, problem, str(error))
             sleep(PERIOD)
 
     def _take(self, sentinel: Sentinel, said: Said) -> None:
         with self._lock:
-            now = time.monotonic()
-            self._said[sentinel] = now, said
-            newest = max((one for at, one in self._said.values() if now - at < _LASTS), key=_config_epoch)
-            if newest.place == self._told.store_at:
+            found = self._found(sentinel, said)
+            before = self._told.store_at
+            if found:
+                self._told.store_config_epoch = found.config_epoch
+            if not found or found.place == before:
                 return
-            before, self._told.store_at = self._told.store_at, newest.place
+            self._told.store_at = found.place
             self._told.store_epoch = self._told.store_epoch % _MOST + 1
         if before:
-            _log.warning("the primary has moved: %s -> %s", before.replace(" ", ":"), newest.place.replace(" ", ":"))
+            _log.warning("the primary has moved: %s -> %s", before.replace(" ", ":"), found.place.replace(" ", ":"))
             self._whereabouts.sever()
             self._moved()
 
-
-def _config_epoch(said: Said) -> int:
-    return said.config_epoch
+    def _found(self, sentinel: Sentinel, said: Said) -> Said | None:
+        """What is believed now; what is known was perhaps found by an earlier steward."""
+        now, told = time.monotonic(), self._told
+        self._said[sentinel] = now, said
+        known = Statement(told.store_config_epoch, told.store_at) if told.store_at else None
+        fresh = [one for at, one in self._said.values() if now - at < _LASTS]
+        return believed(known, fresh, len(self._whereabouts.sentinels))
 
 
 def _logged(sentinel: Sentinel, before: str, problem: str) -> str:

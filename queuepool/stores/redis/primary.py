@@ -55,6 +55,8 @@ class _ToPrimary:
         #: that of the whereabouts at which it was opened, or is being opened; and whether it has greeted the primary
         self._epoch: int | None = None
         self._is_open = False
+        #: its socket was shut down because the primary has moved
+        self._is_severed = False
         self._whereabouts = whereabouts
         about["socket_connect_timeout"] = min(about["socket_connect_timeout"], _CONNECTS)
         super().__init__(redis_connect_func=partial(_greet, redis_connect_func), **about)  # type: ignore[call-arg]
@@ -64,7 +66,7 @@ class _ToPrimary:
         self._leave_if_moved()
         if self._sock:
             return
-        self._is_open = False
+        self._is_open = self._is_severed = False
         epoch, self.host, self.port = self._whereabouts.primary()
         self._epoch = epoch
         try:
@@ -97,6 +99,11 @@ class _ToPrimary:
             self.disconnect()
             raise redis.ConnectionError(f"{self.host}:{self.port} is not the primary any more: {error}") from error
 
+    @property
+    def is_left(self) -> bool:
+        """Whether it has ended, or will, because the primary is elsewhere; the server it led to may not know."""
+        return self._is_severed or self.has_moved()
+
     def has_moved(self) -> bool:
         """Whether the primary is elsewhere now."""
         if self._epoch is None or (epoch := self._whereabouts.epoch) == self._epoch:
@@ -123,8 +130,13 @@ class _ToPrimary:
     def sever(self) -> None:
         """Shut the socket down; may be called by other threads, and by a signal's handler."""
         if connected := self._sock:
+            self._is_severed = True
             with suppress(OSError):
-                connected.shutdown(socket.SHUT_RDWR)
+                self._shut_down(connected)
+
+    @staticmethod
+    def _shut_down(connected: Any) -> None:
+        connected.shutdown(socket.SHUT_RDWR)
 
 
 class PlainToPrimary(_ToPrimary, redis.Connection):
@@ -133,6 +145,12 @@ class PlainToPrimary(_ToPrimary, redis.Connection):
 
 class SecuredToPrimary(_ToPrimary, redis.SSLConnection):
     """By TLS."""
+
+    @staticmethod
+    def _shut_down(connected: Any) -> None:
+        # As a socket without TLS: its own method drops the TLS, and a reply that has come is read as it is, encrypted.
+        plain: Any = super(type(connected), connected)
+        plain.shutdown(socket.SHUT_RDWR)
 
 
 def _greet(greeting: Callable[[Any], None] | None, connection: Any) -> None:

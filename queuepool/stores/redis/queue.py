@@ -391,7 +391,7 @@ class ReserveBehindWait:
             self._client.reply(self._replies, "blpop")
         except StoreError as error:
             if self._replies.are_over:
-                self.was_cut_off = isinstance(error, StoreDown)
+                self.was_cut_off = isinstance(error, StoreDown) and not self._replies.are_left
                 raise
             return error
         return None

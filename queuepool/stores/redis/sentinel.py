@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from functools import cache
+from math import inf
 from typing import Any, NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
@@ -30,6 +31,8 @@ PERIOD = 1.0
 SILENT = (redis.RedisError, OSError)
 #: seconds after which a sentinel counts as silent: it has nothing else to do
 _TIMEOUT = 0.5
+#: seconds for which a silent one is asked only if nobody else answers
+_SPARED = 10.0
 _UNKNOWN_HERE = "No such master"
 #: what the sentinel that leads a failover publishes first, and what each of them does a moment later
 _NEWS = ("+promoted-slave", "+switch-master")
@@ -49,11 +52,36 @@ class Said(NamedTuple):
     def place(self) -> str:
         return f"{self.host} {self.port}"
 
+    @property
+    def statement(self) -> Statement:
+        return Statement(self.config_epoch, self.place)
+
+
+class Statement(NamedTuple):
+    """Where the primary is, by whom knows of so many failovers."""
+
+    config_epoch: int
+    place: str
+
+
+def believed(known: Statement | None, all_said: Sequence[Said], sentinels: int) -> Said | None:
+    """Whom to believe of these, beside what is known; ``None``: nobody, so what is known holds.
+
+    One that knows of more failovers is believed alone. One that knows of fewer may have been cut off, and two of one
+    epoch cannot both be right: most of the sentinels must say so, as they do when they were set up again.
+    """
+    newest = max(all_said, key=lambda said: said.config_epoch)
+    if known is None or newest.config_epoch > known.config_epoch or newest.statement == known:
+        return newest
+    statements = [said.statement for said in all_said]
+    return next((said for said in all_said if statements.count(said.statement) > sentinels // 2), None)
+
 
 class Told(Protocol):
     """Where a process that follows the sentinels writes what others read: a pool's board, or this process's memory."""
 
     store_epoch: int
+    store_config_epoch: int
     store_at: str
 
 
@@ -63,11 +91,17 @@ class Sentinel:
     def __init__(self, url: sentinels.SentinelUrl, host: str, port: int) -> None:
         self.name = url.name
         self.where = f"{host}:{port}"
-        #: when it was last found silent, and last asked (monotonic); 0.0 = never
-        self.silent_since = self.asked_at = 0.0
+        #: when it was last found silent, and last asked (monotonic)
+        self._silent_at = -inf
+        self.asked_at = 0.0
         self._url = f"{url.scheme}://{f'[{host}]' if ':' in host else host}:{port}?{url.tls}"
         self._login = {"username": url.user, "password": url.password}
         self._connection: Connection | None = None
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it was found so a short while ago."""
+        return time.monotonic() - self._silent_at < _SPARED
 
     def look(self) -> Said | None:
         """What it says of the primary; ``None`` if it does not know the name."""
@@ -75,8 +109,9 @@ class Sentinel:
         facts, place = self.ask(("SENTINEL", "MASTER", self.name), ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.name))
         if place is None or _UNKNOWN_HERE in str(facts):
             return None
-        if isinstance(facts, redis.RedisError):
-            raise facts
+        for refused in (facts, place):
+            if isinstance(refused, redis.RedisError):
+                raise refused
         known = pairs(facts)
         return Said(int(known["config-epoch"]), place[0].decode(), int(place[1]), known)
 
@@ -84,25 +119,34 @@ class Sentinel:
         """The answers to these commands, sent in one write; an error that is an answer is returned as an exception."""
         self.asked_at = time.monotonic()
         try:
+            if self._connection:
+                self._connection.refresh()  # one that was started again is not silent
             connection = self._connection = self._connection or Connection(self._opened())
             replies = connection.send_together(commands)
             answers = [_answer(replies) for _ in commands]
         except SILENT:
-            self.silent_since = time.monotonic()
+            self._silent_at = time.monotonic()
             self.close()
             raise
-        self.silent_since = 0.0
+        self._silent_at = -inf
         return answers
 
-    def news(self) -> Iterator[None]:
-        """Yields now, at each news of a failover, and once a ``PERIOD``; raises when the sentinel is gone."""
+    def news(self) -> Generator[str, None, None]:
+        """Yields now, at each news of a failover, and once a ``PERIOD``; raises when the sentinel is gone.
+
+        Each time why it refuses to send news, if it does, which it tells after the first time.
+        """
+        refusal = ""
         connection = self._opened()
         try:
             connection.send_command("SUBSCRIBE", *_NEWS)
             while True:
-                yield
+                yield refusal
                 if is_readable(connection._sock.fileno(), PERIOD):
-                    connection.read_response()
+                    try:
+                        connection.read_response()
+                    except redis.exceptions.NoPermissionError as error:
+                        refusal = f"may not subscribe to its news: {error}"
         finally:
             connection.disconnect()
 
@@ -143,13 +187,13 @@ class Whereabouts:
     """Where the primary of one name is, for all connections of this process.
 
     In a pool the board says so, as the steward follows the sentinels. Any other process asks one of them as soon as
-    something is sent and its last look is older than a ``PERIOD``: 0.1 ms a second. ``told``: what to read instead.
+    something is sent and its last look is older than a ``PERIOD``: 0.1 ms a second.
     """
 
     def __init__(self, url: sentinels.SentinelUrl) -> None:
         self.url = url
         self.sentinels = self.own_sentinels()
-        self.told: Told | None = None
+        self._told: tuple[int, Told] | None = None
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._epoch = 0
@@ -163,11 +207,20 @@ class Whereabouts:
         """All of them, for one thread that asks them."""
         return [Sentinel(self.url, *one) for one in self.url.sentinels]
 
+    def read(self, told: Told) -> None:
+        """Read this from now on, and ask no sentinel. Not in processes forked later: nobody may write it any more."""
+        self._told = os.getpid(), told
+
+    @property
+    def told(self) -> Told | None:
+        """What is read instead of asking."""
+        return self._told[1] if self._told and self._told[0] == os.getpid() else None
+
     @property
     def epoch(self) -> int:
         """Another number whenever the primary has moved."""
-        if self.told:
-            return self.told.store_epoch
+        if told := self.told:
+            return told.store_epoch
         if time.monotonic() - self._looked_at >= PERIOD:
             self._look()
         return self._epoch
@@ -214,26 +267,32 @@ class Whereabouts:
                 one.close()
 
     def _known(self) -> tuple[str, int] | None:
-        if self.told is None:
+        told = self.told
+        if told is None:
             return (self._said.host, self._said.port) if self._said else None
-        host, _, port = self.told.store_at.rpartition(" ")  # any job of the pool may have written over it
+        host, _, port = told.store_at.rpartition(" ")  # any job of the pool may have written over it
         return (host, int(port)) if host and port.isdecimal() and int(port) < 65536 else None
 
     def _look(self) -> None:
-        """Look again, unless another thread does; if no sentinel answers, what was known holds."""
+        """Look again, unless another thread does; if nobody answers, what was known holds.
+
+        Asks none that is silent, and not another one after that: what is sent meanwhile waits for this.
+        """
         lock = self._own_lock()
         if lock.acquire(blocking=False):
             try:
-                self._looked_at = time.monotonic()
                 with suppress(*SILENT):
-                    self._take(self._newest())
+                    self._take(self._newest([one for one in self._in_turn() if not one.is_silent], until_silent=True))
             finally:
+                self._looked_at = time.monotonic()
                 lock.release()
 
     def _asked(self) -> Said:
         with self._own_lock():
-            self._looked_at = time.monotonic()
-            return self._take(self._newest())
+            try:
+                return self._take(self._newest(self._in_turn()))
+            finally:
+                self._looked_at = time.monotonic()
 
     def _take(self, said: Said) -> Said:
         if self._said is None or said.place != self._said.place:
@@ -241,27 +300,32 @@ class Whereabouts:
         self._said = said
         return said
 
-    def _newest(self) -> Said:
-        """What the first sentinel says that is not behind; if all are (they were set up again), the newest of them."""
-        known = self._said.config_epoch if self._said else 0
-        found: list[Said] = []
+    def _in_turn(self) -> list[Sentinel]:
+        """Each look begins with another one, as one that is cut off notices no failover; the silent come last."""
+        return sorted(self.sentinels, key=lambda one: (one.is_silent, one.asked_at))
+
+    def _newest(self, sentinels: Sequence[Sentinel], *, until_silent: bool = False) -> Said:
+        """What is believed of what these say, asked one by one; ``until_silent``: none after one that is silent."""
+        known = self._said.statement if self._said else None
+        all_said: list[Said] = []
         problems: list[tuple[Sentinel, Exception | None]] = []
-        # Those that were silent come last, and each look asks another one: one that is cut off notices no failover.
-        for one in sorted(self.sentinels, key=lambda one: (one.silent_since, one.asked_at)):
+        for one in sentinels:
             try:
                 said = one.look()
             except SILENT as error:
                 problems.append((one, error))
+                if until_silent:
+                    break
                 continue
             if said is None:
                 problems.append((one, None))
-            elif said.config_epoch >= known:
-                return said
-            else:
-                found.append(said)
-        if not found:
-            raise _explained(self.url.name, problems)
-        return max(found, key=lambda said: said.config_epoch)
+                continue
+            all_said.append(said)
+            if found := believed(known, all_said, len(self.sentinels)):
+                return found
+        if self._said and all_said:
+            return self._said
+        raise _explained(self.url.name, problems)
 
     def _own_lock(self) -> threading.Lock:
         if self._pid != os.getpid():  # forked: what was open is the parent's, and a thread of its may hold the lock
@@ -273,13 +337,14 @@ class Whereabouts:
 
 def _explained(name: str, problems: Sequence[tuple[Sentinel, Exception | None]]) -> redis.RedisError:
     """Why nobody has said where the primary is."""
-    refused = next((pair for pair in problems if isinstance(pair[1], redis.AuthenticationError)), None)
-    if refused:
-        return redis.AuthenticationError(f"sentinel {refused[0].where}: {refused[1]}")
-    silent = [f"{one.where}: {error}" for one, error in problems if error]
-    if len(silent) < len(problems):
+    for kind in (redis.AuthenticationError, redis.exceptions.NoPermissionError):
+        for one, error in problems:
+            if isinstance(error, kind):
+                return kind(f"sentinel {one.where}: {error}")
+    if not any(error for _, error in problems):
         return redis.ResponseError(f"no sentinel knows a primary named {name!r}")
-    return redis.ConnectionError(f"no sentinel answers: {'; '.join(silent)}")
+    words = [f"{one.where}: {error or f'knows no primary named {name!r}'}" for one, error in problems]
+    return redis.ConnectionError(f"no sentinel says where the primary is: {'; '.join(words)}")
 
 
 @cache
