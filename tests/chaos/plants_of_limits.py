@@ -77,7 +77,13 @@ OF_LIMITS = {
     ),
     "rows of limits that are read without a lock": Plant(
         "L1 above the limit",
-        ((f"{_SQL}/limits.py", "        self.places.lock(connection, [one.key for one in asked])\n", ""),),
+        (
+            (
+                f"{_SQL}/entering.py",
+                '"at_keys")).order_by(limits.key).with_for_update()',
+                '"at_keys")).order_by(limits.key)',
+            ),
+        ),
         replace(_IN_TABLES, store="postgres"),
     ),
     "row of a place that stays behind its job": Plant(
@@ -85,8 +91,8 @@ OF_LIMITS = {
         (
             (
                 f"{_SQL}/places.py",
-                "        if not keys:\n            return\n        self.lock",
-                "        if True:\n            return\n        self.lock",
+                "        if left:\n            connection.execute(statements.end, these)\n",
+                "",
             ),
         ),
         replace(_IN_TABLES, store="sqlite"),
@@ -97,8 +103,8 @@ OF_LIMITS = {
             (f"{_SQL}/places.py", "            return free >= 0  # its own", "            return True  # its own"),
             (
                 f"{_SQL}/places.py",
-                "if self._free(connection, key, now) > 0 else",
-                "if self._free(connection, key, now) > -1 else",
+                "if was_copied else free - 1",
+                "if was_copied else free",
             ),
         ),
         replace(_IN_TABLES, store="sqlite"),

@@ -169,7 +169,11 @@ def file(site: Site) -> list[str]:
         (["jobs", "--where", "customer"], 2, "has no =: write PATH=VALUE"),
         (["jobs", "--where", "a..b=1"], 2, "is not a path to an argument"),
         (["jobs", "--by", "a..b"], 2, "is not a path to an argument"),
-        (["jobs", "--state", "over"], 2, "'over' is not one of ready, delayed, reserved, running, failed, done"),
+        (
+            ["jobs", "--state", "over"],
+            2,
+            "'over' is not one of ready, delayed, parked, reserved, running, failed, done",
+        ),
         (["jobs", "--since", "yesterday"], 2, "is not a time"),
         (["jobs", "--limit", "-1"], 2, "not a whole number"),
         (["jobs", "--search", "x" * 201], 2, "is longer than 200 characters"),

@@ -12,19 +12,23 @@ from queuepool.stores.sql.tables import USUAL
 from tests.chaos.stores.base import Place
 
 _JOBS = """SELECT payload, CASE WHEN reserved_at IS NOT NULL THEN 'reserved'
-WHEN available_at > created_at THEN 'delayed' ELSE 'ready' END FROM jobs WHERE queue NOT IN ('outcomes', 'ticks')"""
+WHEN available_at > created_at THEN 'delayed' ELSE 'ready' END FROM jobs
+WHERE queue NOT IN ('outcomes', 'ticks', 'queuepool:parked')"""
 _IS_STATE = USUAL.cache.c.key.contains("queuepool:job:")
-_PARKED = "SELECT payload FROM queuepool_parked"
+# A row that only says that it is parked would never come back.
+_PARKED = """SELECT payload FROM queuepool_parked
+JOIN jobs ON jobs.id = queuepool_parked.id AND jobs.queue = 'queuepool:parked'"""
 _OUTCOMES = "SELECT payload FROM jobs WHERE queue = 'outcomes'"
-_STEPS = f"SELECT payload FROM jobs WHERE queue = 'steps' UNION ALL {_PARKED} WHERE queue = 'steps'"
+_STEPS = f"SELECT payload FROM jobs WHERE queue = 'steps' UNION ALL {_PARKED} WHERE queuepool_parked.queue = 'steps'"
 _RESTART = "illuminate:queue:restart"
 _TAGS = "queuepool:workers"
 #: and no mark of a schedule
 _IS_LOCK = USUAL.cache_locks.c.key.contains("laravel_unique_job:", autoescape=True)
 _FAILED = "SELECT payload, exception FROM failed_jobs"
 # A job that has failed is not one that waits, not for a moment.
-_ALL = f"SELECT payload FROM jobs UNION ALL SELECT payload FROM failed_jobs UNION ALL {_PARKED}"
-_LEFT = """SELECT (SELECT count(*) FROM jobs WHERE queue NOT IN ('outcomes', 'ticks'))
+_ALL = f"""SELECT payload FROM jobs WHERE queue <> 'queuepool:parked' UNION ALL SELECT payload FROM failed_jobs
+UNION ALL {_PARKED}"""
+_LEFT = """SELECT (SELECT count(*) FROM jobs WHERE queue NOT IN ('outcomes', 'ticks', 'queuepool:parked'))
 + (SELECT count(*) FROM queuepool_parked)"""
 
 
