@@ -172,7 +172,7 @@ def file(site: Site) -> list[str]:
         (
             ["jobs", "--state", "over"],
             2,
-            "'over' is not one of ready, delayed, parked, reserved, running, failed, done",
+            "'over' is not one of ready, delayed, reserved, running, parked, failed, done",
         ),
         (["jobs", "--since", "yesterday"], 2, "is not a time"),
         (["jobs", "--limit", "-1"], 2, "not a whole number"),
