@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from urllib.parse import urlencode
 
 from tests.support.dashboards import Browser
+from tests.support.eventually import eventually
 
 #: what has neither content nor end
 _VOID = {"input", "meta", "link", "br", "line", "rect", "polyline"}
@@ -130,6 +131,11 @@ class Person:
         """Whether it stands on the page."""
         return words in self.page.text
 
+    def sees_soon(self, words: str) -> bool:
+        """As ``sees``, also where the page must renew itself first: it counts as many as there is time for."""
+        eventually(lambda: self.sees(words) or self._go(self._path))
+        return True
+
     def click(self, words: str, beside: str = "", **typed: str) -> None:
         """Click what has these words and stands ``beside`` others; ``typed`` is typed into its form before that."""
         found = [one for one in self.page.controls if one.text == words and beside in one.row.text]
@@ -160,6 +166,7 @@ class Person:
         self._go(answer.headers["location"])
 
     def _go(self, path: str) -> None:
+        self._path = path
         got = self._browser.get(path)
         assert got.status == 200, (path, got.status)
         self.page = Page(got.text)

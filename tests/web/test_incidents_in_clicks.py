@@ -37,7 +37,7 @@ def a_queue_grows(site: Site) -> int:
         site.push(queue="images")
     with sitting(site) as person:
         person.click("images")
-        assert person.sees("By name, of the 30 looked at"), "what waits"
+        assert person.sees_soon("By name, of the 30 looked at"), "what waits"
         person.click("Pause on all hosts")
     assert {"images"} == site.queue.stores.control.read(["images"]).paused
     return person.clicks
