@@ -15,6 +15,7 @@ from queuepool.stores.limits import MOST_BEFORE, MOST_KEYS, MOST_LINES, KeyRecor
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
+from queuepool.stores.sql.place_statements import is_of
 from queuepool.stores.sql.places import SqlPlaces
 from queuepool.stores.sql.statements import tag_in
 from queuepool.stores.sql.texts import is_name
@@ -166,5 +167,4 @@ def _rows(connection: Connection, wanted: Select[Any]) -> Sequence[Any]:
 
 def _of(table: Table, name: str) -> list[ColumnElement[bool]]:
     """Whether a key is one of this limit; of any for ''."""
-    key = table.c.key
-    return [or_(key == name, key.startswith(f"{name}=", autoescape=True))] if name else []
+    return [is_of(table.c.key, name)] if name else []

@@ -15,6 +15,7 @@ from queuepool.stores.limits import Admission, Entering, LimitRecord
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.limit_rows import LimitRows
+from queuepool.stores.sql.place_statements import is_of
 from queuepool.stores.sql.places import SqlPlaces
 from queuepool.stores.sql.statements import marked, row_of
 
@@ -107,12 +108,7 @@ class SqlLimits:
         due = limits.look <= self._client.ask(self.places.now)
         if name is not None:
             changed = limits.look.is_not(None)
-            due = or_(
-                due,
-                changed
-                if not name
-                else and_(changed, or_(limits.key == name, limits.key.startswith(f"{name}=", autoescape=True))),
-            )
+            due = or_(due, and_(changed, is_of(limits.key, name)) if name else changed)
         wanted = select(limits.key).where(due).order_by(limits.look).limit(_LOOKS)
         keys = self._client.ask(lambda connection: connection.execute(wanted).scalars().all())
         for key in {**dict.fromkeys(keys), **dict.fromkeys(self._ended())}:

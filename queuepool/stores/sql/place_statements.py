@@ -95,6 +95,11 @@ class PlaceStatements:
         self.line_up = unless_there(table, database, {"key": _KEY, "queue": _QUEUE, "part": _PART, "turn": turn_now})
 
 
+def is_of(key: Any, name: str) -> Any:
+    """The test whether a column's key is one of this limit: its name, or NAME=VALUE."""
+    return or_(key == name, key.startswith(f"{name}=", autoescape=True))
+
+
 def _first_of(turn: Any, waiting: Table) -> Any:
     """This line, with the oldest of those that wait in it, if there are any, and whether it is the only one."""
     parked, other = waiting.c, waiting.alias("other").c

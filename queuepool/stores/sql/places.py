@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Compiled, Connection, Table, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Compiled, Connection, Table, delete, insert, select, update
 
 from queuepool.payload.lease import Lease
 from queuepool.payload.limits import job_word, name_of
@@ -20,7 +20,7 @@ from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.entering import EnteringView, PlacesSeen
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.locks import unless_there
-from queuepool.stores.sql.place_statements import PlaceStatements
+from queuepool.stores.sql.place_statements import PlaceStatements, is_of
 from queuepool.stores.sql.postgresql import can_pipeline, send_ahead
 from queuepool.stores.sql.statements import row_of, skips_locked
 
@@ -85,8 +85,9 @@ class SqlPlaces:
     def change_period(self, connection: Connection, name: str, per: float, was: float) -> None:
         """Have the starts that were counted end as the new rule has it; 0.0 = as a job does."""
         places = self._places.c
-        of_limit = or_(places.key == name, places.key.startswith(f"{name}=", autoescape=True))
-        starts = update(self._places).where(of_limit, places.granted.is_(None), places.holder.contains(" "))
+        starts = update(self._places).where(
+            is_of(places.key, name), places.granted.is_(None), places.holder.contains(" ")
+        )
         connection.execute(starts.values(until=places.until + (per - was)))
 
     def admits(self, connection: Connection, seen: PlacesSeen, key: str) -> bool:
