@@ -110,6 +110,25 @@ def test_a_failure_that_very_many_follow_cancels_them_all_and_tells_those_that_f
     assert ["end?a"] == list(taken(stores.queue))
 
 
+def rows_read(stores: Stores) -> int:
+    """Rows of members that PostgreSQL has read for this client, by what it has counted."""
+    counted = "SELECT sum(idx_tup_fetch + seq_tup_read) FROM pg_stat_user_tables WHERE relname = 'queuepool_members'"
+    with stores.client.engine.connect() as connection:
+        connection.exec_driver_sql("SELECT pg_stat_force_next_flush()")
+        return int(connection.exec_driver_sql(counted).scalar_one())
+
+
+def test_postgresql_reads_few_rows_for_each_that_follows_before_it_knows_how_many_there_are(request):
+    with opened(connection_of("postgres", request)) as stores:
+        drawn = begun(stores)
+        done = [as_done(lease) for lease in stores.queue.reserve(["default"], OURS, 1).leases]
+        before = rows_read(stores)
+        stores.flows.after(stores.queue.reserve(["default"], OURS, 0, done).flows)
+
+        assert MANY == counts(stores, drawn).running
+        assert rows_read(stores) - before < 100 * MANY
+
+
 def test_two_that_go_on_at_once_start_each_member_once(request):
     connection = connection_of("postgres", request)
     with opened(connection) as stores, opened(connection) as other:

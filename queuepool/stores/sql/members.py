@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, case, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Select, case, insert, select, update
 
 from queuepool.payload.envelope import uncounted
 from queuepool.payload.lease import Lease
-from queuepool.payload.members import BLOCK, MemberEnd, NewMember, stripe_of
+from queuepool.payload.members import BLOCK, MOST_MEMBERS, MemberEnd, NewMember, stripe_of
 from queuepool.stores.flows import in_order
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.clock import Clock
@@ -119,11 +119,9 @@ class SqlMembers:
         """Those that follow the member wait for what it adds as well; returns that, which is to start."""
         if not end.children:
             return []
-        columns, joins, edges = self._members.c, self._joins.c, self._edges.c
-        follows = (columns.flow == edges.flow) & (columns.n == edges.succ)
-        found = select(columns.n, columns.striped).join_from(self._edges, self._members, follows)
-        these = found.where(edges.flow == end.flow, edges.pred == end.number)
-        blocks: dict[str, int] = dict(tuple(row) for row in connection.execute(these))
+        columns, joins, own = self._members.c, self._joins.c, Over(end.number, "d", is_spent=False)
+        found = self._edges_behind(connection, end.flow, [own], MOST_MEMBERS)
+        blocks: dict[str, int] = {row.n: row.striped for row in found}
         followers = sorted(blocks)
         for part in locked_parts(connection, followers):
             self._lock(connection, end.flow, part)
@@ -185,19 +183,27 @@ class SqlMembers:
 
     def _edges_behind(self, connection: Connection, flow_id: str, over: Sequence[Over], most: int) -> list[Any]:
         """At most so many edges of these that are not told yet: who has ended, and the fields of the ``_Follower``."""
-        edges, columns, found = self._edges.c, self._members.c, list[Any]()
-        follows = (columns.flow == edges.flow) & (columns.n == edges.succ)
-        wanted = select(edges.pred, columns.n, columns.rule, columns.striped).join_from(
-            self._edges, self._members, follows
-        )
+        edges, found = self._edges.c, list[Any]()
         for part in parts_of([one.number for one in over]):
-            these = wanted.where(edges.flow == flow_id, among(connection, edges.pred, part)).limit(most - len(found))
+            these = select(self._edges).where(edges.flow == flow_id, among(connection, edges.pred, part))
             if len(over) == 1:
                 these = these.order_by(edges.succ).offset(over[0].told)
-            found += connection.execute(these)
+            found += connection.execute(self._followers(these.limit(most - len(found))))
             if len(found) == most:
                 break
         return found
+
+    def _followers(self, edges: Select[Any]) -> Select[Any]:
+        """Of these edges: who has ended, and the fields of the ``_Follower``.
+
+        They are cut off by a limit and joined then: a database that does not know yet how many members the flow has
+        could otherwise read them all for each edge.
+        """
+        edge, columns = edges.subquery().c, self._members.c
+        follows = (columns.flow == edge.flow) & (columns.n == edge.succ)
+        return select(edge.pred, columns.n, columns.rule, columns.striped).join_from(
+            edge.pred.table, self._members, follows
+        )
 
     def _tell(
         self, connection: Connection, flow_id: str, ended: Sequence[Over], edges: Sequence[Any], ready: list[Ready]

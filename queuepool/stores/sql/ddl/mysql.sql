@@ -22,7 +22,7 @@ alter table `queuepool_flows` add index `queuepool_flows_look_index`(`look`);
 alter table `queuepool_flows` add index `queuepool_flows_ended_index`(`ended`);
 -- queuepool_members
 create table `queuepool_members` (`flow` varchar(22) not null, `n` varchar(64) not null, `state` char(1) not null, `rule` char(1) not null, `queue` varchar(255) not null, `delay` double not null, `open` int not null, `bad` int not null, `spent` smallint not null, `held` smallint not null, `striped` smallint not null, `payload` longtext null, `result` mediumtext null, `name` varchar(255) null, primary key (`flow`, `n`)) default character set utf8mb4 collate 'utf8mb4_bin';
-alter table `queuepool_members` add index `queuepool_members_flow_state_index`(`flow`, `state`);
+alter table `queuepool_members` add index `queuepool_members_state_index`(`state`, `flow`, `n`);
 -- queuepool_edges
 create table `queuepool_edges` (`flow` varchar(22) not null, `pred` varchar(64) not null, `succ` varchar(64) not null, primary key (`flow`, `pred`, `succ`)) default character set utf8mb4 collate 'utf8mb4_bin';
 -- queuepool_joins

@@ -22,7 +22,7 @@ create index "queuepool_flows_look_index" on "queuepool_flows" ("look");
 create index "queuepool_flows_ended_index" on "queuepool_flows" ("ended");
 -- queuepool_members
 create table "queuepool_members" ("flow" varchar(22) not null, "n" varchar(64) not null, "state" char(1) not null, "rule" char(1) not null, "queue" varchar(255) not null, "delay" double precision not null, "open" integer not null, "bad" integer not null, "spent" smallint not null, "held" smallint not null, "striped" smallint not null, "payload" text null, "result" text null, "name" varchar(255) null, primary key ("flow", "n"));
-create index "queuepool_members_flow_state_index" on "queuepool_members" ("flow", "state");
+create index "queuepool_members_state_index" on "queuepool_members" ("state", "flow", "n");
 -- queuepool_edges
 create table "queuepool_edges" ("flow" varchar(22) not null, "pred" varchar(64) not null, "succ" varchar(64) not null, primary key ("flow", "pred", "succ"));
 -- queuepool_joins

@@ -20,7 +20,7 @@ create index "queuepool_flows_look_index" on "queuepool_flows" ("look");
 create index "queuepool_flows_ended_index" on "queuepool_flows" ("ended");
 -- queuepool_members
 create table "queuepool_members" ("flow" varchar not null, "n" varchar not null, "state" varchar not null, "rule" varchar not null, "queue" varchar not null, "delay" real not null, "open" integer not null, "bad" integer not null, "spent" integer not null, "held" integer not null, "striped" integer not null, "payload" text, "result" text, "name" varchar, primary key ("flow", "n"));
-create index "queuepool_members_flow_state_index" on "queuepool_members" ("flow", "state");
+create index "queuepool_members_state_index" on "queuepool_members" ("state", "flow", "n");
 -- queuepool_edges
 create table "queuepool_edges" ("flow" varchar not null, "pred" varchar not null, "succ" varchar not null, primary key ("flow", "pred", "succ"));
 -- queuepool_joins
