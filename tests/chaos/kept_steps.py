@@ -51,10 +51,14 @@ class KeptEffects:
         self._since: dict[str, int] = {}
         self._until: dict[str, int] = {}
         self._finished: set[str] = set()
+        #: whose later attempt was one of Laravel's worker, which has no steps
+        self._elsewhere: set[str] = set()
 
     def read(self, event: Event) -> None:
         job = event["id"]
         if event["f"] == "start":
+            if "m" not in event and job in self._effects:
+                self._elsewhere.add(job)
             if event.get("m") != "stepped":
                 return
             self._effects.setdefault(job, Counter())
@@ -65,7 +69,7 @@ class KeptEffects:
             if event["f"] == "effect":
                 self._effects[job][event["n"]] += 1
                 self._findings.count("effects")
-            elif event["f"] == "finish":
+            elif event["f"] == "finish" and job not in self._elsewhere:
                 self._finished.add(job)
 
     def rule(self) -> None:

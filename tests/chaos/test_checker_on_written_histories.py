@@ -721,6 +721,13 @@ def test_an_effect_happens_again_only_where_its_job_begins_again():
     assert ["S2 effect again"] == violated(*twice)
 
 
+def test_a_job_whose_second_attempt_was_run_by_laravel_needs_no_more_of_its_steps():
+    killed = [kill(), ("death", {"pid": 10}), said("release")]
+    begun, at_laravel = start(m="stepped"), start(attempt=2, pid=11)
+
+    assert [] == violated(*pushed(), begun, *effects("step 0"), *killed, at_laravel, finish(attempt=2, pid=11))
+
+
 def test_a_member_of_a_flow_that_begins_before_what_it_follows_has_ended_is_too_early():
     flow = pushed(9, "g")
     early = [*flow, start("g.0"), start("g.6")]
