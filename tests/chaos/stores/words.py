@@ -45,7 +45,8 @@ POSTGRES = Words(
     clients="SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'",
     commands=f"SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = '{OURS}'",
     deadlocks=f"SELECT deadlocks FROM pg_stat_database WHERE datname = '{OURS}'",
-    needed=2,
+    # Each of five queues is looked at once a second.
+    needed=5,
 )
 _STATUS = "SELECT variable_value FROM information_schema.global_status WHERE variable_name = '{}'"
 MARIADB = Words(
