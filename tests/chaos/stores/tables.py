@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-from sqlalchemy import Engine, delete, insert, select, text
+from sqlalchemy import Engine, delete, exc, insert, select, text
 
 from queuepool.stores.sql.records import NO_JOB
 from queuepool.stores.sql.tables import USUAL
 from tests.chaos.stores.base import Place
+from tests.support.eventually import eventually
 
 _JOBS = """SELECT payload, CASE WHEN reserved_at IS NOT NULL THEN 'reserved'
 WHEN available_at > created_at THEN 'delayed' ELSE 'ready' END FROM jobs
@@ -79,8 +81,17 @@ class Tables:
             connection.execute(insert(USUAL.cache).values(key=_RESTART, value=f"i:{number};", expiration=2**31 - 1))
 
     def ask(self, statement: str) -> list[Any]:
-        with self.engine.connect() as connection:
-            return list(connection.execute(text(statement)))
+        return eventually(partial(self._asked, statement))[0]
+
+    def _asked(self, statement: str) -> tuple[list[Any]] | None:
+        """``None`` if a file of SQLite that was moved while it was open is opened again by others just now."""
+        try:
+            with self.engine.connect() as connection:
+                return (list(connection.execute(text(statement))),)
+        except exc.OperationalError as error:
+            if "disk I/O error" not in str(error):
+                raise
+            return None
 
 
 class InTables:
