@@ -1,4 +1,4 @@
-"""What befell each host, read from the ledger: which fault explains a job that was done twice, and how soon all went on.
+"""What befell each host, read from the ledger: which fault explains a job that began again, and how soon all went on.
 
 The chaos checker excuses by the time of a fault alone; here the fault has to be that of the host that ran the job.
 """
@@ -46,7 +46,8 @@ class Story:
         match event["f"]:
             case "host":
                 self._masters[event["master"]] = event["name"]
-                self._waits[event["name"]] = ("a host's start to its first job", event["t"])
+                if self._jobs:  # else it waits for the other hosts
+                    self._waits[event["name"]] = ("a new host's start to its first job", event["t"])
             case "worker":
                 self._host_of[event["pid"]] = self._masters[event["master"]]
             case "hit" if event["on"]:
