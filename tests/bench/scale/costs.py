@@ -18,6 +18,7 @@ from tests.bench.scale import costs_report
 from tests.bench.scale.costs_report import Cost
 from tests.bench.scale.fill import Filler
 from tests.bench.scale.rows import Rows
+from tests.bench.scale.steps import Source
 from tests.bench.tables import BRANDS, create, execute, kind, sql_rig
 from tests.bench.words import QUICK, say
 from tests.support.databases import running
@@ -31,7 +32,7 @@ _CALM, _IDLE, _BUSY = (2.0, 8.0, 3.0) if QUICK else (4.0, 30.0, 6.0)
 _LEARN = 1.5
 #: jobs a second that a worker does, at most, of those that take ten milliseconds
 _RATE = 100
-_AT_ONCE = 5_000
+_AT_ONCE, _ASIDE = 5_000, "aside"
 #: of the server, that the pooler lends
 _SESSIONS = 8
 _TRANSACTIONS = "SELECT sum(xact_commit + xact_rollback) FROM pg_stat_database"
@@ -130,15 +131,21 @@ def _seconds_of_postgres(rig: Rig) -> float:
 
 
 def _fill(rig: Rig, jobs: int) -> None:
+    """All at once: on a crowded machine they would be done as fast as they are pushed."""
     for first in range(0, jobs, _AT_ONCE):
-        rig.queue.bulk([("nap", {"n": number}) for number in range(first, min(jobs, first + _AT_ONCE))])
+        rig.queue.bulk([("nap", {"n": number}) for number in range(first, min(jobs, first + _AT_ONCE))], queue=_ASIDE)
+    _source(rig).move(_ASIDE, "default")
+    rig.queue.push("nap", {"n": jobs})  # wakes those that wait to be told
 
 
 def _empty(rig: Rig) -> None:
     """But for what is in a worker's hand."""
-    source = Rows(rig) if kind(rig) == "postgresql" else Filler(rig)
-    source.take_back("default", "left")
-    source.empty("left")
+    _source(rig).take_back("default", _ASIDE)
+    _source(rig).empty(_ASIDE)
+
+
+def _source(rig: Rig) -> Source:
+    return Rows(rig) if kind(rig) == "postgresql" else Filler(rig)
 
 
 @contextmanager

@@ -136,8 +136,8 @@ So many workers do not fit on the machine that measures: what is marked as recko
 _SHARING = """\
 ### Fewer connections to a database
 
-A worker keeps one connection, as it waits for the next job on it, and a steward three: for what it does itself, for the
-pushes that it passes on, and for operators. To Redis a connection costs next to nothing (`maxclients` is 10,000 by
+A worker keeps one connection, as it waits for the next job on it, and a steward three, one of which waits for the
+orders of operators. To Redis a connection costs next to nothing (`maxclients` is 10,000 by
 default). In PostgreSQL each is a process, and `max_connections` is 100. In this order:
 
 1. **Fewer workers that do more.** Jobs that wait for something else are coroutines: with
