@@ -25,7 +25,7 @@ from tests.chaos.world import PREFIX
 
 _PORT, _STREAM, _QUEUE = 6379, "h", "default"
 #: one in so many jobs takes a moment; so many of each worker outlast their first lease
-_NAPS, _LONG = 10, 2
+_NAPS, _LONG = 5, 2
 #: seconds between two looks, and in which all that was pushed is to be done at last
 _LOOK, _DRAIN = 0.02, 600.0
 

@@ -65,6 +65,7 @@ def main() -> None:
 
 
 def _cost(rig: Rig, store: str, pools: int, workers: int) -> Cost:
+    rig.queue.size()  # our own connections, too
     ours = _connections(rig)
     with ExitStack() as stack:
         for number in range(pools):
@@ -131,11 +132,15 @@ def _seconds_of_postgres(rig: Rig) -> float:
 
 
 def _fill(rig: Rig, jobs: int) -> None:
-    """All at once: on a crowded machine they would be done as fast as they are pushed."""
+    """On Redis all at once: on a crowded machine so many workers would do them as fast as they are pushed.
+
+    In a database a move would leave as many dead rows.
+    """
+    queue = "default" if kind(rig) == "postgresql" else _ASIDE
     for first in range(0, jobs, _AT_ONCE):
-        rig.queue.bulk([("nap", {"n": number}) for number in range(first, min(jobs, first + _AT_ONCE))], queue=_ASIDE)
-    _source(rig).move(_ASIDE, "default")
-    rig.queue.push("nap", {"n": jobs})  # wakes those that wait to be told
+        rig.queue.bulk([("nap", {"n": number}) for number in range(first, min(jobs, first + _AT_ONCE))], queue=queue)
+    if queue == _ASIDE:
+        Filler(rig).move(_ASIDE, "default")
 
 
 def _empty(rig: Rig) -> None:

@@ -90,7 +90,7 @@ def _said(costs: Sequence[Cost], requests: str) -> str:
     """The formulas, and how far they miss what they were not made from."""
     connections, asked = formula(costs, lambda cost: cost.connections), formula(costs, lambda cost: cost.idle_requests)
     lines = [
-        f"- connections = {_terms(connections)}",
+        f"- connections = {_lent(costs) or _terms(connections)}",
         f"- {requests} a second of idle pools = {_terms(asked)}",
         f"- {requests} a second of busy ones: up to {_number(max(cost.requests for cost in costs))} for each job more",
     ]
@@ -99,23 +99,24 @@ def _said(costs: Sequence[Cost], requests: str) -> str:
         f"{_number(cost.idle_requests)} measured"
         for cost in costs[2:]
     ]
-    return (
-        "\n".join(lines) + "\n\n" + f"Of those from which the formula was not made ({requests}/s): {'; '.join(others)}."
-    )
+    tried = f"Of those from which the formula was not made ({requests}/s): {'; '.join(others)}."
+    return "\n".join(lines) + f"\n\n{tried}"
 
 
 def _beyond(costs: Sequence[Cost], requests: str) -> str:
     connections, asked = formula(costs, lambda cost: cost.connections), formula(costs, lambda cost: cost.idle_requests)
     share = formula(costs, lambda cost: cost.idle_percent)
-    most = 1e6 / min(cost.microseconds for cost in costs if cost.workers == max(one.workers for one in costs))
     rows = [["pools × workers, reckoned", "connections", f"idle: {requests}/s", "% of a processor"], ["---:"] * 4]
     for pools, each in _BEYOND:
         place = pools, pools * each
-        figures = [connections.at(*place), asked.at(*place), max(share.at(*place), 0.0)]
-        rows.append([f"{pools:,} × {each}", *map(_number, figures)])
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    full = f"One processor of the server is full with {most:,.0f} such jobs a second, however many workers run them."
-    return f"{table}\n\n{full}"
+        figures = map(_number, (asked.at(*place), max(share.at(*place), 0.0)))
+        rows.append([f"{pools:,} × {each}", _lent(costs) or _number(connections.at(*place)), *figures])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _lent(costs: Sequence[Cost]) -> str:
+    """Words for the server's connections where a pooler lends them; '' = each is a client's own."""
+    return "" if all(cost.connections >= cost.workers for cost in costs) else "at most `default_pool_size`"
 
 
 def _terms(one: Formula) -> str:
@@ -129,20 +130,22 @@ def _number(figure: float) -> str:
 _INTRODUCTION = """\
 Written by `scripts/bench --costs`: what idle and busy pools ask of their store, and how many connections they have
 there, as the server itself counts it. An idle pool has nothing to do for half a minute; a busy one runs jobs of 10 ms,
-which its workers take one by one (of shorter ones they take several at once, which is cheaper for each). The formula is
-made from two measurements that differ by their workers alone, and the others show whether it holds.
+of which its workers take one or two at once (of shorter ones they take more, which is cheaper for each). On a machine
+that others crowd there are fewer jobs a second, and each takes more of the server. The formula is made from two
+measurements that differ by their workers alone, and the others show whether it holds.
 
 So many workers do not fit on the machine that measures: what is marked as reckoned comes from the formula."""
 _SHARING = """\
 ### Fewer connections to a database
 
-A worker keeps one connection, as it waits for the next job on it, and a steward three, one of which waits for the
-orders of operators. To Redis a connection costs next to nothing (`maxclients` is 10,000 by
-default). In PostgreSQL each is a process, and `max_connections` is 100. In this order:
+A worker keeps one connection, as it waits for the next job on it. A steward keeps one, and on Redis a second one, which
+waits for the orders of operators; once there are flows one more, and one more if failed jobs or control keys are in
+another store. So count with three. To Redis a connection costs next to nothing (`maxclients` is 10,000 by default). In
+PostgreSQL each is a process, and `max_connections` is 100. In this order:
 
 1. **Fewer workers that do more.** Jobs that wait for something else are coroutines: with
-   [`concurrency = 20`](async.md) one worker runs twenty of them, with the connections of one worker.
-2. **Fewer and larger pools.** Ten workers in one pool have 13 connections; in ten pools of one they have 40.
+   [`concurrency = 20`](async.md) one worker runs twenty of them, with a few connections instead of twenty.
+2. **Fewer and larger pools.** Count 13 connections for ten workers in one pool, and 40 for ten pools of one.
 3. **A larger `max_connections`.** Some hundreds are no burden while most of them wait. Count with
    workers + 3 × pools + the connections of your producers, and a few for `queuepool check` and other commands.
 4. **PgBouncer in transaction mode** lends a session for each transaction, so that thousands of clients share a few.
@@ -168,4 +171,5 @@ url = postgresql://app:${DB_PASSWORD}@pgbouncer:6432/app
 ```
 
 In session mode each of our processes keeps a session, so nothing is shared. Statement mode has no transactions and is
-refused. MariaDB and MySQL have a thread for each connection, not a process: `max_connections = 2000` is usual there."""
+refused. MariaDB and MySQL have a thread for each connection, not a process, so that their `max_connections` (151) can be
+raised further."""
