@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+import os
+import platform
 import tempfile
 import time
 from collections.abc import Iterator
@@ -19,9 +21,9 @@ from tests.bench.scale.costs_report import Cost
 from tests.bench.scale.fill import Filler
 from tests.bench.scale.rows import Rows
 from tests.bench.scale.steps import Source
-from tests.bench.tables import BRANDS, create, execute, kind, sql_rig
+from tests.bench.tables import create, execute, kind, sql_rig
 from tests.bench.words import QUICK, say
-from tests.support.databases import running
+from tests.support.databases import Postgres, running
 from tests.support.pgbouncer import pooler
 
 #: pools, and workers of each: one small and one large for the formula, the others to see whether it holds
@@ -61,7 +63,8 @@ def main() -> None:
     ):
         with world as rig:
             measured[store] = [_cost(rig, store, *size) for size in sizes]
-    costs_report.write(into / "scale.md", measured)
+    about = f"{os.cpu_count()} processors, load {os.getloadavg()[2]:.0f}, {platform.platform()}; idle for {_IDLE:g} s"
+    costs_report.write(into / "scale.md", about, measured)
 
 
 def _cost(rig: Rig, store: str, pools: int, workers: int) -> Cost:
@@ -157,7 +160,7 @@ def _source(rig: Rig) -> Source:
 def _behind_a_pooler() -> Iterator[Rig]:
     """PgBouncer in transaction mode, with a few sessions of the server."""
     with tempfile.TemporaryDirectory(prefix="queuepool-bench-") as folder, ExitStack() as stack:
-        server = stack.enter_context(running(BRANDS["postgres"], durable=True))
+        server = stack.enter_context(running(Postgres, durable=True))
         url = stack.enter_context(pooler(server, "transaction", _SESSIONS)).before(server.url)
         rig = Rig(Path(folder), ConnectionSettings(url=url, timeout=PATIENCE))
         create(rig)

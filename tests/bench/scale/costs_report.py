@@ -50,10 +50,10 @@ def formula(costs: Sequence[Cost], what: Callable[[Cost], float]) -> Formula:
     return Formula(of_worker, (what(small) - of_worker * small.workers) / small.pools)
 
 
-def write(page: Path, measured: Mapping[str, Sequence[Cost]]) -> None:
+def write(page: Path, about: str, measured: Mapping[str, Sequence[Cost]]) -> None:
     """In the place of what the page had of this; ``measured``: by store."""
     before = page.read_text().partition(HEADING)[0] if page.exists() else ""
-    page.write_text(before + text(measured))
+    page.write_text(before + text(about, measured))
 
 
 def kept(page: Path) -> str:
@@ -61,9 +61,9 @@ def kept(page: Path) -> str:
     return "".join(page.read_text().partition(HEADING)[1:]) if page.exists() else ""
 
 
-def text(measured: Mapping[str, Sequence[Cost]]) -> str:
-    """The part, as Markdown."""
-    parts = [HEADING, _INTRODUCTION]
+def text(about: str, measured: Mapping[str, Sequence[Cost]]) -> str:
+    """The part, as Markdown; ``about``: the machine and the time."""
+    parts = [HEADING, _INTRODUCTION, f"- {about}", _RECKONED]
     for store, costs in measured.items():
         requests = "requests" if store == REDIS else "transactions"
         parts += [f"### {store}", _table(costs, requests), _said(costs, requests), _beyond(costs, requests)]
@@ -129,12 +129,14 @@ def _number(figure: float) -> str:
 
 _INTRODUCTION = """\
 Written by `scripts/bench --costs`: what idle and busy pools ask of their store, and how many connections they have
-there, as the server itself counts it. An idle pool has nothing to do for half a minute; a busy one runs jobs of 10 ms,
-of which its workers take one or two at once (of shorter ones they take more, which is cheaper for each). On a machine
-that others crowd there are fewer jobs a second, and each takes more of the server. The formula is made from two
-measurements that differ by their workers alone, and the others show whether it holds.
-
-So many workers do not fit on the machine that measures: what is marked as reckoned comes from the formula."""
+there, as the server itself counts it. Busy pools run jobs of 10 ms, of which their workers take one or two at once (of
+shorter ones they take more, which is cheaper for each). On a machine that others crowd there are fewer jobs a second,
+and each takes more of the server."""
+_RECKONED = """\
+The formulas are made from two measurements that differ by their workers alone; the others show whether they hold. So
+many workers as are reckoned do not fit on the machine that measures. The share of a processor is reckoned from
+hundredths, so take it as an order of magnitude. What the formulas do not know: each pool that scales by itself reads
+the notices of all pools on its store, and those become longer with every pool."""
 _SHARING = """\
 ### Fewer connections to a database
 
@@ -151,7 +153,8 @@ PostgreSQL each is a process, and `max_connections` is 100. In this order:
 4. **PgBouncer in transaction mode** lends a session for each transaction, so that thousands of clients share a few.
    queuepool notices it by itself, needs no setting for it, and `queuepool check` says so. What it costs: nothing is
    prepared, and workers do not hear of a push but look for it, at first each 2 ms, then up to each 50 ms. So an idle
-   worker asks more of the server than without a pooler (the table above): PgBouncer saves connections, not work.
+   worker asks more of the server than without a pooler (a pool of four: 80 to 103 transactions a second instead of 10):
+   PgBouncer saves connections, not work.
    Producers may go through the pooler while the pools do not.
 
 ```ini
@@ -171,5 +174,5 @@ url = postgresql://app:${DB_PASSWORD}@pgbouncer:6432/app
 ```
 
 In session mode each of our processes keeps a session, so nothing is shared. Statement mode has no transactions and is
-refused. MariaDB and MySQL have a thread for each connection, not a process, so that their `max_connections` (151) can be
-raised further."""
+refused. MariaDB and MySQL have a thread for each connection, not a process, so that their `max_connections` (151)
+can be raised further."""
