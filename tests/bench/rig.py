@@ -21,13 +21,12 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
 from queuepool.stores.factory import Stores
 from tests.bench.records import whole
+from tests.chaos.hosts import NAMED
 
 ROOT = Path(__file__).parents[2]
 _RECORD = struct.Struct("=ddq")
 #: seconds that a push may take: thousands of rows at once, on a busy machine
 PATIENCE = 60.0
-#: before a host's name and what runs there
-_HOST = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"']
 
 
 class Rig:
@@ -51,7 +50,7 @@ class Rig:
         place = () if "--runtime-dir" in more else ("--runtime-dir", str(self.path / "run"))
         flags = [*self.flags(), "--workers", str(workers), *place, "--quiet", *more]
         env = {**os.environ, "TRAIL": str(self.trail_file), "PYTHONPATH": str(ROOT)}
-        there = [*_HOST, host] if host else []
+        there = [*NAMED, host] if host else []
         process = subprocess.Popen([*there, sys.executable, "-m", *program, "start", *flags], env=env, cwd=ROOT)
         self._pools.append(psutil.Process(process.pid))
         try:

@@ -9,9 +9,12 @@ import shutil
 import struct
 import subprocess
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 _CLONE_NEWNET = 0x40000000
+#: before a host's name and the command that is to run on a host of that name
+NAMED = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"']
 #: linux/if_tun.h: TUNSETIFF; IFF_TUN | IFF_NO_PI
 _TUNSETIFF, _PACKETS = 0x400454CA, 0x1001
 #: TCP's states in /proc/net/tcp: closed here, and not yet confirmed by the other side
@@ -38,7 +41,7 @@ class Host:
             raise OSError("no network namespace")
         #: what a command is preceded by that is to run there
         self.preface = ["nsenter", f"--net=/proc/{self._holder.pid}/ns/net"]
-        self._ip("link", "set", "lo", "up")
+        self.ip("link", "set", "lo", "up")
 
     def close(self) -> bool:
         self._holder.kill()
@@ -48,8 +51,8 @@ class Host:
     def attach(self, name: str, address: str, peer: str) -> int:
         """A new device for the end of a wire."""
         device = self._device(name)
-        self._ip("address", "add", address, "peer", peer, "dev", name)
-        self._ip("link", "set", name, "up")
+        self.ip("address", "add", address, "peer", peer, "dev", name)
+        self.ip("link", "set", name, "up")
         return device
 
     def has_something_to_say(self) -> bool:
@@ -61,7 +64,18 @@ class Host:
     def pid(self) -> int:
         return self._holder.pid
 
-    def _ip(self, *words: str) -> None:
+    def processes(self) -> list[int]:
+        """All that run there, but for its holder."""
+        place = Path(f"/proc/{self.pid}/ns/net").stat().st_ino
+        found = list[int]()
+        for one in Path("/proc").glob("[0-9]*/ns/net"):
+            pid = int(one.parts[2])
+            with suppress(OSError):  # gone meanwhile
+                found += [pid] if pid != self.pid and one.stat().st_ino == place else []
+        return found
+
+    def ip(self, *words: str) -> None:
+        """A change of its network."""
         subprocess.run([*self.preface, "ip", *words], check=True)
 
     def _device(self, name: str) -> int:

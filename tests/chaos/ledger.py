@@ -27,6 +27,7 @@ rest key since until free first         a place was free at each look, while the
 no_lease key holder                     seen at one moment: a place whose lease is over
 tick due   behind seconds               a time for which a schedule's job was pushed; how old the last one is
 worker pid master lanes   by a worker that begins; its master's pid; how many jobs it runs at once, if several
+host name master clock   hit host how on    of many hosts: its pool; a fault of this one begins (1), ends (0)
 meters board jobs   counted master jobs      what the meters say, while it runs; once all is counted
 pace times                              how many times longer a little work takes than alone
 size sample idle copies stored          what was seen from outside: whole pools, resources, commands, the store

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 
 from tests.bench.rig import ROOT
+from tests.chaos.hosts import NAMED
 from tests.incidents.console import Console
 from tests.support.eventually import eventually
 from tests.support.pools import psutil_gone
@@ -19,7 +20,6 @@ from tests.support.pools import psutil_gone
 _SHOP = Path(__file__).with_name("shop.py")
 #: seconds that a start or an end may take on a busy machine
 _PATIENCE = 90.0
-_NAMED = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"']
 #: the same on both hosts, but for the address of Redis
 _SETTINGS = """\
 [pool]
@@ -73,7 +73,7 @@ class WebHost:
         settings = self.folder / "pool.ini"
         settings.touch(mode=0o600)
         settings.write_text(_SETTINGS.format(redis=redis, postgres=postgres))
-        self.console = Console(self.folder, [*network, *_NAMED, name], self._env())
+        self.console = Console(self.folder, [*network, *NAMED, name], self._env())
         self._process: subprocess.Popen[bytes] | None = None
 
     @property

@@ -14,7 +14,7 @@ import sqlalchemy
 
 from tests.bench import sql_figures
 from tests.bench.rig import ROOT, Rig, redis_rig
-from tests.bench.scale import curves, report
+from tests.bench.scale import costs_report, curves, report
 from tests.bench.scale.growth import Table
 from tests.bench.scale.sizes import EVERY, JOBS, Row, Scale
 from tests.bench.tables import STORES, sql_rig
@@ -38,7 +38,8 @@ def main() -> None:
         for scale in scales:
             tables[scale.title] = {size: _measured(world, scale, size) for size in _sizes(scale, flags.store)}
     name = "scale" if flags.store == "redis" else f"scale-{flags.store}"
-    (into / f"{name}.md").write_text(report.written(tables, scales, about, f"{name}.svg"))
+    page = into / f"{name}.md"
+    page.write_text(report.written(tables, scales, about, f"{name}.svg") + costs_report.kept(page))
     (into / f"{name}.svg").write_text(curves.drawn(report.panels(tables, scales)))
     say(report.statement(tables, scales))
 

@@ -1,0 +1,1 @@
+"""Many hosts on one store, whose network, clocks and lives fail: ``scripts/bench --hosts``."""
