@@ -254,8 +254,8 @@ class Throttle(LaravelLimit):
 
     ``by``: a key of its own, as ``by()`` there, with the job's arguments in braces; ``by_job``: each job alone; else
     the class of the job. ``backoff``: the delay of a job after such an exception; by default its own. ``on``: the
-    exceptions that count. ``in_redis``: that of ``ThrottlesExceptionsWithRedis``, in the Redis of the jobs. Raises ``ConfigError``,
-    and ``ValueError``.
+    exceptions that count. ``in_redis``: that of ``ThrottlesExceptionsWithRedis``, in the Redis of the jobs. Raises
+    ``ConfigError``, and ``ValueError``.
     """
 
     def __init__(
