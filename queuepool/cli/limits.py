@@ -13,8 +13,8 @@ from queuepool.cli.acted import note
 from queuepool.cli.group import Verbs
 from queuepool.cli.options import CONNECTION, JSON, TEXT, Where, located, parsed
 from queuepool.cli.reading import Reading
+from queuepool.config.pool_queues import places
 from queuepool.config.settings import ConnectionSettings
-from queuepool.config.values import count
 from queuepool.jobs.client import Queue
 from queuepool.operating.limits import limit_rows, set_number_of, unknown
 from queuepool.unix.exit_codes import FAILED, OK
@@ -48,7 +48,7 @@ def list_them(where: Where, as_json: bool) -> int:
 @limits.command("set")
 @located(*CONNECTION)
 @_NAME
-@click.argument("number", metavar="N", type=parsed(count))
+@click.argument("number", metavar="N", type=parsed(places))
 def set_number(where: Where, name: str, number: int) -> int:
     """Set the number of a limit, over what the code says, until it is reset; 0 lets no job start"""
     return _set(where, name, number)

@@ -22,7 +22,7 @@ from queuepool.config.values import ON_THEIR_WAY
 from queuepool.errors import StoreError
 from queuepool.jobs.client import Queue
 from queuepool.operating.carrying_out import Errand
-from queuepool.operating.meant import MeantFailed, MeantWaiting
+from queuepool.operating.meant import MeantFailed, MeantParked, MeantWaiting, acts_in
 from queuepool.operating.queues import all_queues
 from queuepool.operating.scopes import Scope, scope_of
 from queuepool.operating.targets import connection_instead
@@ -110,8 +110,7 @@ def move(
         opened = stack.enter_context(closing(Queue(connection, by_hand=True)))
         look, steps = Look(opened.stores, wanted), list[Step]()
         if shelves:
-            _unpark(opened, queue)
-            steps.append(_waiting(look, queue, shelves, lambda acts: partial(acts.move_to, target)))
+            steps += _waiting(look, queue, shelves, lambda acts: partial(acts.move_to, target))
         if "failed" in states:
             scope = stack.enter_context(scope_of(where, connection, queue=queue))
             steps.append(_failed(look, scope, target))
@@ -131,8 +130,7 @@ def _move_to(where: Where, source: Place, target: Place, states: Sequence[str], 
         transfer = Transfer(look, other.stores, route)
         steps = list[Step]()
         if shelves := [shelf for shelf in _SHELVES if shelf in states]:
-            _unpark(opened, queue)
-            steps.append(_waiting_elsewhere(look, queue, shelves, transfer))
+            steps += _waiting_elsewhere(look, queue, shelves, transfer)
         if "failed" in states:
             scope = stack.enter_context(scope_of(where, connection, queue=queue))
             steps.append(_failed_elsewhere(look, scope, transfer))
@@ -186,14 +184,20 @@ def _of_others(other: Route, ours: Route) -> str:
     return f"queuepool move {other.origin} {other.queue} --connection {other.connection} takes them on"
 
 
-def _waiting_elsewhere(look: Look, queue: str, shelves: Sequence[Shelf], transfer: Transfer) -> Step:
-    meant = MeantWaiting(look, queue, shelves)
+def _waiting_elsewhere(look: Look, queue: str, shelves: Sequence[Shelf], transfer: Transfer) -> Iterator[Step]:
+    meant, parked = MeantWaiting(look, queue, shelves), MeantParked(look, queue)
 
     def errand() -> Errand:
         found, pages = meant.again()
         return transfer.going(pages, "waiting"), transfer.of_waiting(found)
 
-    return Step(lambda: transfer.going(meant.counted(), "waiting"), errand)
+    def errand_of_parked() -> Errand:
+        pages, act = parked.errand(transfer.of_waiting)
+        return transfer.going(pages, "parked"), act
+
+    yield Step(lambda: transfer.going(meant.counted(), "waiting"), errand)
+    if "ready" in shelves:
+        yield Step(lambda: transfer.going(parked.counted(), "parked"), errand_of_parked)
 
 
 def _failed_elsewhere(look: Look, scope: Scope, transfer: Transfer) -> Step:
@@ -224,20 +228,12 @@ def _drop_on(
         shelves = [shelf for shelf in _SHELVES if shelf in states]
         every = names or all_queues(where, connection, opened, output.complain)
         queues = [queue for queue in every if queue != ON_THEIR_WAY]  # whose jobs may fit by what is around them
-        for queue in queues:
-            _unpark(opened, queue)
-        steps = [_waiting(look, queue, shelves, lambda acts: acts.drop) for queue in queues]
+        steps = [step for queue in queues for step in _waiting(look, queue, shelves, lambda acts: acts.drop)]
         return _all_of("Drop", "dropped", f" on connection {connection.name}", look, steps, force)
 
 
 #: a queue of a connection
 Place = tuple[ConnectionSettings, str]
-
-
-def _unpark(opened: Queue, queue: str) -> None:
-    """So that those that wait for places of limits are met as well."""
-    if count := opened.unpark(queue):
-        output.complain(f"note: {output.counted(count, 'parked job')} of queue {queue} put back into it first")
 
 
 class Step(NamedTuple):
@@ -247,9 +243,13 @@ class Step(NamedTuple):
     errand: Callable[[], Errand]
 
 
-def _waiting(look: Look, queue: str, shelves: Sequence[Shelf], act_of: Callable[[OfWaitingJobs], Act]) -> Step:
-    meant = MeantWaiting(look, queue, shelves)
-    return Step(meant.counted, lambda: meant.errand(act_of))
+def _waiting(
+    look: Look, queue: str, shelves: Sequence[Shelf], act_of: Callable[[OfWaitingJobs], Act]
+) -> Iterator[Step]:
+    meant, parked = MeantWaiting(look, queue, shelves), MeantParked(look, queue)
+    yield Step(meant.counted, lambda: meant.errand(act_of))
+    if "ready" in shelves:  # last, as workers park ready ones meanwhile
+        yield Step(parked.counted, lambda: parked.errand(lambda found: act_of(acts_in(look, queue, found))))
 
 
 def _failed(look: Look, scope: Scope, target: str) -> Step:

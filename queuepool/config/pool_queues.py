@@ -33,6 +33,13 @@ def queue_words(queues: Sequence[str], weights: Sequence[int]) -> str:
     return ",".join(map("{}*{}".format, queues, weights) if weights else queues)
 
 
+def places(raw: str) -> int:
+    """A whole number from 0 to 10000."""
+    if not raw.isascii() or not raw.isdecimal() or not len(raw) <= 5 or int(raw) > MOST_PLACES:
+        raise ValueError(f"{shown(raw)} is not a whole number from 0 to {MOST_PLACES}")
+    return int(raw)
+
+
 def queue_limits(raw: str) -> tuple[tuple[str, int], ...]:
     """Queues, each with a number of jobs: emails:20, imports:2."""
     found = dict[str, int]()

@@ -146,7 +146,9 @@ class Canceller:
 
     def _waiting(self, wish: CancelWish) -> Cancellation | None:
         for queue in self._queues:
-            was_parked = self._unpark(queue, wish)
+            if wish.requeue and (parked := self._parked(queue, wish.job_id)) is not None:
+                return parked
+            was_parked = not wish.requeue and self._unpark(queue, wish.job_id)
             found = find_waiting(self._stores, queue, wish.job_id)
             if not found:
                 continue
@@ -158,13 +160,21 @@ class Canceller:
                 return Cancellation(outcome=CancelOutcome.CANCELLED, no_hook=no_hook, **about)
         return None
 
-    def _unpark(self, queue: str, wish: CancelWish) -> bool:
+    def _parked(self, queue: str, job_id: str) -> Cancellation | None:
+        """One that waits for a place of a limit, and goes on doing so."""
+        with suppress(TableMissing):  # the database was made before there were limits
+            if found := self._stores.limits.find(queue, job_id):
+                name = decode(found.payload).name
+                return Cancellation(id=job_id, outcome=CancelOutcome.WAITS, was="parked", name=name, queue=queue)
+        return None
+
+    def _unpark(self, queue: str, job_id: str) -> bool:
         """One that waits for a place of a limit comes back into its queue, and is met there before workers take it.
 
         Returns whether there is one.
         """
-        with suppress(TableMissing):  # the database was made before there were limits
-            return self._stores.limits.unpark(queue, wish.job_id, 0.0 if wish.requeue else UNPARKED) > 0
+        with suppress(TableMissing):  # as above
+            return self._stores.limits.unpark(queue, job_id, UNPARKED) > 0
         return False
 
     def _take_out(self, found: WaitingJob, wish: CancelWish) -> str | None:

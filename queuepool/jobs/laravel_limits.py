@@ -1,7 +1,7 @@
 """Laravel's limits as middleware of a job: PHP and Python count in the same counters and take the same locks.
 
-Source: Queue/Middleware/WithoutOverlapping.php, RateLimited.php, RateLimitedWithRedis.php, ThrottlesExceptions.php
-(8.83 to 13.x).
+Source: Queue/Middleware/WithoutOverlapping.php, RateLimited.php, RateLimitedWithRedis.php, ThrottlesExceptions.php,
+ThrottlesExceptionsWithRedis.php (8.83 to 13.x).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from queuepool.payload.envelope import OBJECT_JOB
 from queuepool.payload.xxh3 import hexdigest
 
 if TYPE_CHECKING:
-    from queuepool.stores.laravel_cache import LaravelCache
+    from queuepool.stores.laravel_cache import LaravelCache, Uses
 
 #: seconds that the lock of a job without a timeout lasts: Laravel's lasts for ever, also if its worker is killed
 _DAY = 86400.0
@@ -235,7 +235,7 @@ class LaravelRate(LaravelLimit):
             raise ValueError(f"a rate needs a name of 1 to {_LONGEST} printable characters, not {name!r:.60}")
 
     def enter(self, job: Current, key: str) -> bool:
-        wait = self._count(job, key)
+        wait = _uses(self, job).count_use(key, self._most, self._seconds)
         if wait is None:
             return True
         if self.skips:
@@ -243,15 +243,6 @@ class LaravelRate(LaravelLimit):
         else:
             job.postpone(wait + _MARGIN if self.delay is None else self.delay)
         return False
-
-    def _count(self, job: Current, key: str) -> float | None:
-        cache = laravel_cache()
-        if not self.in_redis:
-            return cache.count_use(key, self._most, self._seconds)
-        if cache.durations is None:
-            why = f"the rate {self.name} is counted in Redis (in_redis=True), but its jobs are in a database"
-            raise BadArguments(job.name, why)
-        return cache.durations.count_duration(key, self._most, self._seconds)
 
     def key_of(self, job: Current) -> str:
         """The counter's key: a digest, as Laravel's."""
@@ -263,7 +254,8 @@ class Throttle(LaravelLimit):
 
     ``by``: a key of its own, as ``by()`` there, with the job's arguments in braces; ``by_job``: each job alone; else
     the class of the job. ``backoff``: the delay of a job after such an exception; by default its own. ``on``: the
-    exceptions that count. Raises ``ConfigError``, and ``ValueError``.
+    exceptions that count. ``in_redis``: that of ``ThrottlesExceptionsWithRedis``, in the Redis of the jobs. Raises
+    ``ConfigError``, and ``ValueError``.
     """
 
     def __init__(
@@ -276,39 +268,52 @@ class Throttle(LaravelLimit):
         backoff: Seconds | None = None,
         on: Classes = Exception,
         prefix: str = "laravel_throttles_exceptions:",
+        in_redis: bool = False,
     ) -> None:
-        self.by, self._by_job, self._prefix = by, by_job, prefix
+        self.by, self._by_job, self._prefix, self.in_redis = by, by_job, prefix, in_redis
         self._most, self._seconds = checked_count("most", most), checked_window(per)
         self._backoff = None if backoff is None else delay_of("backoff", backoff)
         self._on = classes_of("on", on)
 
     def enter(self, job: Current, key: str) -> bool:
-        wait = laravel_cache().count_use(key, self._most, 0)
+        wait = _uses(self, job).count_use(key, self._most, 0)
         if wait is not None:
             job.postpone(wait + _MARGIN)
         return wait is None
 
     def leave(self, job: Current, key: str, error: BaseException | None) -> None:
         if error is None:
-            self._tell(lambda cache: cache.forget_uses(key))
+            self._tell(job, lambda uses: uses.forget_uses(key))
         elif isinstance(error, self._on) and not isinstance(error, Retry):
-            self._tell(lambda cache: cache.count_use(key, _UNLIMITED, self._seconds))
+            self._tell(job, lambda uses: uses.count_use(key, _UNLIMITED, self._seconds))
             if self._backoff is not None:
                 job.retry_after = self._backoff
 
-    def _tell(self, verb: Callable[[LaravelCache], object]) -> None:
+    def _tell(self, job: Current, verb: Callable[[Uses], object]) -> None:
         try:
-            verb(laravel_cache())
+            verb(_uses(self, job))
         except StoreError as problem:
             _log.warning("the throttle %s is not kept: %s", self._prefix, problem)
 
     def key_of(self, job: Current) -> str:
         """The counter's key, as Laravel's ``getKey``."""
         if self.by:
-            return cleaned(self._prefix + self.value_of(job))
+            key = self._prefix + self.value_of(job)
+            return key if self.in_redis else cleaned(key)
         if self._by_job:
             return self._prefix + job.uuid
         return self._prefix + hexdigest(job.payload.options.display_name or class_of(job))
+
+
+def _uses(limit: LaravelRate | Throttle, job: Current) -> Uses:
+    """Where it counts. Raises ``BadArguments``."""
+    cache = laravel_cache()
+    if not limit.in_redis:
+        return cache
+    if cache.durations is None:
+        what = f"the rate {limit.name}" if isinstance(limit, LaravelRate) else "its Throttle"
+        raise BadArguments(job.name, f"{what} is counted in Redis (in_redis=True), but its jobs are in a database")
+    return cache.durations
 
 
 def class_of(job: Current) -> str:

@@ -1,11 +1,13 @@
 """The middleware that a job of PHP's carries in its ``$middleware``: carried out here, as far as Python can know it.
 
-Source: Queue/Middleware/WithoutOverlapping.php, RateLimited.php, ThrottlesExceptions.php, Skip.php (8.83 to 13.x).
+Source: Queue/Middleware/WithoutOverlapping.php, RateLimited.php, ThrottlesExceptions.php, both …WithRedis.php, Skip.php
+(8.83 to 13.x).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -36,14 +38,15 @@ def of_php(job: str, several: Iterable[PhpValue], declared: Iterable[object]) ->
     found = [one for one in several if isinstance(one, PhpObject) and one.class_name.removeprefix(_PHP) in _MADE]
     if lacking := [why for one in found if (why := _needs(one, rates))]:
         raise NeedsLaravel(job, [f"has the middleware {why}" for why in lacking], by_outcome=False)
-    made = (_MADE[one.class_name.removeprefix(_PHP)](one.properties) for one in found)
-    return [one for one in made if one]
+    return [made for one in found if (made := _MADE[one.class_name.removeprefix(_PHP)](one.properties))]
 
 
 def _needs(one: PhpObject, rates: _Rates) -> str:
     """What of it only PHP can do, in words; empty if all that it does is in its properties, or in the handler."""
-    own = one.properties
-    if one.class_name in (f"{_PHP}RateLimited", f"{_PHP}RateLimitedWithRedis"):
+    own, what = one.properties, one.class_name.removeprefix(_PHP)
+    if own.get("connectionName") not in (None, "default"):
+        return f"{what} on the connection {own['connectionName']!r:.60}: only that of the jobs is known here"
+    if what in ("RateLimited", "RateLimitedWithRedis"):
         return _needs_of_rate(one, rates)
     if any(own.get(key) for key in ("whenCallback", "deleteWhenCallbacks", "failWhenCallbacks", "reportCallback")):
         return f"{one.class_name} with a closure"
@@ -58,8 +61,6 @@ def _needs_of_rate(one: PhpObject, rates: _Rates) -> str:
     name, later, skips = own.get("limiterName"), own.get("releaseAfter"), own.get("shouldRelease", True) is False
     in_redis = what == "RateLimitedWithRedis"
     rate, words = rates.get((in_redis, name)), f"LaravelRate({name!r}, …{', in_redis=True' if in_redis else ''}"
-    if own.get("connectionName") not in (None, "default"):
-        return f"{what} on the connection {own['connectionName']!r:.60}: only that of the jobs is known here"
     if rate is None:
         return f"{what}, whose numbers are in PHP: declare around=[{words})]"
     if skips != rate.skips:
@@ -87,7 +88,7 @@ def _overlap(own: Properties) -> Middleware:
     )
 
 
-def _throttle(own: Properties) -> Middleware:
+def _throttle(own: Properties, *, in_redis: bool = False) -> Middleware:
     minutes = own.get("decayMinutes")
     per = _seconds_in(own.get("decaySeconds", 600)) if minutes is None else 60 * _seconds_in(minutes)
     return Throttle(
@@ -97,6 +98,7 @@ def _throttle(own: Properties) -> Middleware:
         by_job=own.get("byJob") is True,
         backoff=60 * _seconds_in(own.get("retryAfterMinutes")),
         prefix=str(own.get("prefix", "laravel_throttles_exceptions:")),
+        in_redis=in_redis,
     )
 
 
@@ -128,5 +130,5 @@ def _seconds_in(value: PhpValue) -> float:
 
 _MADE: Mapping[str, Callable[[Properties], Middleware | None]] = MappingProxyType({
     "WithoutOverlapping": _overlap, "ThrottlesExceptions": _throttle, "Skip": _skip, "RateLimited": _declared,
-    "RateLimitedWithRedis": _declared,
+    "RateLimitedWithRedis": _declared, "ThrottlesExceptionsWithRedis": partial(_throttle, in_redis=True),
 })  # fmt: skip

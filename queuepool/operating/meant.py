@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Generic, TypeVar
 
 from queuepool.operating.carrying_out import Errand
 from queuepool.operating.scopes import Scope
-from queuepool.search.bulk import Act, OfFailedJobs, OfWaitingJobs
+from queuepool.search.bulk import BATCH, Act, OfFailedJobs, OfWaitingJobs
 from queuepool.search.found import FoundJob
 from queuepool.search.look import Look, QueueLook
 from queuepool.settlement.held_locks import HeldLocks
-from queuepool.stores.contract import Shelf
-from queuepool.stores.records import FailedJob, RecordKey
+from queuepool.stores.contract import Shelf, ShelfJob
+from queuepool.stores.limits import UNPARKED
+from queuepool.stores.records import FailedJob, RecordKey, Returned
 
 End = TypeVar("End")
 Pages = Iterator[list[FoundJob]]
@@ -69,7 +71,7 @@ class MeantWaiting:
     def errand(self, act_of: Callable[[OfWaitingJobs], Act]) -> Errand:
         """To do something with them."""
         found, pages = self.again()
-        return pages, act_of(OfWaitingJobs(self._look, HeldLocks(self._look.stores.settings), self._queue, found))
+        return pages, act_of(acts_in(self._look, self._queue, found))
 
     def _was_there(self, job: FoundJob) -> bool:
         """Delayed jobs are read in the order in which they are due: a later one may be before others.
@@ -77,6 +79,38 @@ class MeantWaiting:
         One whose payload does not have its time counts as there.
         """
         return job.state != "delayed" or self._until == math.inf or (job.pushed or 0.0) <= self._until
+
+
+class MeantParked:
+    """The jobs of one queue that wait for places of limits and fit. Its methods raise ``StoreError``.
+
+    While they are acted on, they are back in their queue, where for some seconds no worker takes them.
+    """
+
+    def __init__(self, look: Look, queue: str) -> None:
+        self._look = look
+        self._queue = queue
+        self._until = math.inf
+
+    def counted(self) -> Pages:
+        """All of them."""
+        self._until = self._look.stores.queue.now()
+        return self._pages()
+
+    def _pages(self) -> Pages:
+        jobs = (job for job in self._look.parked(self._queue) if (job.pushed or 0.0) <= self._until)
+        return iter(lambda: [*islice(jobs, BATCH)], [])
+
+    def errand(self, act_of: Callable[[QueueLook], Act]) -> Errand:
+        """To do something with those that were counted: what is done with delayed jobs that a look has found."""
+        act = act_of(self._look.waiting(self._queue, ()))
+
+        def acted(jobs: Sequence[FoundJob]) -> Iterator[Returned]:
+            numbers = [job.where.place for job in jobs if isinstance(job.where, ShelfJob)]
+            self._look.pace(lambda: self._look.stores.limits.unpark_these(self._queue, numbers, UNPARKED))
+            yield from act(jobs)
+
+        return self._pages(), acted
 
 
 class MeantFailed:
@@ -125,6 +159,11 @@ def chosen_failed(look: Look, scope: Scope, ids: Sequence[str], keys: Collection
         some = ids[first : first + _PAGE]
         records = look.pace(lambda some=some: [*map(scope.get, some)])  # type: ignore[misc]
         yield [FoundJob.failed(one, look.commands) for one in records if one and (keys is None or one.key in keys)]
+
+
+def acts_in(look: Look, queue: str, found: QueueLook) -> OfWaitingJobs:
+    """What can be done with the jobs of a queue that were found."""
+    return OfWaitingJobs(look, HeldLocks(look.stores.settings), queue, found)
 
 
 def acts_on(scope: Scope, look: Look) -> OfFailedJobs:

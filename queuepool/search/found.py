@@ -54,8 +54,9 @@ class FoundJob:
 
     @classmethod
     def parked(cls, job: ParkedJob, queue: str, commands: Commands) -> FoundJob:
-        """One that waits for a place of a limit."""
-        return cls(ShelfJob(job.payload, "ready", attempts=job.attempts), "parked", queue, job.payload, commands)
+        """One that waits for a place of a limit; ``where``: as it is in its queue once it is put back there."""
+        where = ShelfJob(job.payload, "delayed", job.number, job.attempts)
+        return cls(where, "parked", queue, job.payload, commands)
 
     @classmethod
     def failed(cls, record: FailedJob, commands: Commands) -> FoundJob:

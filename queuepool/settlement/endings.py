@@ -35,6 +35,7 @@ _CARRIED_OUT = (
     "Illuminate\\Queue\\Middleware\\RateLimited",
     "Illuminate\\Queue\\Middleware\\RateLimitedWithRedis",
     "Illuminate\\Queue\\Middleware\\ThrottlesExceptions",
+    "Illuminate\\Queue\\Middleware\\ThrottlesExceptionsWithRedis",
     "Illuminate\\Queue\\Middleware\\Skip",
 )
 #: a receipt has one of these if anything may follow from its job

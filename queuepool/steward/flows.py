@@ -11,15 +11,13 @@ from queuepool.errors import StoreDenied, StoreDown, TableMissing
 from queuepool.settlement.flows import event_of
 from queuepool.settlement.settler import Settler
 from queuepool.steward.loop import Chore
-from queuepool.steward.measure import PoolMeters
+from queuepool.steward.measure import MeasuringPace, PoolMeters
 from queuepool.stores.flows import Flows
 
 #: seconds for which members that began or ended are called recent; between looks while some are, and afterwards
 _LATELY, _PERIOD, _RARELY = 60.0, 1.0, 60.0
 #: seconds between looks of a pool that has run no member: one whose host was lost may have left something over
 _SELDOM = 600.0
-#: seconds between two measurements; and the rest after one, in multiples of its time
-_MEASURED, _SHARE = 15.0, 50.0
 
 
 class LookAtFlows:
@@ -88,16 +86,10 @@ class MeasureFlows:
         self._flows = flows
         self._header = header
         self._meters = meters
-        self._due = 0.0
+        self._pace = MeasuringPace()
 
     def run(self, now: float) -> float:
         """As of every chore."""
-        if self._header.flows_at and now >= self._due:
-            began = time.monotonic()
-            try:
-                self._meters.note_flows(self._flows.under_way(), time.time())
-            except StoreDenied:
-                pass  # a database from before there were flows, or a user without this command
-            finally:  # also if the store has not answered in time: it may still count
-                self._due = now + max(_MEASURED, _SHARE * (time.monotonic() - began))
+        if self._header.flows_at:
+            self._pace.run(now, lambda: self._meters.note_flows(self._flows.under_way(), time.time()))
         return _PERIOD

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 from queuepool.board.counts import LimitFacts
 from queuepool.board.fields import Header
 from queuepool.errors import StoreDenied, TableMissing
 from queuepool.payload.envelope import ready_for
-from queuepool.steward.measure import PoolMeters
+from queuepool.steward.measure import MeasuringPace, PoolMeters
 from queuepool.stores.limits import JobLimits, KeyRecord, LimitLine, LimitSum, sums_of
 
 #: seconds between looks at least; at most while jobs with limits start; and afterwards, as others may park some
 _SOON, _OFTEN, _PERIOD = 0.02, 0.2, 1.0
 #: seconds for which they are called to start
 _LATELY = 60.0
-#: seconds between two measurements; and the rest after one, in multiples of its time
-_MEASURED, _SHARE = 15.0, 50.0
 
 
 class LookAtLimits:
@@ -61,18 +57,15 @@ class MeasureLimits:
         self._header = header
         self._meters = meters
         self._clock = clock
-        self._due = 0.0
+        self._pace = MeasuringPace()
         #: what has been so since when (monotonic): a line with its first job, a key with its free place
         self._since: dict[Any, float] = {}
 
     def run(self, now: float) -> float:
         """As of every chore."""
-        if self._header.limits_at and self._limits.in_use and now >= self._due:
-            began = time.monotonic()
-            with suppress(StoreDenied):  # a user without this command
-                self._measure(now)
-            self._due = now + max(_MEASURED, _SHARE * (time.monotonic() - began))
-        return 1.0
+        if self._header.limits_at and self._limits.in_use:
+            self._pace.run(now, lambda: self._measure(now))
+        return _PERIOD
 
     def _measure(self, now: float) -> None:
         sums = sums_of(self._limits.all(), self._limits.by_key())
@@ -83,7 +76,7 @@ class MeasureLimits:
 
     def _facts(self, one: LimitSum, before: dict[Any, float], now: float) -> LimitFacts:
         oldest = self._age(one.first, before, now) if one.first else 0.0
-        # Handed on to nobody: the same jobs are still the first ones of all its lines.
+        # A free place has not been handed on as long as the same jobs are still the first ones of all its lines.
         idle = [(key.key, _firsts(key)) for key in one.keys if _has_room(one, key)]
         unused = max((self._lasted(what, before, now) for what in idle), default=0.0)
         return LimitFacts(one.limit.in_force, one.held, one.parked, one.is_at_least, oldest, unused)

@@ -16,7 +16,7 @@ from queuepool.board.board import Board
 from queuepool.board.counts import LimitFacts, QueueFacts, file_of, parts_in_use, shape_of
 from queuepool.board.meters import MeterMemory
 from queuepool.board.record import SharedFile
-from queuepool.errors import StoreDown, StoreError
+from queuepool.errors import StoreDenied, StoreDown, StoreError
 from queuepool.payload.envelope import ready_for
 from queuepool.stores.contract import Measured, QueueStore
 from queuepool.stores.flows import FlowPace
@@ -27,6 +27,8 @@ _PERIOD, _SHARE = 5.0, 20.0
 _TURN = 0.25
 #: seconds between two copies of the meters
 _PUBLISH_PERIOD = 1.0
+#: seconds between two measurements of what takes long; and the rest after one, in multiples of its time
+_SELDOM, _REST = 15.0, 50.0
 _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _log = logging.getLogger("queuepool")
 
@@ -94,6 +96,25 @@ class Measure:
         if age is not None:
             return age
         return self._meters.seen_for(index, blake2b(payload, digest_size=16).digest(), time.monotonic())
+
+
+class MeasuringPace:
+    """When to measure what may take long to count, as flows and limits do."""
+
+    def __init__(self) -> None:
+        self._due = 0.0
+
+    def run(self, now: float, measure: Callable[[], object]) -> None:
+        """Measure if it is due at ``now`` (monotonic seconds)."""
+        if now < self._due:
+            return
+        began = time.monotonic()
+        try:
+            measure()
+        except StoreDenied:
+            pass  # a database from before there were such tables, or a user without this command
+        finally:  # also if the store has not answered in time: it may still count
+            self._due = now + max(_SELDOM, _REST * (time.monotonic() - began))
 
 
 class PoolMeters:

@@ -28,7 +28,7 @@ from queuepool.stores.values import Values
 
 if TYPE_CHECKING:
     from queuepool.stores.arrivals import Arrivals
-    from queuepool.stores.laravel_cache import LaravelCache
+    from queuepool.stores.laravel_cache import LaravelCache, Uses
     from queuepool.stores.redis.client import RedisClient
     from queuepool.stores.redis.sentinel import Told
     from queuepool.stores.redis.wire import Keys
@@ -115,8 +115,13 @@ class Stores:
         settings = self.settings
         values = self._values_at(settings.control_url, CONTROL) if settings.control_url else self.values
         locks = self.laravel_locks[0][1] if self.laravel_locks else self.values
-        durations: Any = self.values if is_redis(settings.url) else None
+        durations = self._durations() if is_redis(settings.url) else None
         return LaravelCache(locks, values, prefix_of(settings.restart_key), durations)
+
+    def _durations(self) -> Uses:
+        from queuepool.stores.redis.durations import RedisDurations
+
+        return RedisDurations(self._own, keys_of(self.settings))
 
     @cached_property
     def commands(self) -> CommandPost:

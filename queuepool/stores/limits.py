@@ -142,6 +142,8 @@ class ParkedJob(NamedTuple):
     #: where it waits, and how many are before it in its line, up to ``MOST_BEFORE``; ``None``: not asked, or unknown
     key: str | None = None
     before: int | None = None
+    #: in its store; in a database that of its row
+    number: int = 0
 
 
 class JobLimits(Protocol):
@@ -174,6 +176,9 @@ class JobLimits(Protocol):
         Workers park again what still has no place; only who takes jobs out of queues needs this. ``delay``: seconds for
         which no worker takes them.
         """
+
+    def unpark_these(self, queue: str, numbers: Sequence[int], delay: float) -> int:
+        """As ``unpark``, those with these numbers that are still parked, all in one step."""
 
     def sweep(self, name: str | None = None) -> float | None:
         """Hand on what has come free by itself; returns seconds until something may, ``None`` = no job waits.

@@ -48,6 +48,7 @@ def test_a_number_is_set_and_reset(parked):
     said(parked, "limits", "reset", "import")
     assert [False] == [row["by_hand"] for row in rows(parked, "limits", "list")]
 
+    assert "'10001' is not a whole number from 0 to 10000" in said(parked, "limits", "set", "import", "10001", code=2)
     assert "there is no limit exprot" in said(parked, "limits", "set", "exprot", "2", code=1)
 
 
@@ -86,8 +87,6 @@ def test_a_parked_job_is_found_cancelled_and_cleared(parked):
 
 
 def test_parked_jobs_are_moved(parked):
-    assert "note: 2 parked jobs of queue default put back into it first" in said(
-        parked, "move", "default", "other", "--force"
-    )
+    assert "2 jobs moved from default to other: default 2\n" == said(parked, "move", "default", "other", "--force")
 
     assert (0, 2) == (parked.queue.parked(), parked.queue.size("other"))

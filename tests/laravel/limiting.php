@@ -30,6 +30,7 @@ namespace {
     use Illuminate\Queue\Middleware\RateLimited;
     use Illuminate\Queue\Middleware\RateLimitedWithRedis;
     use Illuminate\Queue\Middleware\ThrottlesExceptions;
+    use Illuminate\Queue\Middleware\ThrottlesExceptionsWithRedis;
     use Illuminate\Queue\Middleware\WithoutOverlapping;
 
     use function App\Jobs\write_line;
@@ -79,6 +80,7 @@ namespace {
                 'rate' => new RateLimited('stripe'),
                 'redis' => new RateLimitedWithRedis('stripe'),
                 'throttle' => (new ThrottlesExceptions(3, 10))->by('order '.$order),
+                'throttle in redis' => (new ThrottlesExceptionsWithRedis(2, 10))->by('order '.$order),
             };
         }
     }

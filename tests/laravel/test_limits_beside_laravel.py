@@ -40,6 +40,7 @@ def step(number, fails=False):
 IN_REDIS = HANDLERS.replace(
     f"@job({STEP!r})",
     f"""
+job("braked", tries=9, around=[Throttle(2, per="10m", by="order {{order}}", backoff=0, in_redis=True)])(run)
 job("counted", around=[LaravelRate("stripe", 3, per="1m", by="{{order}}", in_redis=True)])(run)
 
 @job({STEP!r}, around=[LaravelRate("stripe", 3, per="1m", by="{{number}}", in_redis=True)])""",
@@ -159,6 +160,23 @@ def test_exceptions_of_both_throttle_both(both):
     refused = laravel.run("enter", "throttle", "7")
 
     assert [(7, 1), (7, 2), (8, 1)] == ran(site)
+    assert not refused["ran"]
+    assert 550 < refused["released"] <= 603
+
+
+def test_exceptions_in_redis_throttle_both(site, peer):
+    """Counted by PHP, by Python, and by the middleware that a job of PHP carries."""
+    peer.run("enter", "throttle in redis", "7", fails=True)
+    with pool_of(site, handlers=IN_REDIS) as pool:
+        site.queue.push("braked", {"order": 7, "fails": True})
+        eventually(lambda: re.search(r"job released.* delay=\d{3}", pool.log()))
+        peer.run("through", "throttle in redis", "7")
+        eventually(lambda: 2 == len(re.findall(r"job released.* delay=\d{3}", pool.log())))
+        peer.run("through", "throttle in redis", "8")
+        eventually(lambda: (8, 1) in ran(site))
+    refused = peer.run("enter", "throttle in redis", "7")
+
+    assert [(7, 1), (8, 1)] == ran(site)
     assert not refused["ran"]
     assert 550 < refused["released"] <= 603
 

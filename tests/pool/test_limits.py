@@ -144,6 +144,25 @@ def test_parked_jobs_are_cancelled_and_cleared_while_workers_would_take_them(pla
     assert [] == place.trail(tenant="next")
 
 
+def test_parked_jobs_are_moved_dropped_and_left_while_workers_would_take_them(place):
+    gate = place.path / "gate"
+    place.queue.push(waits.name, {"tenant": "first", "gate": str(gate)})
+    with place.pool("--workers", "3", *APP):
+        eventually(lambda: place.trail(what="begins"))
+        pushed = [place.queue.push(shares.name, {"tenant": tenant}) for tenant in "abcdef"]
+        eventually(lambda: place.queue.parked() == 6)
+        left = place.run("cancel", "--requeue", *place.where, pushed[0], check=False)
+        moved = place.run("move", *place.where, "default", "other", "--where", "tenant=b", "--yes")
+        dropped = place.run("drop", *place.where, "default", "--yes")
+        gate.touch()
+
+    assert "waits in queue default already, where it waited for a place of a limit" in left.stderr
+    assert "1 job moved from default to other: default 1\n" == moved.stdout
+    assert "5 jobs dropped on connection default: default 5\n" == dropped.stdout
+    assert (0, 1) == (place.queue.parked(), place.queue.size("other"))
+    assert [] == place.trail(tenant="a")
+
+
 #: a job that holds a place must be settled, as no reserve gives the place back
 WAITS = Plant("", (("worker/attempt.py", " or job.holder\n", "\n"),))
 

@@ -22,7 +22,7 @@ def stores(request: pytest.FixtureRequest):
 
 def uses(stores: Stores, most: int, seconds: int, count: int = 1) -> list[float | None]:
     assert stores.laravel_cache.durations
-    return [stores.laravel_cache.durations.count_duration(NAME, most, seconds) for _ in range(count)]
+    return [stores.laravel_cache.durations.count_use(NAME, most, seconds) for _ in range(count)]
 
 
 def test_as_many_uses_are_counted_as_fit_into_a_window(stores):
@@ -52,6 +52,16 @@ def test_a_window_that_php_has_begun_is_counted_in(stores):
 
     assert [None] == uses(stores, 2, 60)
     assert [54 <= wait <= 55 for wait in uses(stores, 2, 60) if wait]
+
+
+def test_a_look_counts_nothing_and_begins_no_window(stores):
+    assert [None] == uses(stores, 1, 0)
+    assert not stores.client.command("EXISTS", f"{PREFIX}{NAME}")
+    uses(stores, 2, 60)
+    assert [None] * 2 == uses(stores, 2, 0, 2)
+    assert [None] != uses(stores, 1, 0)
+    stores.laravel_cache.durations.forget_uses(NAME)
+    assert [None] == uses(stores, 1, 0)
 
 
 def test_a_window_with_damaged_fields_begins_anew(stores):

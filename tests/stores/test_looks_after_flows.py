@@ -22,6 +22,7 @@ from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settlement, Settler
 from queuepool.settlement.verdict import Delete, Fail, Release
 from queuepool.steward.flows import LookAtFlows, MeasureFlows
+from queuepool.steward.limits import MeasureLimits
 from queuepool.steward.measure import PoolMeters
 from queuepool.stores.factory import Stores
 from queuepool.stores.flows import FlowEnd
@@ -202,22 +203,23 @@ def test_flows_are_measured_once_members_of_some_have_run(stores):
     assert 0.0 < found.since <= found.measured_at
 
 
-def test_a_store_that_counts_for_too_long_is_not_asked_again_at_once(stores, monkeypatch):
-    asked, header = list[float](), Board.private().header
+def test_a_store_that_counts_for_too_long_is_not_asked_again_at_once():
+    """Neither for flows nor for limits."""
+    header = Board.private().header
     flow_marker(header)()
-
-    def never(count: int = 0) -> None:
-        asked.append(time.monotonic())
-        raise StoreDown("the server has not responded")
-
-    monkeypatch.setattr(stores.flows, "under_way", never)
-    measure = MeasureFlows(stores.flows, header, PoolMeters(MeterMemory.new(1, 1), []))
-    with pytest.raises(StoreDown):
-        measure.run(0.0)
-    measure.run(10.0)
-    assert 1 == len(asked)
-    with pytest.raises(StoreDown):
-        measure.run(20.0)
+    header.limits_at = time.monotonic()
+    with opened(ConnectionSettings(url="redis://127.0.0.1:1/0")) as away:
+        away.limits.in_use = True
+        meters = PoolMeters(MeterMemory.new(1, 1), [])
+        for measure in (
+            MeasureFlows(away.flows, header, meters),
+            MeasureLimits(away.limits, header, meters, time.time),
+        ):
+            with pytest.raises(StoreDown):
+                measure.run(0.0)
+            measure.run(10.0)
+            with pytest.raises(StoreDown):
+                measure.run(20.0)
 
 
 def test_the_end_of_a_flow_counts_in_the_meters_of_who_has_ended_it():

@@ -119,10 +119,12 @@ def test_middleware_of_php_has_the_keys_that_it_has_there():
 
     assert "own:{7}" == overlap.key_of(running())
     assert "p:k" == throttle.key_of(running())
+    [in_redis] = of_php(SEND, [php("ThrottlesExceptionsWithRedis", key="Zoë's", prefix="p:", connectionName=None)], ())
+    assert "p:Zoë's" == in_redis.key_of(running()), "only those in the cache are cleaned"
     assert 1 == len(of_php(SEND, [php("Skip", skip=True), php("Skip", skip=False), php("SkipIfBatchCancelled")], ()))
     assert [] == of_php(SEND, [php("RateLimited", limiterName="stripe")], [LaravelRate("stripe", 3)])
-    in_redis = php("RateLimitedWithRedis", limiterName="stripe", shouldRelease=True, connectionName=None)
-    assert [] == of_php(SEND, [in_redis], [LaravelRate("stripe", 3, in_redis=True)])
+    rate = php("RateLimitedWithRedis", limiterName="stripe", shouldRelease=True, connectionName=None)
+    assert [] == of_php(SEND, [rate], [LaravelRate("stripe", 3, in_redis=True)])
 
 
 @each(
@@ -135,6 +137,7 @@ def test_middleware_of_php_has_the_keys_that_it_has_there():
             "RateLimitedWithRedis on the connection 'other': only that of the jobs is known here",
         ),
         (php("ThrottlesExceptions", whenCallback=php("Closure")), "ThrottlesExceptions with a closure"),
+        (php("ThrottlesExceptionsWithRedis", connectionName="other"), "WithRedis on the connection 'other'"),
         (php("WithoutOverlapping", key=php("Key")), "WithoutOverlapping with a key that is not a text"),
         (php("WithoutOverlapping", key="k", expiresAfter=math.inf), "WithoutOverlapping with the expiresAfter inf"),
         (php("WithoutOverlapping", key="k", releaseAfter=2**40), "with the releaseAfter 1099511627776"),

@@ -96,7 +96,7 @@ class RedisLimits:
 
     def pages(self, queue: str) -> Iterator[list[ParkedJob]]:
         for page in self._scan(queue) if self.parked(queue) else ():
-            yield [ParkedJob(text.partition(b"\n")[2]) for _, text in page]
+            yield [ParkedJob(text.partition(b"\n")[2], number=int(number)) for number, text in page]
 
     def _with_place(self, queue: str, number: bytes, text: bytes) -> ParkedJob:
         head, _, raw = text.partition(b"\n")
@@ -109,21 +109,24 @@ class RedisLimits:
         return ParkedJob(raw)
 
     def unpark(self, queue: str, job_id: str = "", delay: float = 0.0) -> int:
-        keys, first = self._keys, [self._clock(), delay]
+        pages = [[int(number) for number, _ in self._of_job(queue, job_id)]] if job_id else self._numbers(queue)
+        return sum(self.unpark_these(queue, page, delay) for page in pages if page)
+
+    def unpark_these(self, queue: str, numbers: Sequence[int], delay: float) -> int:
+        keys = self._keys
         names = [keys.parked(queue), keys.ready(queue), keys.notify(queue), keys.delayed(queue)]
-        pages = [[number for number, _ in self._of_job(queue, job_id)]] if job_id else self._numbers(queue)
-        return sum(int(self._client.script("unpark", names, [*first, *page])) for page in pages if page)
+        return int(self._client.script("unpark", names, [self._clock(), delay, *numbers]))
 
     def _of_job(self, queue: str, job_id: str) -> Iterator[tuple[bytes, bytes]]:
         word = job_word(job_id).encode()
         found = (row for page in self._scan(queue) for row in page if row[1].startswith(word))
         return found if self.parked(queue) else iter(())
 
-    def _numbers(self, queue: str) -> Iterator[list[bytes]]:
+    def _numbers(self, queue: str) -> Iterator[list[int]]:
         """Of those that were parked when this began, in their order as far as one page shows it."""
         last = int(self._client.command("GET", self._keys.last_parked) or 0)
         for page in self._scan(queue):
-            yield sorted((number for number, _ in page if int(number) <= last), key=int)
+            yield sorted(number for number in (int(digits) for digits, _ in page) if number <= last)
 
     def _scan(self, queue: str) -> Iterator[list[tuple[bytes, bytes]]]:
         """The parked jobs of a queue with their numbers."""

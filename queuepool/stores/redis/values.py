@@ -64,11 +64,6 @@ class RedisValues:
         wait = float(self._client.script("count_use", [name, f"{name}:timer"], ["", most, seconds]))
         return wait if wait >= 0 else None
 
-    def count_duration(self, name: str, most: int, seconds: int) -> float | None:
-        """As ``laravel_cache.Durations``."""
-        wait = int(self._client.script("count_duration", [self._keys.laravel(name)], ["", most, seconds]))
-        return wait if wait >= 0 else None
-
     def stamp(self, name: str) -> int:
         return int(self._client.script("restart", [name], []))
 

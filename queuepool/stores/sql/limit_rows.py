@@ -158,7 +158,7 @@ class LimitRows:
             if not rows:
                 return
             last = rows[-1].id
-            yield [ParkedJob(bytes_of(row.payload), row.attempts) for row in rows]
+            yield [ParkedJob(bytes_of(row.payload), row.attempts, number=row.id) for row in rows]
 
 
 def _rows(connection: Connection, wanted: Select[Any]) -> Sequence[Any]:

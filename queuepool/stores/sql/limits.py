@@ -94,8 +94,11 @@ class SqlLimits:
         these = [parked.queue == queue, *([parked.job == job_word(job_id)] if job_id else [])]
         wanted = select(parked.id).where(*these).order_by(parked.id).limit(_UNPARKED)
         while ids := list(self._client.ask(lambda connection: connection.execute(wanted).scalars())):
-            back += self._client.transaction(partial(self._unpark, queue=queue, ids=ids, delay=delay))
+            back += self.unpark_these(queue, ids, delay)
         return back
+
+    def unpark_these(self, queue: str, numbers: Sequence[int], delay: float) -> int:
+        return self._client.transaction(partial(self._unpark, queue=queue, ids=numbers, delay=delay))
 
     def _unpark(self, connection: Connection, queue: str, ids: Sequence[int], delay: float) -> int:
         rows = select(self._parked.c.id).where(self._parked.c.id.in_(ids)).order_by(self._parked.c.id)

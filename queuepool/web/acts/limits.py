@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queuepool.config.values import count
+from queuepool.config.pool_queues import places
 from queuepool.operating.limits import set_number_of, unknown
 from queuepool.web.acts.acted import Acted, noted
 from queuepool.web.asked import Asked
@@ -13,7 +13,7 @@ from queuepool.web.render import part
 
 def set_number(desk: Desk, asked: Asked) -> Acted:
     """In force at once, on all hosts, over what the code says; with 0 no job starts."""
-    number = asked.one("number", count, None)  # 0 is a number, too
+    number = asked.one("number", places, None)  # 0 is a number, too
     if number is None:
         raise WrongEntry("number", "give the number of places")
     return _set(desk, asked, number)
