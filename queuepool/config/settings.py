@@ -368,8 +368,8 @@ class PoolSettings:
         written="35d",
         is_masters=True,
     )
-    #: Prefix of the keys of Laravel Horizon (prefix in config/horizon.php) beside the queue, if its dashboard is to show
-    #: the pool: laravel_horizon: (docs/laravel.md); on a cluster with its hash tag, {horizon}:
+    #: Prefix of Laravel Horizon's keys beside the queue (prefix in config/horizon.php), if its dashboard is to show the
+    #: pool: laravel_horizon: (docs/laravel.md); on a cluster with a hash tag: {horizon:}
     horizon: str = setting(
         "", values.some_text, "TEXT", "Show the pool in Laravel Horizon, whose keys begin like this", is_masters=True
     )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import os
 from collections import defaultdict
-from collections.abc import Callable, Mapping
 from contextlib import suppress
+from typing import NamedTuple
 
 from queuepool.board.board import Board, Role, State
 from queuepool.board.counts import JobCounts, PoolCounts, counts_of
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import RefusesNew, StoreDenied, StoreDown, StoreError
+from queuepool.steward.horizon_jobs import EndedJobs
 from queuepool.stores.horizon import MASTERS, Gain, HorizonKeys, Supervised
 
 #: seconds between rounds, which the dashboard has between its looks, too; and after one that was refused
@@ -28,26 +29,33 @@ class ShowInHorizon:
     last seconds. ``is_shared``: whether the jobs are on the same server, and so away when it is.
     """
 
-    def __init__(self, pool: PoolSettings, board: Board, keys: HorizonKeys, *, is_shared: bool) -> None:
+    def __init__(
+        self, pool: PoolSettings, board: Board, keys: HorizonKeys, ended: EndedJobs, *, is_shared: bool
+    ) -> None:
         self._pool = pool
         self._board = board
         self._keys = keys
+        self._ended = ended
         self._is_shared = is_shared
         self._shown = counts_of(board)
+        #: the queues with ends in the last round: their records may come a moment later than the counts
+        self._queues = frozenset[str]()
+        self._failed = 0
         self._problem = ""
 
     def run(self, now: float) -> float:
         """As of every chore. Raises ``StoreDown`` if the jobs' store is away."""
         counts = counts_of(self._board)
-        gains = _gains(counts, self._shown)
         try:
-            self._keys.show(supervised(self._pool, self._board), *gains)
+            self._keys.show(supervised(self._pool, self._board), *_gains(counts, self._shown))
+            before, self._shown = self._shown, counts
+            self._list(counts, before)
         except StoreError as error:
             if self._is_shared and _is_away(error):
                 raise
             self._warn(str(error))
             return _REFUSED
-        self._shown, self._problem = counts, ""
+        self._problem = ""
         return _PERIOD
 
     def leave(self) -> None:
@@ -55,6 +63,16 @@ class ShowInHorizon:
         with suppress(StoreError):  # else it expires by itself
             self.run(0.0)
             self._keys.remove(supervised(self._pool, self._board))
+
+    def _list(self, now: PoolCounts, before: PoolCounts) -> None:
+        """List the jobs that have ended in this round or the last one."""
+        ends = {names: _since(counts, before.jobs.get(names)) for names, counts in now.jobs.items()}
+        queues = frozenset(queue for (queue, _), end in ends.items() if end.ended)
+        failed = sum(end.failed for end in ends.values())
+        if jobs := self._ended.found(queues | self._queues, failed + self._failed):
+            self._keys.list(jobs, laravel_name(self._pool.connection.name))
+            self._ended.note(jobs)
+        self._queues, self._failed = queues, failed
 
     def _warn(self, problem: str) -> None:
         if problem != self._problem:
@@ -94,21 +112,31 @@ def _is_away(error: StoreError) -> bool:
     return isinstance(error, StoreDown) and not isinstance(error, StoreDenied | RefusesNew)
 
 
+class _Ends(NamedTuple):
+    """Attempts that have ended: all, those that are done, those that failed; and how long all took, in seconds."""
+
+    ended: int
+    done: int
+    failed: int
+    took: float
+
+
+def _since(now: JobCounts, before: JobCounts | None) -> _Ends:
+    """What has ended since then. Never below 0: a job may write over the meters."""
+    then = before or JobCounts()
+    ends = now.ended - then.ended, now.done - then.done, now.failed - then.failed
+    return _Ends(*(max(end, 0) for end in ends), max(now.run.total - then.run.total, 0.0))
+
+
 def _gains(now: PoolCounts, before: PoolCounts) -> tuple[dict[str, Gain], dict[str, Gain]]:
-    """What was done between the two, by job and by queue."""
+    """What was done between the two, by job and by queue, each with the mean time of all attempts."""
     jobs, queues = defaultdict[str, Gain](_nothing), defaultdict[str, Gain](_nothing)
     for (queue, job), counts in now.jobs.items():
-        gain = _gain(counts, before.jobs.get((queue, job), JobCounts()))
-        if gain.jobs:
+        end = _since(counts, before.jobs.get((queue, job)))
+        if end.done:
+            gain = Gain(end.done, 1000.0 * end.took * end.done / max(end.ended, 1))
             jobs[job], queues[queue] = _sum(jobs[job], gain), _sum(queues[queue], gain)
     return dict(list(jobs.items())[:_MOST]), dict(queues)
-
-
-def _gain(now: JobCounts, before: JobCounts) -> Gain:
-    """The jobs that were done, each with the mean time of all attempts: the meters have no other."""
-    ended, took = now.ended - before.ended, now.run.total - before.run.total
-    done = max(now.done - before.done, 0)
-    return Gain(done, max(took, 0.0) * 1000.0 * done / ended if ended > 0 else 0.0)
 
 
 def _nothing() -> Gain:

@@ -282,7 +282,7 @@ class Clients:
         self._clients: list[Any] = []
 
     def redis(self, url: str, longest_wait: float = 0.0, store: str = "", prefix: str = "") -> RedisClient:
-        """A client for the server at ``url``; errors name it by ``store``. ``prefix``: another than the connection's."""
+        """A client for the server at ``url``; errors name it by ``store``; ``prefix`` of its keys, if not ours."""
         reply_timeout = self._timeout_of("redis")
         client = _client_class(url, prefix or self._settings.prefix)(
             url, longest_wait=longest_wait, shared=self._shared, reply_timeout=reply_timeout, store=store

@@ -7,7 +7,7 @@ in the Lua files.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -23,8 +23,7 @@ MASTERS = "Queuepool-"
 class Supervised(NamedTuple):
     """A pool, as Horizon knows it: a master with one supervisor.
 
-    ``queues``: as Laravel's workers are given them, with its name of the connection. ``options``: what the dashboard and
-    ``artisan horizon:*`` read of a supervisor's.
+    ``connection``: Laravel's name for it. ``options``: those of a supervisor that the dashboard and artisan read.
     """
 
     name: str
@@ -48,11 +47,28 @@ class Gain(NamedTuple):
     took: float
 
 
+class ListedJob(NamedTuple):
+    """A job that has ended; times in Unix seconds. ``exception``: empty if it is done."""
+
+    id: str
+    name: str
+    queue: str
+    #: as JSON
+    payload: str
+    created: float
+    #: of its last attempt; 0.0 = it is not known
+    began: float
+    ended: float
+    exception: str = ""
+    #: the failed job that a person has retried as this one; empty if it is none
+    retry_of: str = ""
+
+
 class HorizonKeys:
-    """Horizon's keys under this prefix. Raises ``StoreError``."""
+    """Horizon's keys under this prefix; ``client`` leads to them. Raises ``StoreError``."""
 
     def __init__(self, client: RedisClient, prefix: str) -> None:
-        self._client = client
+        self.client = client
         self._prefix = prefix
 
     def show(self, pool: Supervised, jobs: Mapping[str, Gain], queues: Mapping[str, Gain]) -> None:
@@ -62,18 +78,25 @@ class HorizonKeys:
         keys = ["masters", "supervisors", *names, "measured_jobs", "measured_queues", *metrics]
         gains = [word for gain in (*jobs.values(), *queues.values()) for word in (gain.jobs, f"{gain.took:.3f}")]
         args = [pool.name, pool.supervisor, json.dumps(_master(pool)), json.dumps(_supervisor(pool)), len(jobs)]
-        self._client.script("horizon_show", [self._prefix + key for key in keys], [*args, *gains])
+        self.client.script("horizon_show", [self._prefix + key for key in keys], [*args, *gains])
+
+    def list(self, jobs: Sequence[ListedJob], connection: str) -> None:
+        """List jobs that have ended. ``connection``: Laravel's name for theirs."""
+        lists = ("masters", "recent_jobs", "pending_jobs", "completed_jobs", "failed_jobs", "recent_failed_jobs")
+        hashes = (_sendable(name) for job in jobs for name in (job.id, job.retry_of or job.id))
+        keys = [self._prefix + key for key in (*lists, *hashes)]
+        self.client.script("horizon_jobs", keys, [MASTERS, *(word for job in jobs for word in _words(job, connection))])
 
     def remove(self, pool: Supervised) -> None:
         """The pool has stopped. Source: RedisMasterSupervisorRepository::forget."""
         for kind, name in (("master", pool.name), ("supervisor", pool.supervisor)):
-            self._client.command("DEL", f"{self._prefix}{kind}:{name}")
-            self._client.command("ZREM", f"{self._prefix}{kind}s", name)
+            self.client.command("DEL", f"{self._prefix}{kind}:{name}")
+            self.client.command("ZREM", f"{self._prefix}{kind}s", name)
 
     def masters(self) -> list[str]:
         """The names of the masters that live: Horizon's and ours."""
-        since = int(self._client.command("TIME")[0]) - LIVES
-        found = self._client.command("ZRANGEBYSCORE", f"{self._prefix}masters", since, "+inf")
+        since = int(self.client.command("TIME")[0]) - LIVES
+        found = self.client.command("ZRANGEBYSCORE", f"{self._prefix}masters", since, "+inf")
         return [name.decode("utf-8", "replace") for name in found]
 
 
@@ -98,6 +121,21 @@ def _supervisor(pool: Supervised) -> dict[str, str]:
         "processes": json.dumps({f"{pool.connection}:{queues}": pool.processes}),
         "options": json.dumps(options),
     }
+
+
+def _words(job: ListedJob, connection: str) -> Iterator[str | int | float]:
+    """The arguments of horizon_jobs.lua for this job."""
+    own = {"id": job.id, "connection": connection, "queue": job.queue, "name": job.name, "payload": job.payload}
+    times = {"created_at": job.created, "updated_at": job.ended, "reserved_at": job.began}
+    end = {"failed_at": job.ended, "exception": job.exception} if job.exception else {"completed_at": job.ended}
+    fields = {**own, **times, **end, "status": "failed" if job.exception else "completed"}
+    words = [_sendable(str(word)) for item in fields.items() if item[1] for word in item]
+    yield from (_sendable(job.id), job.created, job.ended, int(bool(job.exception)), len(words), *words)
+
+
+def _sendable(text: str) -> str:
+    """The text without what UTF-8 cannot have, which JSON may hold."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _status(pool: Supervised) -> str:
