@@ -368,10 +368,10 @@ class PoolSettings:
         written="35d",
         is_masters=True,
     )
-    #: Prefix of Laravel Horizon's keys beside the queue (prefix in config/horizon.php), if its dashboard is to show the
-    #: pool: laravel_horizon: (docs/laravel.md); on a cluster with a hash tag: {horizon:}
+    #: Prefix of Laravel Horizon's keys (prefix in config/horizon.php), if its dashboard is to show the pool:
+    #: laravel_horizon: or, on a cluster, with a hash tag, {horizon}: (docs/laravel.md); empty = it does not.
     horizon: str = setting(
-        "", values.some_text, "TEXT", "Show the pool in Laravel Horizon, whose keys begin like this", is_masters=True
+        "", values.text, "TEXT", "Show the pool in Laravel Horizon, whose keys begin like this", is_masters=True
     )
     #: Address at which a process without a store serves /metrics, /livez, /readyz, /startedz and /api/v1/status over
     #: HTTP: 127.0.0.1:9465, [::1]:9465 or unix:/PATH; empty = none. It asks for no password: keep it on this host, or

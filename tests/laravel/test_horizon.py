@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,6 +41,12 @@ def horizon(request: pytest.FixtureRequest, redis_socket: str) -> Horizon | Reco
 
 def names_of(jobs: Mapping[str, Any]) -> dict[str, str]:
     return {one["id"]: one["status"] for one in jobs["jobs"]}
+
+
+def check(site: Site) -> str:
+    """What `check` prints of a pool that is shown there."""
+    (site.path / "pool.ini").write_text(f"[pool]\nhorizon = {OWN}\nmodules = tests.support.poolapp\n")
+    return site.run("check", *site.where, "-c", str(site.path / "pool.ini"), check=False).stdout
 
 
 def test_the_dashboard_shows_workers_queues_and_jobs(site: Site, horizon: Any) -> None:
@@ -100,9 +107,19 @@ def test_a_store_that_refuses_horizons_keys_costs_the_pool_one_warning(site: Sit
         eventually(lambda: "the pool is not shown in Horizon" in pool.log())
         site.push()
         eventually(lambda: site.trail(event="end"))
-        checked = site.run("check", *site.where, "--horizon", OWN, "--modules", "tests.support.poolapp", check=False)
+        checked = check(site)
     assert 1 == pool.log().count("not shown in Horizon")
-    assert "warn pool default horizon: the pool would not be shown" in checked.stdout
+    assert "warn pool default horizon: the pool would not be shown" in checked
+
+
+def test_check_says_who_is_shown_at_the_prefix(site: Site, redis_socket: str) -> None:
+    server = recorded(redis_socket, OWN).server
+    assert f"warn pool default horizon: at {OWN} are no masters" in check(site)
+    with site.pool(*SHOWN):
+        eventually(lambda: f"at {OWN} are only {NAME}:" in check(site))
+        server.zadd(f"{OWN}masters", {"web1-Xk3f": time.time()})
+        assert f"ok   pool default horizon: at {OWN} are the masters {NAME}, web1-Xk3f" in check(site)
+    assert [] == server.keys("*check*")
 
 
 def test_a_pool_without_it_sends_nothing_of_it(site: Site, redis_socket: str) -> None:
