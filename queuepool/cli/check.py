@@ -156,7 +156,8 @@ def _inspector(where: Where, connection: ConnectionSettings) -> Inspector:
     if kind_of(connection.url) == "redis":
         from queuepool.stores.redis.check import inspect_server
 
-        return partial(inspect_server, kept=_queues_of([pool for pool in pools if pool.keep_done]))
+        horizons = {pool.name: pool.horizon for pool in pools if pool.horizon}
+        return partial(inspect_server, kept=_queues_of([pool for pool in pools if pool.keep_done]), horizons=horizons)
     from queuepool.stores.sql.check import inspect_database
 
     return partial(inspect_database, crews=[pool.bounds[1] for pool in pools])
@@ -210,9 +211,8 @@ def _boards(where: Where) -> Iterator[Finding]:
         else:
             yield from (Finding(Grade.WARN, f"pool {pool.name}", words_for(name)) for name in left)
             if (about := RuntimeDir(pool).about()) and about.gone:
-                yield Finding(
-                    Grade.WARN, f"pool {pool.name}", f"what it was started from has been removed: {about.gone}"
-                )
+                words = f"what it was started from has been removed: {about.gone}"
+                yield Finding(Grade.WARN, f"pool {pool.name}", words)
 
 
 def _addresses(where: Where) -> Iterator[Finding]:

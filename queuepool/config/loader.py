@@ -13,7 +13,7 @@ from typing import Any
 
 from queuepool.config import alerts, application, secrets, values, words
 from queuepool.config import urls as config_urls
-from queuepool.config.connections import connection, contradictions
+from queuepool.config.connections import NO_TAG, connection, contradictions, tag_of
 from queuepool.config.entries import (
     Entry,
     Parsed,
@@ -184,10 +184,23 @@ def _pool_problems(pool: PoolSettings, part: Part, links: Mapping[str, Part]) ->
     if pool.connection.outcomes in pool.queues:
         why = f"{pool.connection.outcomes} is the queue of `outcomes`, which a Laravel worker must serve"
         yield Problem(part.place_of("queue"), why)
+    if pool.horizon and part.is_sound("horizon", "metrics") and link and link.is_sound("url"):
+        yield from (Problem(part.place_of("horizon"), text) for text in _horizon_problems(pool))
     yield from _concurrency_problems(pool, part)
     yield from _scaling_problems(pool, part)
     if link and part.is_sound("timeout", "grace") and link.is_sound("renew", "retry_after"):
         yield from _lease_problems(pool, part.place_of("timeout"))
+
+
+def _horizon_problems(pool: PoolSettings) -> Iterator[str]:
+    """Why Horizon could not show it."""
+    url = pool.connection.url
+    if config_urls.kind_of(url) != "redis":
+        yield "Horizon is on Redis, and so must be the queue of a pool that it shows"
+    elif config_urls.is_cluster(url) and not tag_of(pool.horizon):
+        yield NO_TAG
+    if not pool.metrics:
+        yield "needs metrics = yes: else nobody counts what it shows"
 
 
 def _concurrency_problems(pool: PoolSettings, part: Part) -> Iterator[Problem]:

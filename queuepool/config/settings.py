@@ -63,8 +63,7 @@ class ConnectionSettings:
     timeout: float = setting(2.0, values.some_seconds)
     #: Does the steward renew the leases of running jobs? If not, timeout + grace must be below retry_after.
     renew: bool = setting(True, values.boolean)
-    #: How failed jobs are recorded: redis, sql (Laravel's table failed_jobs), null = not at all, empty = like the
-    #: queue.
+    #: How failed jobs are recorded: redis, sql (Laravel's failed_jobs), null = not at all, empty = like the queue.
     failed: str = setting("", optional(one_of("redis", "sql", "null")))
     #: URL of the failed jobs' store, empty = url; Laravel on Redis often has failed_jobs in its database.
     failed_url: str = setting("", _other_url, is_secret=True)
@@ -281,11 +280,7 @@ class PoolSettings:
     )
     #: Deaths of its worker or host after which a job fails, whatever its tries, 0 = no limit.
     max_crashes: int = setting(
-        3,
-        values.count,
-        "COUNT",
-        "Fail a job after this many workers have died running it; 0 = no limit",
-        is_masters=True,
+        3, values.count, "COUNT", "Fail a job once so many workers have died running it; 0 = no limit", is_masters=True
     )
     #: How long the state of each job is kept after its end, for `queuepool job` and Queue.wait; 0 = only of jobs that
     #: ask for it with @job(track=...). Each such job takes a separate command to settle.
@@ -372,6 +367,11 @@ class PoolSettings:
         "Keep counters in the store for `queuepool history`: 35d, 24h; 0 = not at all",
         written="35d",
         is_masters=True,
+    )
+    #: Prefix of Laravel Horizon's keys (prefix in config/horizon.php), if its dashboard is to show the pool:
+    #: laravel_horizon: or, on a cluster, with a hash tag, {horizon}: (docs/laravel.md); empty = it does not.
+    horizon: str = setting(
+        "", values.text, "TEXT", "Show the pool in Laravel Horizon, whose keys begin like this", is_masters=True
     )
     #: Address at which a process without a store serves /metrics, /livez, /readyz, /startedz and /api/v1/status over
     #: HTTP: 127.0.0.1:9465, [::1]:9465 or unix:/PATH; empty = none. It asks for no password: keep it on this host, or

@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from queuepool.board.blame import Blame, Thread
 from queuepool.board.board import Board, Slot
@@ -16,6 +17,7 @@ from queuepool.board.marks import flow_marker
 from queuepool.board.pauses import Pauses
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
+from queuepool.config.urls import is_cluster
 from queuepool.errors import StoreError
 from queuepool.events import FlowEvent, StewardStopping, StoreLost
 from queuepool.events.listeners import LISTENERS
@@ -41,6 +43,9 @@ from queuepool.steward.tell_actions import TellActions
 from queuepool.steward.watch_store import WatchControl, WatchRoom
 from queuepool.stores.factory import REPLY_TIMEOUT, Stores, follow_primary
 from queuepool.unix.signals import WorkerSignals
+
+if TYPE_CHECKING:
+    from queuepool.steward.horizon import ShowInHorizon
 
 #: seconds before a lease's end at which an orphan is killed: a silent store may delay the steward by that much
 _GUARDS_MARGIN = 5.0
@@ -73,6 +78,7 @@ class StewardProcess:
         notice = PoolNotice(settings, board, runtime.path, measured, self._stores.queue.now)
         self._publish = Publish(notice, board, self._stores.control, self._stores.values)
         self._history = self._history_chores()
+        self._horizon = self._horizon_chores()
         self._watching = [
             *self._control_chores(),
             *self._operators_chores(notice),
@@ -91,6 +97,8 @@ class StewardProcess:
                 self._publish.withdraw()
             for chore in self._history:
                 chore.write()
+        for shown in self._horizon:
+            shown.leave()
         if is_orphaned:
             self._outlive(steward)
         LISTENERS.emit(StewardStopping())
@@ -125,13 +133,14 @@ class StewardProcess:
             limits,
             *self._measure(),
             *self._history,
+            *self._horizon,
             *self._attempts_chores(),
         ]
 
     def _outlive(self, steward: Steward) -> None:
         """Outlive the master, whose death the kernel has signalled: workers finish their jobs and need a steward."""
         self._signals.stop = False
-        steward.drop([*self._alerts, *self._watching, self._publish, *self._history])
+        steward.drop([*self._alerts, *self._watching, self._publish, *self._history, *self._horizon])
         board = self._orphaned_boards.own
         self._guard.run(time.monotonic())  # it notes which workers there are, before a job writes over their slots
         steward.run(until=lambda: board.is_settled and not self._guard.orphans())
@@ -259,6 +268,15 @@ class StewardProcess:
         if not (settings.history and settings.metrics):
             return []
         return [KeepHistory(settings.name, self._board, stores.values, stores.queue.now, settings.history)]
+
+    def _horizon_chores(self) -> list[ShowInHorizon]:
+        settings = self._settings
+        if not settings.horizon:
+            return []
+        from queuepool.steward.horizon import EndedJobs, ShowInHorizon  # imported here: few pools are shown there
+
+        keys, is_shared = self._stores.horizon(settings.horizon), not is_cluster(settings.connection.url)
+        return [ShowInHorizon(settings, self._board, keys, EndedJobs(settings, self._stores), is_shared=is_shared)]
 
     def _attempts_chores(self) -> list[Chore]:
         settings = self._settings

@@ -28,6 +28,7 @@ from queuepool.stores.values import Values
 
 if TYPE_CHECKING:
     from queuepool.stores.arrivals import Arrivals
+    from queuepool.stores.horizon import HorizonKeys
     from queuepool.stores.laravel_cache import LaravelCache, Uses
     from queuepool.stores.redis.client import RedisClient
     from queuepool.stores.redis.sentinel import Told
@@ -159,6 +160,13 @@ class Stores:
         """What a producer pushes to."""
         return LocksElsewhere(self.queue, self.laravel_locks[0][1]) if self.laravel_locks else self.queue
 
+    def horizon(self, prefix: str) -> HorizonKeys:
+        """The keys of Laravel Horizon, beside the jobs. On a cluster, another tag is perhaps at another node."""
+        from queuepool.stores.horizon import HorizonKeys
+
+        url, is_apart = self.settings.url, is_cluster(self.settings.url)
+        return HorizonKeys(self._clients.redis(url, prefix=prefix) if is_apart else self._own, prefix)
+
     @property
     def client(self) -> Any:
         """The client that the queue uses, for code that bypasses the contract."""
@@ -278,10 +286,10 @@ class Clients:
         self._reply_timeout = reply_timeout
         self._clients: list[Any] = []
 
-    def redis(self, url: str, longest_wait: float = 0.0, store: str = "") -> RedisClient:
-        """A client for the server at ``url``; errors name it by ``store``."""
+    def redis(self, url: str, longest_wait: float = 0.0, store: str = "", prefix: str = "") -> RedisClient:
+        """A client for the server at ``url``; errors name it by ``store``; ``prefix`` of its keys, if not ours."""
         reply_timeout = self._timeout_of("redis")
-        client = _client_class(url, self._settings)(
+        client = _client_class(url, prefix or self._settings.prefix)(
             url, longest_wait=longest_wait, shared=self._shared, reply_timeout=reply_timeout, store=store
         )
         self._clients.append(client)
@@ -321,18 +329,18 @@ def load_drivers(settings: ConnectionSettings) -> None:
             from queuepool.stores.redis.client import load_all
 
             load_all()
-            _client_class(url, settings)
+            _client_class(url, settings.prefix)
         elif url:
             from queuepool.stores.sql.engines import load_driver
 
             load_driver(url)
 
 
-def _client_class(url: str, settings: ConnectionSettings) -> Callable[..., RedisClient]:
+def _client_class(url: str, prefix: str) -> Callable[..., RedisClient]:
     if is_cluster(url):
         from queuepool.stores.redis.cluster import ClusterClient
 
-        return partial(ClusterClient, prefix=settings.prefix)
+        return partial(ClusterClient, prefix=prefix)
     if sentinels.is_of_sentinels(url):
         from queuepool.stores.redis.primary import PrimaryClient  # imported here: few have sentinels
 

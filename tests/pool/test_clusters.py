@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import redis
 
 from queuepool.errors import StoreError
 from queuepool.jobs.client import Queue
@@ -130,3 +131,22 @@ def _replica_of(cluster: Cluster, master: Node) -> Node:
         return bool(role == b"slave" and facts[1] == master.port)
 
     return next(node for node in cluster.living() if follows(node))
+
+
+def test_horizon_shows_a_pool_of_a_cluster_from_another_slot(site: Site, own_cluster: Cluster) -> None:
+    with site.pool("--horizon", "{horizon}:") as pool:
+        site.push()
+        eventually(lambda: _is_counted(own_cluster))
+        assert "Horizon" not in pool.log()
+
+
+def _is_counted(cluster: Cluster) -> bool:
+    """Whether a node has Horizon's count of what the queue has done."""
+    return any(_throughput(node) for node in cluster.living())
+
+
+def _throughput(node: Node) -> bytes | None:
+    try:
+        return bytes(node.say("HGET", "{horizon}:queue:default", "throughput") or b"")
+    except redis.ResponseError:  # another node has the slot
+        return None

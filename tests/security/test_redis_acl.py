@@ -104,6 +104,20 @@ def test_a_flow_is_written_run_looked_at_and_cancelled_each_by_its_role(login, r
     assert [] == denials(root)
 
 
+def test_a_pool_is_shown_in_horizon_with_the_rights_that_the_recipe_names(login, root):
+    site = login("worker")
+    shown = ("--horizon", "laravel_horizon:")
+    with site.pool(*shown) as pool:
+        eventually(lambda: 1 == pool.log().count("not shown in Horizon: the user may not"))
+        login("producer").push()
+        eventually(lambda: site.trail(event="end"))
+    root.execute_command("ACL", "SETUSER", "queuepool-worker", "~laravel_horizon:*", "+sadd")
+    root.execute_command("ACL", "LOG", "RESET")
+    with site.pool(*shown):
+        eventually(lambda: root.hgetall("laravel_horizon:queue:default") or root.zcard("laravel_horizon:masters"))
+    assert [] == denials(root)
+
+
 def test_jobs_with_limits_are_parked_run_looked_at_and_put_back_each_by_its_role(login, root):
     one, rate = PlaceAsked("import", NO_PART, 1), PlaceAsked("stripe", NO_PART, 9, 60.0)
     producer, worker, viewer, operator = (login(role).queue.stores for role in ROLES)

@@ -640,6 +640,24 @@ def test_all_problems_are_told_at_once_and_each_once(write):
     ] == [re.split(r"[;(]| from| a number| redis:", line)[0].strip() for line in message.splitlines()]
 
 
+@each(
+    ("url", "prefix", "words"),
+    [
+        ("redis://h", "laravel\0horizon:", "control character"),
+        ("redis://h", "laravel\nhorizon:", "control character"),
+        ("sqlite:///queuepool.db", "laravel_horizon:", "Horizon is on Redis"),
+        ("postgresql://u@h/d", "laravel_horizon:", "Horizon is on Redis"),
+        ("redis+cluster://h", "laravel_horizon:", "has no hash tag"),
+    ],
+)
+def test_B190_where_horizon_cannot_show_a_pool(url: str, prefix: str, words: str) -> None:
+    tag = {"connection.prefix": "{app}:"} if "cluster" in url else {}
+    found = refusal(None, {"connection.url": url, "pool.horizon": prefix, **tag})
+
+    assert 1 == len(found.splitlines())
+    assert words in found
+
+
 def test_a_bad_flag_is_named_as_it_was_typed():
     assert refusal(None, {"pool.max_jobs": "x"}).startswith("--max-jobs: 'x' is not a whole number")
 

@@ -41,6 +41,11 @@ class RedisAttempts:
             end, *sheets = self._client.script("read_attempts", [key], [end, text, _READ, _READ_BYTES])
             yield [kept for sheet in sheets for kept in _read(queue, sheet)]
 
+    def latest(self, queue: str, most: int, most_bytes: int) -> list[KeptAttempt]:
+        """About the latest of the queue, in no order: of so many sheets and bytes, each plus a page."""
+        _, *sheets = self._client.script("read_attempts", [self._keys.attempts(queue)], [-1, "", most, most_bytes])
+        return [kept for sheet in sheets for kept in _read(queue, sheet)]
+
     def note(self, queue: str, records: Sequence[AttemptRecord]) -> None:
         second, kept = int(self._client.command("TIME")[0]), math.ceil(records[0].seconds)
         key, lost = self._keys.attempts(queue), ",".join(map(str, range(1, len(records) + 1)))

@@ -23,10 +23,12 @@ _MB = 1024 * 1024
 _HERE = ("localhost", "127.0.0.1", "::1")
 
 
-def inspect_server(stores: Stores, queues: Sequence[str], kept: Sequence[str] = ()) -> Iterator[Finding]:
+def inspect_server(
+    stores: Stores, queues: Sequence[str], kept: Sequence[str] = (), horizons: Mapping[str, str] = {}
+) -> Iterator[Finding]:
     """The findings about the server. Raises ``StoreError`` when it does not answer at all.
 
-    ``kept``: the queues whose attempts are kept.
+    ``kept``: the queues whose attempts are kept; ``horizons``: the prefix of Horizon's keys for each pool shown there.
     """
     what = f"connection {stores.settings.name}"
     yield from inspect_sentinels(stores, what)
@@ -49,6 +51,10 @@ def inspect_server(stores: Stores, queues: Sequence[str], kept: Sequence[str] = 
             f"the user may not run {', '.join(denied_by_hand)} (ACL)"
         )
         yield Finding(Grade.WARN, what, words)
+    for pool, prefix in horizons.items():
+        from queuepool.stores.redis.check_horizon import inspect_horizon  # imported here: few pools are shown there
+
+        yield from inspect_horizon(stores, prefix, f"pool {pool} horizon")
 
 
 def _is_unencrypted(url: str) -> bool:

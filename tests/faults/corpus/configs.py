@@ -107,6 +107,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "B172 fewer than at first": (pool("max_workers = 3"), "max_workers: 3 is below workers (4)"),
     "B172 with auto": (pool("workers = auto", "max_workers = 9"), "max_workers: contradicts workers = auto"),
     "B172 without metrics": (pool("max_workers = 9", "metrics = no"), "max_workers: needs metrics = yes"),
+    "B190 without metrics": (pool("horizon = laravel_horizon:", "metrics = no"), "horizon: needs metrics = yes"),
     **each("B172", "target_wait", ("-1", "x", ""), "is not a time"),
     "B172 target_wait 0": (pool("target_wait = 0"), "must be above 0 seconds"),
     "B172 scale_down_after 0": (pool("scale_down_after = 0"), "must be above 0 seconds"),
@@ -140,6 +141,7 @@ REFUSED: dict[str, tuple[str, str]] = {
 ACCEPTED: dict[str, str] = {
     "B066 workers auto": pool("workers = auto"),
     "B067 spaces around a time": pool("timeout =   60  "),
+    "B190 not shown": pool("horizon =", "metrics = no"),
     "B172 both": pool("workers = 2", "min_workers = 1", "max_workers = 1024", "memory_reserve = 0.5%"),
     "B172 the least": pool("min_workers = 1", "max_workers =", "memory_reserve = 0", "scale_down_after = 0.1"),
     "B172 no range": pool("workers = 3", "min_workers = 3", "max_workers = 3"),
