@@ -44,6 +44,8 @@ REPLY_TIMEOUT = 2.0
 _LOOP_TIMEOUTS = {"redis": REPLY_TIMEOUT, "sql": 3.0}
 #: the same for a person, whose command may count millions of rows
 _PERSON_TIMEOUTS = {"redis": 7.0, "sql": 60.0}
+#: seconds that replicas have to take over what was written
+_REPLICATES = 1.0
 #: seconds for which a producer waits while others write to its SQLite file: writers do not take turns there
 _LOCK_TIMEOUT = 60.0
 
@@ -184,7 +186,7 @@ class Stores:
 
         settings, keys = self.settings, keys_of(self.settings)
         longest_wait = 0.0 if self._shared else settings.block_for
-        self._own = client = self._clients.redis(settings.url, longest_wait=longest_wait)
+        self._own = client = self._clients.redis(settings.url, longest_wait, has_jobs=True)
         self.values = values = RedisValues(client, keys)
         locks_of = LocksOf("redis", values, self.laravel_locks)
         self.records = RedisRecords(client, keys, locks_of, lambda: queue.clock)
@@ -273,10 +275,10 @@ class Clients:
         self._reply_timeout = reply_timeout
         self._clients: list[Any] = []
 
-    def redis(self, url: str, longest_wait: float = 0.0, store: str = "") -> RedisClient:
-        """A client for the server at ``url``; errors name it by ``store``."""
+    def redis(self, url: str, longest_wait: float = 0.0, store: str = "", *, has_jobs: bool = False) -> RedisClient:
+        """A client for the server at ``url``; errors name it by ``store``. ``has_jobs``: that of the queue."""
         reply_timeout = self._timeout_of("redis")
-        client = _client_class(url, self._settings)(
+        client = _client_class(url, self._settings, reply_timeout if has_jobs else 0.0)(
             url, longest_wait=longest_wait, shared=self._shared, reply_timeout=reply_timeout, store=store
         )
         self._clients.append(client)
@@ -316,18 +318,30 @@ def load_drivers(settings: ConnectionSettings) -> None:
             from queuepool.stores.redis.client import load_all
 
             load_all()
-            _client_class(url, settings)
+            _client_class(url, settings, REPLY_TIMEOUT)
         elif url:
             from queuepool.stores.sql.engines import load_driver
 
             load_driver(url)
 
 
-def _client_class(url: str, settings: ConnectionSettings) -> Callable[..., RedisClient]:
+def _client_class(url: str, settings: ConnectionSettings, reply_timeout: float) -> Callable[..., RedisClient]:
+    """What makes a client; with a ``reply_timeout`` it waits for replicas, if the settings say so."""
+    kind: Any = _kind_of_client(url)
+    about: dict[str, Any] = {"prefix": settings.prefix} if is_cluster(url) else {}
+    if settings.wait_replicas and reply_timeout:
+        from queuepool.stores.redis.replicas import Replicas, replicated  # imported here: few wait for replicas
+
+        about |= {"replicas": Replicas(settings.wait_replicas, min(_REPLICATES, reply_timeout / 2))}
+        kind = replicated(kind)
+    return partial(kind, **about)
+
+
+def _kind_of_client(url: str) -> type[RedisClient]:
     if is_cluster(url):
         from queuepool.stores.redis.cluster import ClusterClient
 
-        return partial(ClusterClient, prefix=settings.prefix)
+        return ClusterClient
     if sentinels.is_of_sentinels(url):
         from queuepool.stores.redis.primary import PrimaryClient  # imported here: few have sentinels
 

@@ -19,9 +19,18 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from queuepool.errors import LoginRefused, RefusesNew, StoreDenied, StoreDown, StoreError, StoreUnfit, TagRetired
+from queuepool.errors import (
+    LoginRefused,
+    NotReplicated,
+    RefusesNew,
+    StoreDenied,
+    StoreDown,
+    StoreError,
+    StoreUnfit,
+    TagRetired,
+)
 from queuepool.stores import certificates
-from queuepool.stores.redis.connections import Connection, ConnectionPool, PendingReplies, server_of
+from queuepool.stores.redis.connections import Connection, ConnectionPool, PendingReplies, ShortOfReplicas, server_of
 from queuepool.unix.originals import is_readable
 
 #: seconds that the server takes to confirm a subscription
@@ -75,6 +84,8 @@ class RedisClient:
     redis-py's own retries are off: after a lost reply they would push or reserve twice.
     """
 
+    _wraps: Callable[[Any], Connection] = Connection
+
     def __init__(
         self,
         url: str,
@@ -123,13 +134,13 @@ class RedisClient:
 
     @cached_property
     def _connection(self) -> Connection:
-        return Connection(self._redis.connection)
+        return self._wraps(self._redis.connection)
 
     @cached_property
     def _connections(self) -> ConnectionPool:
         pool = self._redis.connection_pool
         # Not the pool's own make_connection(): it counts what it has ever made, 100 at most from redis-py 8 on.
-        return ConnectionPool(lambda: pool.connection_class(**pool.connection_kwargs))
+        return ConnectionPool(lambda: self._wraps(pool.connection_class(**pool.connection_kwargs)))
 
     def reach(self) -> None:
         """Connect, unless connected. Not for a ``shared`` client."""
@@ -328,8 +339,8 @@ def translated(error: redis.RedisError, verb: str, names: Sequence[Any], source:
     ``verb``: the command, or the script with this ``source``; ``names``: its keys or channels.
     """
     text = certificates.explained(" ".join(str(error).split()) or type(error).__name__)
-    if text.startswith("RETIRED"):
-        return TagRetired(text)
+    if isinstance(error, ShortOfReplicas) or text.startswith("RETIRED"):
+        return TagRetired(text) if text.startswith("RETIRED") else NotReplicated(text)
     if isinstance(error, redis.AuthenticationError):
         return LoginRefused(f"the server rejected the user or password: {text}")
     is_cluster = isinstance(error, _CLUSTERS) and not isinstance(error, redis.exceptions.MasterDownError)
