@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from queuepool.stores.arrivals import Arrivals
     from queuepool.stores.laravel_cache import LaravelCache
     from queuepool.stores.redis.client import RedisClient
+    from queuepool.stores.redis.reassertion import RedisReassertion
     from queuepool.stores.redis.sentinel import Told
     from queuepool.stores.redis.wire import Keys
     from queuepool.stores.sql.borrowed import Borrowing
@@ -74,6 +75,8 @@ class Stores:
     locks: Mapping[str, Locks]
     #: forwards failures to the failed store, if that is on another server
     forwarder: Forwarder | None = None
+    #: for a steward where another server answers; ``None`` in databases
+    reassertion: RedisReassertion | None = None
     #: pushes in the application's transactions; ``None`` in Redis, which has none
     borrowing: Borrowing | None = None
     #: Laravel's unique locks in stores other than the queue's, with their kinds; its default cache's first
@@ -181,6 +184,7 @@ class Stores:
         from queuepool.stores.redis.attempts import RedisAttempts
         from queuepool.stores.redis.kept_steps import RedisKeptSteps
         from queuepool.stores.redis.queue import RedisQueue
+        from queuepool.stores.redis.reassertion import RedisReassertion
         from queuepool.stores.redis.records import RedisRecords
         from queuepool.stores.redis.values import RedisValues
 
@@ -195,6 +199,7 @@ class Stores:
         self.queue = queue = RedisQueue(client, keys, settings.retry_after, locks_of, **self._kept)
         self.flows = queue.flows
         self.limits = queue.limits
+        self.reassertion = RedisReassertion(queue, settings.retry_after)
         return keys.down
 
     def _in_sql(self) -> str:
@@ -315,7 +320,7 @@ def load_drivers(settings: ConnectionSettings) -> None:
     controls = settings.control_url, settings.maintenance_url, settings.lock_url
     for url in (settings.url, settings.failed_url, *controls, settings.batches_url):
         if url and kind_of(url) == "redis":
-            from queuepool.stores.redis.client import load_all
+            from queuepool.stores.redis.scripts import load_all
 
             load_all()
             _client_class(url, settings, REPLY_TIMEOUT)

@@ -1,18 +1,15 @@
 """Commands and scripts, and what a server refuses; few modules beside this one use redis-py.
 
-A script is its file with the parts that it includes. Refusals and redis-py's exceptions become our errors; the nodes of
-a cluster (see ``cluster``) and Sentinels are refused.
+Refusals and redis-py's exceptions become our errors; a cluster's nodes (see ``cluster``) and Sentinels are refused.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, cached_property, partial
-from importlib.resources import files
+from functools import cached_property, partial
 from typing import Any
 
 import redis
@@ -31,6 +28,7 @@ from queuepool.errors import (
 )
 from queuepool.stores import certificates
 from queuepool.stores.redis.connections import Connection, ConnectionPool, PendingReplies, ShortOfReplicas, server_of
+from queuepool.stores.redis.scripts import STEPS, ScriptCall, script
 from queuepool.unix.originals import is_readable
 
 #: seconds that the server takes to confirm a subscription
@@ -64,16 +62,6 @@ _CLUSTER_MESSAGES = re.compile("cluster mode|cluster node|hash to the same slot|
 _UNKNOWN = re.compile(r"unknown command [`'](\w+)")
 #: how a server reports what its user may not do in a script
 _DENIED = re.compile("executing the script can't|ACL failure in script|NOPERM")
-
-
-#: how a script is called within one of these parts, and the line in whose place it stands there
-KEEP, STEPS, MEMBERS, PLACES, RENEW_PLACES = "keep:", "steps:", "members:", "places:", "renew_places:"
-_AROUND = {
-    KEEP: "keep", STEPS: "end_steps", MEMBERS: "end_members", PLACES: "end_places", RENEW_PLACES: "renew_places",
-}  # fmt: skip
-_INNER = "-- the script\n"
-#: a script's name, keys and arguments
-ScriptCall = tuple[str, Sequence[str], Sequence[Any]]
 
 
 class RedisClient:
@@ -119,6 +107,8 @@ class RedisClient:
         #: commands that may have been sent but were not answered, as each may still be carried out; and changes of the
         #: server, as the new one may not know what the old one has answered
         self.unanswered = 0
+        #: called when another server answers than before, before it is sent anything
+        self.changed: Callable[[], object] = bool
 
     @cached_property
     def _redis(self) -> Any:
@@ -130,7 +120,9 @@ class RedisClient:
         connection.on_connect()
         if self._server is not None:
             before, self._server = self._server, server_of(connection)
-            self.unanswered += not before or self._server != before
+            if not before or self._server != before:
+                self.unanswered += 1
+                self.changed()
 
     @cached_property
     def _connection(self) -> Connection:
@@ -389,40 +381,3 @@ def _unfit_by(text: str, *, is_cluster: bool) -> StoreUnfit | None:
         kinds = "is it a Sentinel, or a proxy? Or was the command renamed there?"
         return StoreUnfit(f"the server has no command {unknown[1]}: {kinds}")
     return None
-
-
-@cache
-def load_all() -> None:
-    """Read and keep every file now: an upgrade may remove the files while we run."""
-    for file in (files(__package__) / "lua").iterdir():
-        if file.name.endswith(".lua"):
-            script(file.name.removesuffix(".lua"))
-    for start in _AROUND:
-        _around(start)
-
-
-@cache
-def script(name: str) -> tuple[str, str]:
-    """The script's text, and the SHA-1 digest by which the server knows it; ``keep:NAME``: within ``keep.lua``."""
-    for start in _AROUND:
-        if name.startswith(start):
-            return _digested(_around(start).replace(_INNER, f"{script(name.removeprefix(start))[0]}\n"))
-    return _digested(_with_parts(f"{name}.lua"))
-
-
-@cache
-def _around(start: str) -> str:
-    return _with_parts(f"include/{_AROUND[start]}.lua")
-
-
-def _with_parts(file: str) -> str:
-    """The text of this file, behind the parts that it includes."""
-    folder = files(__package__) / "lua"
-    text = (folder / file).read_text()
-    included = re.search(r"^-- include: (.*)$", text, re.MULTILINE)
-    parts = [(folder / "include" / f"{part}.lua").read_text() for part in (included[1].split() if included else ())]
-    return "\n".join([*parts, text])
-
-
-def _digested(whole: str) -> tuple[str, str]:
-    return whole, hashlib.sha1(whole.encode()).hexdigest()

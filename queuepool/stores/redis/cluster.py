@@ -31,7 +31,8 @@ from redis.exceptions import AskError, ClusterDownError, MovedError, ReadOnlyErr
 from queuepool.config.connections import NO_TAG, tag_of
 from queuepool.config.urls import nodes_of, of_one_node
 from queuepool.errors import ConfigError, StoreUnfit
-from queuepool.stores.redis.client import PAGE, RedisClient, script
+from queuepool.stores.redis.client import PAGE, RedisClient
+from queuepool.stores.redis.scripts import script
 from queuepool.stores.redis.wire import Keys
 from queuepool.unix.originals import sleep
 

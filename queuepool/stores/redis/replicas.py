@@ -23,7 +23,7 @@ from queuepool.stores.redis.connections import Connection, PendingReplies, Pendi
 #: or is about them, is done again, or missed by nobody.
 AWAITED = frozenset({
     "push", "push_with", "push_limited", "add_members", "start_flow", "fire", "admit", "move", "requeue",
-    "join", "retire", "reserve", "renew", "enter", "step",
+    "join", "retire", "reserve", "renew", "reassert", "enter", "step",
     "delete", "release", "postpone", "give_back", "finish", "fail", "cancel", "quarantine",
     "finish_member", "fail_member", "cancel_member", "retry", "retry_member", "resume_member", "stop_flow",
 })  # fmt: skip
