@@ -8,6 +8,7 @@ QueuepoolError
 │   └── StoreDown        the store cannot be reached or cannot serve now; worth a retry
 │       ├── StoreFull    it has no room for anything new
 │       │   └── RefusesNew   it still serves what it holds
+│       ├── NotReplicated  it has done what was asked, but too few replicas have it
 │       ├── LoginRefused it does not accept the user or the password
 │       └── StoreDenied  its rules forbid this user the command, until they are changed
 │           ├── TableMissing  the database lacks a table
@@ -85,6 +86,13 @@ class StoreFull(StoreDown):
 
 class RefusesNew(StoreFull):
     """It refuses only what is new, and still moves and settles what it holds: a full Redis does, a database cannot."""
+
+
+class NotReplicated(StoreDown):
+    """The server has done what was asked, but too few replicas (``wait_replicas``) had it in time.
+
+    A job that was pushed is there, and will run unless a failover loses it: another push may be a second one.
+    """
 
 
 class LoginRefused(StoreDown):

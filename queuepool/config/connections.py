@@ -49,6 +49,8 @@ def contradictions(settings: ConnectionSettings) -> Iterator[tuple[str, str]]:
         yield "driver", f"{settings.driver} contradicts the url, which leads to {kind_of(settings.url)}"
     if settings.prefix and "redis" not in map(kind_of, urls_of(settings).values()):
         yield "prefix", "is for keys in Redis: leave it out, a database's tables are named by jobs_table and so on"
+    if settings.wait_replicas and kind_of(settings.url) != "redis":
+        yield "wait_replicas", "is for Redis: PostgreSQL has synchronous_commit and synchronous_standby_names"
     if settings.flow_reports and settings.flow_reports == settings.outcomes:
         yield "flow_reports", f"{settings.outcomes} is the queue of `outcomes`, which a Laravel worker must serve"
     yield from _slot_contradictions(settings)

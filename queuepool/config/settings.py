@@ -61,6 +61,8 @@ class ConnectionSettings:
     #: Seconds that a push, or another call from Python, waits for a silent server. (For other writers of an SQLite file
     #: it waits up to a minute: they are at work.)
     timeout: float = setting(2.0, values.some_seconds)
+    #: Replicas of Redis that must have each push, reserve and settlement before it counts: a number, or all; 0 = none.
+    wait_replicas: str = setting("", values.replicas, written="0")
     #: Does the steward renew the leases of running jobs? If not, timeout + grace must be below retry_after.
     renew: bool = setting(True, values.boolean)
     #: How failed jobs are recorded: redis, sql (Laravel's failed_jobs), null = not at all, empty = like the queue.

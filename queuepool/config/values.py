@@ -25,6 +25,8 @@ MAX_AHEAD = 64
 ON_THEIR_WAY = "queuepool:moving"
 #: the queue of the rows whose jobs are parked; ``queuepool_parked`` has their own
 PARKED = "queuepool:parked"
+#: as many replicas as there are
+ALL = "all"
 LONGEST = 87600 * 3600.0  # ten years; Python's timers end at 292
 BASELINE_MB = 16  # resident, of a worker that has imported nothing yet, rounded down
 MAX_MB = 1024 * 1024
@@ -94,6 +96,13 @@ def count(raw: str) -> int:
     if not re.fullmatch(r"[0-9]{1,9}", raw):
         raise ValueError(f"{shown(raw)} is not a whole number from 0 to 999999999")
     return int(raw)
+
+
+def replicas(raw: str) -> str:
+    """A number of replicas, or ``all``, as many as there are; empty for none."""
+    if raw != ALL and not re.fullmatch(r"[0-9]{1,2}", raw):
+        raise ValueError(f"{shown(raw)} is neither a number from 0 to 99 nor `{ALL}`")
+    return raw.lstrip("0")
 
 
 def workers(raw: str) -> int:

@@ -6,7 +6,7 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from queuepool.board.blame import Blame, Thread
@@ -28,7 +28,7 @@ from queuepool.settlement.settler import Settler
 from queuepool.settlement.verdict import RanBy
 from queuepool.steward.attempts import RecordLost, TrimAttempts
 from queuepool.steward.flows import LookAtFlows, MeasureFlows, OnceThereAreFlows
-from queuepool.steward.leases import GiveBack, LostReplies, Renew, StageDue
+from queuepool.steward.leases import GiveBack, LostReplies, Reassert, Renew, StageDue
 from queuepool.steward.limits import LookAtLimits, MeasureLimits
 from queuepool.steward.loop import Chore, Steward
 from queuepool.steward.measure import Measure, PoolMeters, PublishMeters
@@ -166,6 +166,7 @@ class StewardProcess:
             # First those that need no store: the others may have to wait for theirs.
             self._guard,
             *self._alerts,
+            *self._reassert(),
             SettleDead(
                 self._orphaned_boards,
                 self._runtime,
@@ -180,8 +181,16 @@ class StewardProcess:
 
     def _lease_chores(self) -> list[Chore]:
         connection = self._settings.connection
-        renew = [Renew(self._orphaned_boards, self._stores.queue, connection.retry_after)] if connection.renew else []
+        renew = [self._renew] if connection.renew else []
         return [*renew, GiveBack(self._orphaned_boards, self._settler, self._lost_replies())]
+
+    @cached_property
+    def _renew(self) -> Renew:
+        return Renew(self._orphaned_boards, self._stores.queue, self._settings.connection.retry_after)
+
+    def _reassert(self) -> list[Chore]:
+        stores = self._stores
+        return [Reassert(stores.queue, stores.reassertion, self._renew)] if stores.reassertion else []
 
     def _measure(self) -> list[Chore]:
         """The chore that measures, where metrics are published, and the one that scales by that."""

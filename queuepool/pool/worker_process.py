@@ -104,6 +104,8 @@ def work(
     Raises ``BootFailure`` for a ``@lifespan`` that does not begin, or that this worker cannot have.
     """
     stores, alone = Stores(settings.connection), board is None
+    if stores.reassertion:
+        stores.reassertion.come_after()
     # Jobs that run side by side push and ask from threads of their own.
     beside = Stores(settings.connection, shared=True) if settings.concurrency > 1 else stores
     recorder = _recorder(stores) if alone else None

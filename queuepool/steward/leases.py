@@ -6,8 +6,8 @@ Jobs that a worker cannot run are given back: those behind a slow or stuck job, 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from queuepool.board.board import Board, Role, Slot, State
 from queuepool.board.held_jobs import AT_WORK, HeldJob, Stage
@@ -20,12 +20,17 @@ from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import UNDER_WAY, QueueStore
 from queuepool.unix.originals import sleep
 
+if TYPE_CHECKING:
+    from queuepool.stores.redis.reassertion import RedisReassertion
+
 #: seconds until a missing lease is checked once more
 _RECHECK = 0.05
 #: seconds after the server's whole second, when Laravel's delays end; Laravel announces no new delayed jobs
 _AFTER_THE_SECOND = 0.002
 #: seconds: run time after which the jobs behind are given back; pause while a worker is busy; pause otherwise
 _SLOW, _TICK, _IDLE = 0.06, 0.03, 0.2
+#: seconds between two looks for another server, which also a wake-up brings about
+_REACHES = 1.0
 #: seconds until what a worker has written is visible to every process
 _SETTLES = 0.002
 #: a slot's incarnation, the number of its batch, and the index of the job that its worker runs
@@ -42,6 +47,10 @@ class Renew:
         self._missed: set[_Renewed] = set()
 
     def run(self, now: float) -> float:
+        return self.through(self._store.renew)
+
+    def through(self, renew: Callable[[Sequence[Lease]], list[bool]]) -> float:
+        """Renew all, by this call. Returns as ``run``."""
         held = [
             entry
             for board in self._orphaned_boards.all()
@@ -51,7 +60,7 @@ class Renew:
         if not held:
             return self._retry_after / 3
         sent_at = time.monotonic()
-        renewed = self._store.renew([one.lease for one in held])
+        renewed = renew([one.lease for one in held])
         missed = {one for one, is_ours in zip(held, renewed, strict=True) if not is_ours}
         for one in set(held) - missed:
             one.lasts(sent_at + self._retry_after)
@@ -60,6 +69,33 @@ class Renew:
         # Its worker may have just settled it: check once more.
         self._missed = missed
         return _RECHECK if missed else self._retry_after / 3
+
+
+class Reassert:
+    """Tells another server than before, as it may have been promoted, at once what the workers of the pool hold.
+
+    Workers wait a moment before they ask it for jobs.
+    """
+
+    def __init__(self, store: QueueStore, reassertion: RedisReassertion, renew: Renew) -> None:
+        self._store = store
+        self._reassertion = reassertion
+        self._renew = renew
+        self._follows = False
+        self._is_due = False
+
+    def run(self, now: float) -> float:
+        if not self._follows:
+            self._reassertion.follow(self._changed)
+            self._follows = True
+        self._store.reach()  # unless the connection is open
+        if self._is_due:
+            self._renew.through(self._reassertion.reassert)
+            self._is_due = False
+        return _REACHES
+
+    def _changed(self) -> None:
+        self._is_due = True
 
 
 class _Renewed(NamedTuple):

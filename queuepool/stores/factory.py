@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from queuepool.stores.horizon import HorizonKeys
     from queuepool.stores.laravel_cache import LaravelCache, Uses
     from queuepool.stores.redis.client import RedisClient
+    from queuepool.stores.redis.reassertion import RedisReassertion
     from queuepool.stores.redis.sentinel import Told
     from queuepool.stores.redis.wire import Keys
     from queuepool.stores.sql.borrowed import Borrowing
@@ -45,6 +46,8 @@ REPLY_TIMEOUT = 2.0
 _LOOP_TIMEOUTS = {"redis": REPLY_TIMEOUT, "sql": 3.0}
 #: the same for a person, whose command may count millions of rows
 _PERSON_TIMEOUTS = {"redis": 7.0, "sql": 60.0}
+#: seconds that replicas have to take over what was written
+_REPLICATES = 1.0
 #: seconds for which a producer waits while others write to its SQLite file: writers do not take turns there
 _LOCK_TIMEOUT = 60.0
 
@@ -73,6 +76,8 @@ class Stores:
     locks: Mapping[str, Locks]
     #: forwards failures to the failed store, if that is on another server
     forwarder: Forwarder | None = None
+    #: for a steward where another server answers; ``None`` in databases
+    reassertion: RedisReassertion | None = None
     #: pushes in the application's transactions; ``None`` in Redis, which has none
     borrowing: Borrowing | None = None
     #: Laravel's unique locks in stores other than the queue's, with their kinds; its default cache's first
@@ -192,12 +197,13 @@ class Stores:
         from queuepool.stores.redis.attempts import RedisAttempts
         from queuepool.stores.redis.kept_steps import RedisKeptSteps
         from queuepool.stores.redis.queue import RedisQueue
+        from queuepool.stores.redis.reassertion import RedisReassertion
         from queuepool.stores.redis.records import RedisRecords
         from queuepool.stores.redis.values import RedisValues
 
         settings, keys = self.settings, keys_of(self.settings)
         longest_wait = 0.0 if self._shared else settings.block_for
-        self._own = client = self._clients.redis(settings.url, longest_wait=longest_wait)
+        self._own = client = self._clients.redis(settings.url, longest_wait, has_jobs=True)
         self.values = values = RedisValues(client, keys)
         locks_of = LocksOf("redis", values, self.laravel_locks)
         self.records = RedisRecords(client, keys, locks_of, lambda: queue.clock)
@@ -206,6 +212,7 @@ class Stores:
         self.queue = queue = RedisQueue(client, keys, settings.retry_after, locks_of, **self._kept)
         self.flows = queue.flows
         self.limits = queue.limits
+        self.reassertion = RedisReassertion(queue, settings.retry_after)
         return keys.down
 
     def _in_sql(self) -> str:
@@ -286,10 +293,15 @@ class Clients:
         self._reply_timeout = reply_timeout
         self._clients: list[Any] = []
 
-    def redis(self, url: str, longest_wait: float = 0.0, store: str = "", prefix: str = "") -> RedisClient:
-        """A client for the server at ``url``; errors name it by ``store``; ``prefix`` of its keys, if not ours."""
+    def redis(
+        self, url: str, longest_wait: float = 0.0, store: str = "", prefix: str = "", *, has_jobs: bool = False
+    ) -> RedisClient:
+        """A client for the server at ``url``; errors name it by ``store``.
+
+        ``prefix`` of its keys, if not ours; ``has_jobs``: that of the queue.
+        """
         reply_timeout = self._timeout_of("redis")
-        client = _client_class(url, prefix or self._settings.prefix)(
+        client = _client_class(url, self._settings, reply_timeout if has_jobs else 0.0, prefix)(
             url, longest_wait=longest_wait, shared=self._shared, reply_timeout=reply_timeout, store=store
         )
         self._clients.append(client)
@@ -326,21 +338,35 @@ def load_drivers(settings: ConnectionSettings) -> None:
     controls = settings.control_url, settings.maintenance_url, settings.lock_url
     for url in (settings.url, settings.failed_url, *controls, settings.batches_url):
         if url and kind_of(url) == "redis":
-            from queuepool.stores.redis.client import load_all
+            from queuepool.stores.redis.scripts import load_all
 
             load_all()
-            _client_class(url, settings.prefix)
+            _client_class(url, settings, REPLY_TIMEOUT)
         elif url:
             from queuepool.stores.sql.engines import load_driver
 
             load_driver(url)
 
 
-def _client_class(url: str, prefix: str) -> Callable[..., RedisClient]:
+def _client_class(
+    url: str, settings: ConnectionSettings, reply_timeout: float, prefix: str = ""
+) -> Callable[..., RedisClient]:
+    """What makes a client; with a ``reply_timeout`` it waits for replicas, if the settings say so."""
+    kind: Any = _kind_of_client(url)
+    about: dict[str, Any] = {"prefix": prefix or settings.prefix} if is_cluster(url) else {}
+    if settings.wait_replicas and reply_timeout:
+        from queuepool.stores.redis.replicas import Replicas, replicated  # imported here: few wait for replicas
+
+        about |= {"replicas": Replicas(settings.wait_replicas, min(_REPLICATES, reply_timeout / 2))}
+        kind = replicated(kind)
+    return partial(kind, **about)
+
+
+def _kind_of_client(url: str) -> type[RedisClient]:
     if is_cluster(url):
         from queuepool.stores.redis.cluster import ClusterClient
 
-        return partial(ClusterClient, prefix=prefix)
+        return ClusterClient
     if sentinels.is_of_sentinels(url):
         from queuepool.stores.redis.primary import PrimaryClient  # imported here: few have sentinels
 

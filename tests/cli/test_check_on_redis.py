@@ -22,6 +22,6 @@ def test_every_command_that_is_sent_is_tried():
     # tag at each connect; and a job with a limit tells what is refused to it, which most pools never ask.
     tried = {str(words[0]) for words in commands} | {"DEL", "UNLINK", "SCAN", "PTTL", "INFO"}
     tried |= {"INCR", "TTL", "LPOP", "RPOP", "RPOPLPUSH", "HSCAN", "PERSIST"}
-    tried |= {"ROLE", "SUBSCRIBE", "CLUSTER"}  # sent for sentinels and in clusters, whose own checks try them
+    tried |= {"ROLE", "SUBSCRIBE", "CLUSTER", "WAIT"}  # sent for sentinels, in clusters and to wait for replicas
 
     assert {name.upper() for name in sent} - tried == set()

@@ -19,7 +19,7 @@ from queuepool.stores.arrivals import Arrival
 from queuepool.stores.contract import NewJob
 from queuepool.stores.factory import Stores
 from queuepool.stores.records import Returned
-from queuepool.stores.redis.client import script
+from queuepool.stores.redis.scripts import script
 from tests.chaos.plant import Plant
 from tests.support import warm
 from tests.support.eventually import eventually

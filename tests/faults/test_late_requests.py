@@ -11,7 +11,7 @@ import pytest
 from queuepool.errors import StoreDown
 from queuepool.jobs.client import Queue
 from queuepool.stores.factory import Stores
-from queuepool.stores.redis.client import script
+from queuepool.stores.redis.scripts import script
 from tests.support.eventually import eventually
 from tests.support.late_proxy import LateProxy
 from tests.support.pools import Site

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -87,6 +87,8 @@ class Ledger:
     #: how often the slow job began
     slow: int
     starts: list[float]
+    #: the jobs that began again while they ran, each once for each time
+    overlaps: list[str]
 
     @classmethod
     def of(cls, load: Load) -> Ledger:
@@ -96,7 +98,8 @@ class Ledger:
         lost = [at for tag, at in load.acked.items() if tag not in counted]
         first = {note["tag"]: note["at"] for note in reversed(starts)}
         twice = [first[tag] for tag, count in counted.items() if count > 1]
-        return cls(lost, twice, len(site.trail(event="start", tag="slow")), sorted(note["at"] for note in starts))
+        slow = len(site.trail(event="start", tag="slow"))
+        return cls(lost, twice, slow, sorted(note["at"] for note in starts), list(overlaps(site)))
 
     def is_bounded(self, since: float, until: float) -> bool:
         """Whether nothing was lost, or run again, but what was done in this time; settling takes a moment."""
@@ -110,6 +113,18 @@ class Ledger:
         return found
 
 
+def overlaps(site: Site) -> Iterator[str]:
+    """The jobs that began before their last run had ended."""
+    under_way = set[str]()
+    for note in sorted(site.trail(), key=lambda note: note["at"]):
+        if note["event"] == "start":
+            if note["tag"] in under_way:
+                yield note["tag"]
+            under_way.add(note["tag"])
+        elif note["event"] == "end":
+            under_way.discard(note["tag"])
+
+
 def resumes(site: Site, load: Load, since: float) -> bool:
     """Whether pushes and jobs of after that moment have succeeded."""
     pushed = [tag for tag, at in list(load.acked.items()) if at > since]
@@ -117,10 +132,10 @@ def resumes(site: Site, load: Load, since: float) -> bool:
 
 
 @contextmanager
-def loaded(site: Site, *flags: str, workers: int = 3) -> Iterator[tuple[RunningPool, Load]]:
+def loaded(site: Site, *flags: str, workers: int = 3, config: str = LEASES) -> Iterator[tuple[RunningPool, Load]]:
     """A pool, one of whose workers is busy all the time, and a producer."""
     load = Load(site)
-    with site.pool("--workers", str(workers), *flags, config=LEASES) as pool:
+    with site.pool("--workers", str(workers), *flags, config=config) as pool:
         site.push("sleep", seconds=SLOW, tag="slow")
         for number in range(DELAYED):  # the pool has work whenever the producer is away
             site.push(tag=f"due{number}", delay=number * 0.05)
@@ -149,30 +164,82 @@ def test_a_killed_primary_costs_no_acknowledged_job_and_all_are_at_work_at_the_s
     assert "the primary has moved" in pool.log()
 
 
+def lose_the_lag(sentinels: Sentinels, meanwhile: Callable[[], object] = lambda: None) -> tuple[float, float]:
+    """Kill the primary 0.4 s after its replicas were stopped, and let these begin again with what they had until then.
+
+    Returns when they were stopped and killed. ``meanwhile`` is called between the two.
+    """
+    replicas = [one for one in sentinels.servers if one is not sentinels.primary()]
+    for one in replicas:
+        one.say("CONFIG", "SET", "appendonly", "yes")
+        one.say("CONFIG", "SET", "appendfsync", "always")
+        one.say("CONFIG", "REWRITE")
+    eventually(lambda: not any(one.say("INFO", "persistence")["aof_rewrite_in_progress"] for one in replicas))
+    for one in replicas:
+        one.stop()
+    stopped = time.time()
+    meanwhile()
+    eventually(lambda: time.time() > stopped + 0.4)
+    for one in (sentinels.primary(), *replicas):  # killed: the kernel would still hand on what it has received
+        one.kill()
+    killed = time.time()
+    for one in replicas:
+        one.start()
+    return stopped, killed
+
+
 @pytest.mark.thorough("the replicas' lag is some ms where all is well")
 def test_what_the_replicas_had_not_got_is_lost_and_nothing_else(sentinels, over):
     with loaded(over, workers=1) as (_, load):  # which is busy: what was run would not be missed
-        replicas = [one for one in sentinels.servers if one is not sentinels.primary()]
-        for one in replicas:
-            one.say("CONFIG", "SET", "appendonly", "yes")
-            one.say("CONFIG", "REWRITE")
-        eventually(lambda: not any(one.say("INFO", "persistence")["aof_rewrite_in_progress"] for one in replicas))
-        for one in replicas:
-            one.stop()
-        stopped = time.time()
-        eventually(lambda: time.time() > stopped + 0.4)
-        for one in (sentinels.primary(), *replicas):  # killed: the kernel would still hand on what it has received
-            one.kill()
-        killed = time.time()
-        for one in replicas:
-            one.start()
+        stopped, killed = lose_the_lag(sentinels)
         at, _ = eventually(sentinels.switches)[0]
         eventually(lambda: resumes(over, load, at))
 
     ledger = Ledger.of(load)
     assert 10 < len(ledger.lost)
-    # The AOF is written once a second; and two sentinels may promote two replicas, one after the other.
-    assert ledger.is_bounded(stopped - 1, max(killed, sentinels.switches()[-1][0] + 1))
+    # Two sentinels may promote two replicas, one after the other.
+    assert ledger.is_bounded(stopped, max(killed, sentinels.switches()[-1][0] + 1))
+
+
+def after_lost_reserves(site: Site, sentinels: Sentinels, config: str) -> tuple[Ledger, Load, float]:
+    """What became of the jobs of two pools, and when the primary was replaced.
+
+    Long jobs are due while the replicas are stopped: that these have begun is lost with the old primary.
+    """
+    with (
+        site.pool("--runtime-dir", str(site.path / "other"), config=config),
+        loaded(site, config=config) as (_, load),
+    ):
+        due = time.time() + 2
+        for number in range(3):
+            site.push("sleep", seconds=4, tag=f"long{number}", delay=2)
+        lose_the_lag(sentinels, lambda: eventually(lambda: time.time() > due + 0.3))
+        at, _ = eventually(sentinels.switches)[0]
+        eventually(lambda: resumes(site, load, at))
+    ledger = Ledger.of(load)
+    print(f"lost {len(ledger.lost)}, run again {len(ledger.twice)}, overlaps {ledger.overlaps}, unsure {load.unsure}")
+    return ledger, load, at
+
+
+@pytest.mark.fault("F47")
+def test_nothing_that_was_acknowledged_is_lost_where_all_replicas_must_have_it(sentinels, over):
+    settings = replace(over.connection, wait_replicas="all")
+    with closing(Queue(settings)) as queue:
+        site = Site(settings, over.path, queue)
+        ledger, load, at = after_lost_reserves(site, sentinels, f"{LEASES}wait_replicas = all\n")
+
+    assert ledger.lost == []
+    assert ledger.slow == 1
+    assert ledger.overlaps == []
+    assert ledger.work_after(at) < AT_WORK
+    assert load.unsure > 0
+
+
+def test_jobs_whose_reserve_was_lost_go_on_where_they_run(sentinels, over):
+    ledger, _, at = after_lost_reserves(over, sentinels, LEASES)
+
+    assert ledger.overlaps == []
+    assert ledger.work_after(at) < AT_WORK
 
 
 @pytest.mark.thorough("ten seconds, and the kill is the usual case")

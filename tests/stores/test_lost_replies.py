@@ -17,7 +17,7 @@ from queuepool.settlement.outage import Outage
 from queuepool.settlement.settler import Settler
 from queuepool.steward.leases import LostReplies
 from queuepool.stores.contract import UNDER_WAY, QueueStore
-from queuepool.stores.redis.client import script
+from queuepool.stores.redis.scripts import script
 from queuepool.unix.signals import WorkerSignals
 from tests.support.drivers import opened
 from tests.support.samples import new_jobs

@@ -7,7 +7,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from queuepool.stores.redis.client import script
+from queuepool.stores.redis.scripts import script
 
 PACKAGE = Path(__file__).parents[2] / "queuepool"
 
@@ -78,6 +78,7 @@ DOORS = {
         "steward/loop.py",
         "stores/redis/cluster.py",
         "stores/redis/followed.py",
+        "stores/redis/reassertion.py",
         "stores/sql/queue.py",
         "stores/sql/waiting.py",
         "worker/template.py",

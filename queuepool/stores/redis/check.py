@@ -13,6 +13,7 @@ from queuepool.errors import StoreError, StoreFull
 from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores.factory import Stores, keys_of
 from queuepool.stores.finding import Finding, Grade, refusal
+from queuepool.stores.redis.check_replicas import inspect_replicas
 from queuepool.stores.redis.client import examine
 from queuepool.stores.redis.sentinel_check import inspect_primary, inspect_sentinels
 
@@ -81,6 +82,7 @@ def _server(stores: Stores, queues: Sequence[str]) -> Iterator[tuple[Grade, str]
     if words:
         yield Grade.WARN, f"version, persistence and eviction are unknown: {words}"
         yield from _room(stores, about)
+        yield from inspect_replicas(stores, about)
         return
     if not is_cluster(stores.settings.url):
         examine(str(about.get("redis_mode") or about.get("server_mode", "")))
@@ -89,6 +91,7 @@ def _server(stores: Stores, queues: Sequence[str]) -> Iterator[tuple[Grade, str]
     yield _eviction(str(about.get("maxmemory_policy", "")))
     yield from _room(stores, about)
     yield from inspect_primary(stores, about)
+    yield from inspect_replicas(stores, about)
 
 
 def _version(version: str, valkeys: str) -> tuple[Grade, str]:

@@ -1,27 +1,34 @@
 """Commands and scripts, and what a server refuses; few modules beside this one use redis-py.
 
-A script is its file with the parts that it includes. Refusals and redis-py's exceptions become our errors; the nodes of
-a cluster (see ``cluster``) and Sentinels are refused.
+Refusals and redis-py's exceptions become our errors; a cluster's nodes (see ``cluster``) and Sentinels are refused.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, cached_property, partial
-from importlib.resources import files
+from functools import cached_property, partial
 from typing import Any
 
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from queuepool.errors import LoginRefused, RefusesNew, StoreDenied, StoreDown, StoreError, StoreUnfit, TagRetired
+from queuepool.errors import (
+    LoginRefused,
+    NotReplicated,
+    RefusesNew,
+    StoreDenied,
+    StoreDown,
+    StoreError,
+    StoreUnfit,
+    TagRetired,
+)
 from queuepool.stores import certificates
-from queuepool.stores.redis.connections import Connection, ConnectionPool, PendingReplies, server_of
+from queuepool.stores.redis.connections import Connection, ConnectionPool, PendingReplies, ShortOfReplicas, server_of
+from queuepool.stores.redis.scripts import STEPS, ScriptCall, script
 from queuepool.unix.originals import is_readable
 
 #: seconds that the server takes to confirm a subscription
@@ -57,16 +64,6 @@ _UNKNOWN = re.compile(r"unknown command [`'](\w+)")
 _DENIED = re.compile("executing the script can't|ACL failure in script|NOPERM")
 
 
-#: how a script is called within one of these parts, and the line in whose place it stands there
-KEEP, STEPS, MEMBERS, PLACES, RENEW_PLACES = "keep:", "steps:", "members:", "places:", "renew_places:"
-_AROUND = {
-    KEEP: "keep", STEPS: "end_steps", MEMBERS: "end_members", PLACES: "end_places", RENEW_PLACES: "renew_places",
-}  # fmt: skip
-_INNER = "-- the script\n"
-#: a script's name, keys and arguments
-ScriptCall = tuple[str, Sequence[str], Sequence[Any]]
-
-
 class RedisClient:
     """Commands to one server; ``shared`` between threads, else one connection for one loop.
 
@@ -74,6 +71,8 @@ class RedisClient:
     ``about`` is for redis-py's connections.
     redis-py's own retries are off: after a lost reply they would push or reserve twice.
     """
+
+    _wraps: Callable[[Any], Connection] = Connection
 
     def __init__(
         self,
@@ -108,6 +107,8 @@ class RedisClient:
         #: commands that may have been sent but were not answered, as each may still be carried out; and changes of the
         #: server, as the new one may not know what the old one has answered
         self.unanswered = 0
+        #: called when another server answers than before, before it is sent anything
+        self.changed: Callable[[], object] = bool
 
     @cached_property
     def _redis(self) -> Any:
@@ -119,17 +120,19 @@ class RedisClient:
         connection.on_connect()
         if self._server is not None:
             before, self._server = self._server, server_of(connection)
-            self.unanswered += not before or self._server != before
+            if not before or self._server != before:
+                self.unanswered += 1
+                self.changed()
 
     @cached_property
     def _connection(self) -> Connection:
-        return Connection(self._redis.connection)
+        return self._wraps(self._redis.connection)
 
     @cached_property
     def _connections(self) -> ConnectionPool:
         pool = self._redis.connection_pool
         # Not the pool's own make_connection(): it counts what it has ever made, 100 at most from redis-py 8 on.
-        return ConnectionPool(lambda: pool.connection_class(**pool.connection_kwargs))
+        return ConnectionPool(lambda: self._wraps(pool.connection_class(**pool.connection_kwargs)))
 
     def reach(self) -> None:
         """Connect, unless connected. Not for a ``shared`` client."""
@@ -328,8 +331,8 @@ def translated(error: redis.RedisError, verb: str, names: Sequence[Any], source:
     ``verb``: the command, or the script with this ``source``; ``names``: its keys or channels.
     """
     text = certificates.explained(" ".join(str(error).split()) or type(error).__name__)
-    if text.startswith("RETIRED"):
-        return TagRetired(text)
+    if isinstance(error, ShortOfReplicas) or text.startswith("RETIRED"):
+        return TagRetired(text) if text.startswith("RETIRED") else NotReplicated(text)
     if isinstance(error, redis.AuthenticationError):
         return LoginRefused(f"the server rejected the user or password: {text}")
     is_cluster = isinstance(error, _CLUSTERS) and not isinstance(error, redis.exceptions.MasterDownError)
@@ -378,40 +381,3 @@ def _unfit_by(text: str, *, is_cluster: bool) -> StoreUnfit | None:
         kinds = "is it a Sentinel, or a proxy? Or was the command renamed there?"
         return StoreUnfit(f"the server has no command {unknown[1]}: {kinds}")
     return None
-
-
-@cache
-def load_all() -> None:
-    """Read and keep every file now: an upgrade may remove the files while we run."""
-    for file in (files(__package__) / "lua").iterdir():
-        if file.name.endswith(".lua"):
-            script(file.name.removesuffix(".lua"))
-    for start in _AROUND:
-        _around(start)
-
-
-@cache
-def script(name: str) -> tuple[str, str]:
-    """The script's text, and the SHA-1 digest by which the server knows it; ``keep:NAME``: within ``keep.lua``."""
-    for start in _AROUND:
-        if name.startswith(start):
-            return _digested(_around(start).replace(_INNER, f"{script(name.removeprefix(start))[0]}\n"))
-    return _digested(_with_parts(f"{name}.lua"))
-
-
-@cache
-def _around(start: str) -> str:
-    return _with_parts(f"include/{_AROUND[start]}.lua")
-
-
-def _with_parts(file: str) -> str:
-    """The text of this file, behind the parts that it includes."""
-    folder = files(__package__) / "lua"
-    text = (folder / file).read_text()
-    included = re.search(r"^-- include: (.*)$", text, re.MULTILINE)
-    parts = [(folder / "include" / f"{part}.lua").read_text() for part in (included[1].split() if included else ())]
-    return "\n".join([*parts, text])
-
-
-def _digested(whole: str) -> tuple[str, str]:
-    return whole, hashlib.sha1(whole.encode()).hexdigest()

@@ -21,6 +21,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar
 
@@ -30,7 +31,8 @@ from redis.exceptions import AskError, ClusterDownError, MovedError, ReadOnlyErr
 from queuepool.config.connections import NO_TAG, tag_of
 from queuepool.config.urls import nodes_of, of_one_node
 from queuepool.errors import ConfigError, StoreUnfit
-from queuepool.stores.redis.client import PAGE, RedisClient, script
+from queuepool.stores.redis.client import PAGE, RedisClient
+from queuepool.stores.redis.scripts import script
 from queuepool.stores.redis.wire import Keys
 from queuepool.unix.originals import sleep
 
@@ -181,12 +183,17 @@ class _AtOwner:
     def _repeated(self, words: Sequence[Any], refusal: redis.RedisError, read: Callable[[], Any]) -> Any:
         """Send a command again that was refused, unless others are under way behind it; returns the reply."""
         for pause in _pauses(self._settings["socket_connect_timeout"]):
-            if self._sent or not words or not isinstance(refusal, AskError | TryAgainError):
+            behind = list(self._sent)
+            if not words or not isinstance(refusal, AskError | TryAgainError) or any(map(_is_other, behind)):
                 break
+            for _ in behind:  # the WAIT for what the script has not written
+                with suppress(redis.ResponseError):
+                    read()
+            self._sent.clear()
             self._turn(refusal, pause)
             try:
-                self.send_command(*words)
-                self._sent.clear()
+                self.send_packed_command(self.pack_commands([words, *behind]))
+                self._sent.popleft()
                 return read()
             except redis.ResponseError as error:
                 refusal = _typed(error)
@@ -217,6 +224,11 @@ class _PlainConnection(_AtOwner, redis.Connection):
 
 class _TlsConnection(_AtOwner, redis.SSLConnection):
     _plain = redis.SSLConnection
+
+
+def _is_other(words: Sequence[Any]) -> bool:
+    """Whether this command is one of its own, and not the wait for replicas that belongs to the one before it."""
+    return bool(words[0] != "WAIT")
 
 
 def _typed(error: redis.ResponseError) -> redis.ResponseError:

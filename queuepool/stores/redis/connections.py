@@ -12,6 +12,10 @@ import redis
 from queuepool.unix.originals import is_readable
 
 
+class ShortOfReplicas(redis.ResponseError):
+    """A script was carried out, but too few replicas are known to have what it has written."""
+
+
 class PendingReply:
     """The reply to a command that was sent; it is read on demand, or before the next command is sent."""
 
@@ -179,8 +183,8 @@ def server_of(connection: Any) -> str:
 class ConnectionPool:
     """A pool of connections for threads: each takes one per command. A forked process opens its own."""
 
-    def __init__(self, connect: Callable[[], Any]) -> None:
-        self._connect = connect
+    def __init__(self, make: Callable[[], Connection]) -> None:
+        self._make = make
         self._pid = os.getpid()
         self._free: list[Connection] = []
 
@@ -204,6 +208,6 @@ class ConnectionPool:
         try:
             connection = self._free.pop()
         except IndexError:
-            return Connection(self._connect())
+            return self._make()
         connection.refresh()
         return connection

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from queuepool.errors import StoreDenied
 from queuepool.payload.lease import AttemptRecord, Lease
-from queuepool.stores.redis.client import KEEP, PLACES, RedisClient, ScriptCall
+from queuepool.stores.redis.client import RedisClient
+from queuepool.stores.redis.scripts import KEEP, PLACES, ScriptCall
 from queuepool.stores.redis.wire import Keys, with_places, with_steps
 
 _QUEUE_AND_TAG = itemgetter(0, 2)

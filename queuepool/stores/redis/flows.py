@@ -25,7 +25,8 @@ from queuepool.stores.flows import (
     MemberRecord,
     in_order,
 )
-from queuepool.stores.redis.client import MEMBERS, RedisClient, ScriptCall
+from queuepool.stores.redis.client import RedisClient
+from queuepool.stores.redis.scripts import MEMBERS, ScriptCall
 from queuepool.stores.redis.wire import BATCH, BATCH_BYTES, Keys
 from queuepool.stores.steps import in_steps
 

@@ -22,7 +22,8 @@ from queuepool.stores.limits import (
     ParkedJob,
     PlaceRecord,
 )
-from queuepool.stores.redis.client import RENEW_PLACES, RedisClient, ScriptCall
+from queuepool.stores.redis.client import RedisClient
+from queuepool.stores.redis.scripts import RENEW_PLACES, ScriptCall
 from queuepool.stores.redis.walk import reserved_jobs
 from queuepool.stores.redis.wire import BATCH_BYTES, Keys, with_places
 from queuepool.stores.steps import in_steps

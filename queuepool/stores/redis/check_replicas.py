@@ -1,0 +1,63 @@
+"""Check what ``wait_replicas`` asks for: how many replicas answer, what that protects from, and what it costs."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from statistics import median
+from typing import Any
+
+from queuepool.config.values import ALL
+from queuepool.errors import StoreError
+from queuepool.stores.factory import Stores
+from queuepool.stores.finding import Grade
+
+#: writes by which the price is measured, and milliseconds that replicas have for each
+_WRITES, _WITHIN = 9, 1000
+
+
+def inspect_replicas(stores: Stores, about: Mapping[str, Any]) -> Iterator[tuple[Grade, str]]:
+    """The findings about the replicas; none if nothing waits for them. ``about``: the primary's INFO."""
+    wanted = stores.settings.wait_replicas
+    if not wanted:
+        return
+    if not about and wanted == ALL:
+        yield Grade.FAIL, "wait_replicas = all counts replicas by INFO, which the user may not run (ACL): add +info"
+        return
+    there = int(about.get("connected_slaves", 0))
+    needed = max(there, 1) if wanted == ALL else int(wanted)
+    try:
+        reached, price = _waited(stores, needed)
+    except StoreError as error:
+        yield Grade.FAIL, f"wait_replicas = {wanted} needs WAIT, which the server refuses: {error}"
+        return
+    yield from _findings(f"wait_replicas = {wanted}", needed, there, reached, price)
+
+
+def _waited(stores: Stores, needed: int) -> tuple[int, float]:
+    """How many replicas had the last of some writes, and the median of the seconds that they took."""
+    key = f"{stores.settings.prefix}queuepool:check:{secrets.token_hex(6)}:text"
+    reached, times = 0, list[float]()
+    for _ in range(_WRITES):
+        stores.client.command("SET", key, 1, "EX", 60)
+        began = time.perf_counter()
+        reached = int(stores.client.command("WAIT", needed, _WITHIN))
+        times.append(time.perf_counter() - began)
+        if reached < needed:
+            break
+    return reached, median(times)
+
+
+def _findings(what: str, needed: int, there: int, reached: int, price: float) -> Iterator[tuple[Grade, str]]:
+    if reached < needed:
+        words = f"{what}: {needed} must answer, and {reached} do: until then nothing is pushed or run"
+        yield Grade.FAIL, f"{words} (replicas: {there})"
+        return
+    words = f"{needed} of {there} have all that is pushed, reserved or settled, {price * 1000:.2f} ms later"
+    yield Grade.OK, f"{what}: {words}"
+    if needed < there:
+        words = "a crash of the primary then loses nothing, but a failover by hand or by mistake may: set all"
+        yield Grade.WARN, f"{what} of {there}: {words}"
+    else:
+        yield Grade.WARN, f"{what}: if one of these {there} is lost, nothing is pushed or run until it is back"

@@ -1,0 +1,90 @@
+"""Jobs whose reserve a promoted server does not know: their pool says that it has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from queuepool.config.settings import ConnectionSettings
+from queuepool.payload.lease import Lease
+from queuepool.stores.contract import NewJob
+from queuepool.stores.factory import Stores
+
+JOBS = [b'{"uuid":"%d","attempts":%d}' % (number, number) for number in range(4)]
+
+
+@pytest.fixture
+def stores(redis_url: str) -> Iterator[Stores]:
+    found = Stores(ConnectionSettings(url=redis_url))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def store(stores: Stores) -> Any:
+    return stores.queue
+
+
+@pytest.fixture
+def reassert(stores: Stores) -> Any:
+    assert stores.reassertion
+    return stores.reassertion.reassert
+
+
+def lost(store: Any, jobs: list[bytes], delay: float = 0.0) -> list[Lease]:
+    """Leases of these jobs on a server that had not handed on that they were reserved."""
+    tag = store.join()
+    store.push("default", [NewJob(job) for job in jobs])
+    leases = list(store.reserve(["default"], tag, len(jobs)).leases)
+    store.client.command("FLUSHALL")
+    store.push("default", [NewJob(job) for job in jobs], delay)
+    return leases
+
+
+@pytest.mark.parametrize("delay", [0.0, 60.0], ids=["ready", "delayed"])
+def test_a_job_whose_reserve_was_lost_is_taken_again_under_the_same_lease(store, reassert, delay):
+    leases = lost(store, JOBS, delay)
+
+    assert [True] == reassert([leases[1]])
+    others = store.reserve(["default"], store.join(), 9).leases
+    assert len(others) == (0 if delay else 3)
+    assert leases[1].receipt not in [lease.receipt for lease in others]
+    assert [True] == store.delete([leases[1]])
+
+
+def test_what_another_worker_has_meanwhile_stays_his(store, reassert):
+    leases = lost(store, JOBS)
+    (taken,) = store.reserve(["default"], store.join(), 1).leases
+
+    assert [False, True] == reassert(leases[:2])
+    assert [True] == store.delete([taken])
+
+
+def test_a_lease_that_the_server_knows_is_renewed(store, reassert):
+    store.push("default", [NewJob(JOBS[0])])
+    (lease,) = store.reserve(["default"], store.join(), 1).leases
+    before = store.client.command("ZSCORE", "queues:default:reserved", lease.receipt)
+
+    assert [True] == reassert([lease])
+    assert float(store.client.command("ZSCORE", "queues:default:reserved", lease.receipt)) >= float(before)
+    assert store.sizes("default").ready == 0
+
+
+def test_a_job_that_is_gone_is_lost_and_a_key_of_a_wrong_type_concerns_its_queue_alone(store, reassert):
+    (lease,) = lost(store, JOBS[:1])
+    store.client.command("DEL", "queues:default")
+    store.client.command("SET", "queues:other:reserved", "text")
+    store.push("third", [NewJob(JOBS[2])])
+
+    assert [False, False, True] == reassert([
+        lease, Lease("other", lease.receipt, lease.tag), Lease("third", b'{"uuid":"2","attempts":3}', lease.tag)
+    ])  # fmt: skip
+
+
+def test_wake_up_tokens_are_those_of_the_jobs_that_are_left(store, reassert):
+    leases = lost(store, JOBS)
+
+    reassert(leases)
+    assert 0 == store.client.command("LLEN", "queues:default:notify")
