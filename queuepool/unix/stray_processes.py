@@ -24,8 +24,6 @@ from typing import NamedTuple
 from queuepool.unix import fork, proc
 
 COOKIE = "QUEUEPOOL_WORKER"
-#: Python has no name for it
-_RLIMIT_LOCKS = 10
 #: every mark is above it, and no real limit is
 _LEAST = 1 << 61
 _log = logging.getLogger("queuepool")
@@ -58,14 +56,14 @@ def mark(mark: ProcessMark) -> None:
     """In a worker: mark it, and with it every process that it starts from now on."""
     os.environ[COOKIE] = str(mark)
     with suppress(OSError, ValueError):  # the hard limit is lower, or there is no such limit
-        resource.setrlimit(_RLIMIT_LOCKS, (int(mark), resource.getrlimit(_RLIMIT_LOCKS)[1]))
+        resource.setrlimit(proc.RLIMIT_LOCKS, (int(mark), resource.getrlimit(proc.RLIMIT_LOCKS)[1]))
 
 
 def mark_of(pid: int) -> ProcessMark | None:
     """The mark of the worker from which this process comes; ``None``: it comes from none, or is gone."""
     if found := ProcessMark.parsed(proc.file_locks(pid)):
         return found
-    told = proc.environment(pid).get(COOKIE, "")
+    told = proc.variable(pid, COOKIE)
     return ProcessMark.parsed(int(told)) if told.isdecimal() else None
 
 

@@ -1,4 +1,4 @@
-"""Jobs with steps and a cursor: each effect happened, and again at most as often as the job began again (S2)."""
+"""Jobs with steps and a cursor: each effect happened, and of an attempt at most one had happened before (S2)."""
 
 from __future__ import annotations
 
@@ -46,8 +46,10 @@ class KeptEffects:
     def __init__(self, findings: Findings, windows: Windows) -> None:
         self._findings = findings
         self._windows = windows
-        self._effects: dict[str, Counter[str]] = {}
-        self._starts: Counter[str] = Counter()
+        #: by job, how often each attempt had each effect
+        self._effects: dict[str, Counter[tuple[int, str]]] = {}
+        #: by job, how often each attempt began: one that has left its worker begins again as the same
+        self._starts: dict[str, Counter[int]] = {}
         self._since: dict[str, int] = {}
         self._until: dict[str, int] = {}
         self._finished: set[str] = set()
@@ -63,28 +65,42 @@ class KeptEffects:
                 return
             self._effects.setdefault(job, Counter())
             self._since.setdefault(job, event["t"])
-            self._starts[job] += 1
+            self._starts.setdefault(job, Counter())[event["a"]] += 1
         if job in self._effects:
             self._until[job] = event["t"]
             if event["f"] == "effect":
-                self._effects[job][event["n"]] += 1
+                self._effects[job][event["a"], event["n"]] += 1
                 self._findings.count("effects")
             elif event["f"] == "finish" and job not in self._elsewhere:
                 self._finished.add(job)
 
     def rule(self) -> None:
         for job, effects in self._effects.items():
-            again = sum(effects.values()) - len(effects)
-            self._findings.count("effects again", again)
-            if job in self._finished and (missing := EFFECTS - effects.keys()):
+            names = {name for _, name in effects}
+            self._findings.count("effects again", sum(effects.values()) - len(names))
+            if job in self._finished and (missing := EFFECTS - names):
                 self._findings.violated("S1 effect left out", f"{job}: {', '.join(sorted(missing))}")
-            if again > self._starts[job] - 1:
-                self._repeated(job, again)
+            for attempt, again in _again(effects).items():
+                if again > self._begun_again(job, attempt):
+                    self._repeated(job, f"{again} effects again in attempt {attempt}")
 
-    def _repeated(self, job: str, again: int) -> None:
+    def _begun_again(self, job: str, attempt: int) -> int:
+        """How many starts of this attempt had one before them, whose last effect may be lost."""
+        starts = self._starts[job]
+        return starts[attempt] - (attempt == min(starts))
+
+    def _repeated(self, job: str, what: str) -> None:
         """Of a host or a store that was lost, more than the last effect may be lost."""
-        what = f"{job}: {again} effects again in {self._starts[job]} starts"
         if excuse := self._windows.excuse(self._since[job], self._until[job]):
-            self._findings.excused(f"effects again: in {excuse}", what)
+            self._findings.excused(f"effects again: in {excuse}", f"{job}: {what}")
         else:
-            self._findings.violated("S2 effect again", what)
+            self._findings.violated("S2 effect again", f"{job}: {what}")
+
+
+def _again(effects: Counter[tuple[int, str]]) -> Counter[int]:
+    """By attempt, how many of its effects this one, or one before it, had already had."""
+    first = {name: attempt for attempt, name in sorted(effects, reverse=True)}
+    again = Counter[int]()
+    for (attempt, name), times in effects.items():
+        again[attempt] += times - (first[name] == attempt)
+    return again

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 from tests.chaos.plant import QUICK, Plant
 
+#: a job needs a third of a second, and its rows most of that: who is killed sooner has none to lose
 _STEPPED = replace(
-    QUICK, rate=20.0, backlog=5, bulk=5, naps=0.0, hostile=20.0, modes=("stepped",), drain=8.0, seconds=4.0
-)
+    QUICK, rate=20.0, backlog=5, bulk=5, naps=0.0, hostile=20.0, modes=("stepped",), drain=8.0, seconds=4.0,
+    kill_every=(0.2, 0.5),
+)  # fmt: skip
 _BODY = """            with steps.part(is_step=False):
                 yield row
 """

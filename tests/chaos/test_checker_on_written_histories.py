@@ -702,8 +702,8 @@ def test_each_settled_attempt_has_one_record_and_was_not_lost():
     assert [] == kept()
 
 
-def effects(*names, pid=10):
-    return [("effect", {"id": "h.0", "a": 1, "pid": pid, "n": name}) for name in names]
+def effects(*names, attempt=1):
+    return [("effect", {"id": "h.0", "a": attempt, "n": name}) for name in names]
 
 
 def test_an_effect_happens_again_only_where_its_job_begins_again():
@@ -714,11 +714,22 @@ def test_an_effect_happens_again_only_where_its_job_begins_again():
     assert [] == violated(*pushed(), begun, *effects(*names), finish())
     assert ["S1 effect left out"] == violated(*pushed(), begun, *effects(*names[1:]), finish())
     assert ["S2 effect again"] == violated(*pushed(), begun, *effects(*names, names[0]), finish())
-    rest = effects(*names[3:], pid=11), finish(attempt=2, pid=11)
-    once = [*pushed(), begun, *effects(*names[:4]), *killed, again, *rest[0], rest[1]]
-    assert [] == violated(*once)
-    twice = [*pushed(), begun, *effects(*names[:5]), *killed, again, *rest[0], rest[1]]
-    assert ["S2 effect again"] == violated(*twice)
+    rest = [again, *effects(*names[3:], attempt=2), finish(attempt=2, pid=11)]
+    assert [] == violated(*pushed(), begun, *effects(*names[:4]), *killed, *rest)
+    assert ["S2 effect again"] == violated(*pushed(), begun, *effects(*names[:5]), *killed, *rest)
+
+
+def test_an_attempt_that_repeats_nothing_excuses_no_other_that_repeats_two_effects():
+    names = sorted(EFFECTS)
+    first = [start(m="stepped"), *effects(*names[:2]), kill(), ("death", {"pid": 10}), said("release")]
+    second = [start(m="stepped", attempt=2, pid=11), *effects(*names[2:6], attempt=2)]
+    killed = [kill(11), ("death", {"pid": 11}), said("release", attempt=2, pid=11)]
+    third = [start(m="stepped", attempt=3, pid=12), finish(attempt=3, pid=12)]
+
+    once = effects(*names[5:], attempt=3)
+    assert [] == violated(*pushed(), *first, *second, *killed, third[0], *once, third[1])
+    twice = effects(*names[4:], attempt=3)
+    assert ["S2 effect again"] == violated(*pushed(), *first, *second, *killed, third[0], *twice, third[1])
 
 
 def test_a_job_whose_second_attempt_was_run_by_laravel_needs_no_more_of_its_steps():

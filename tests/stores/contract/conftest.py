@@ -14,11 +14,14 @@ from tests.support.drivers import CLUSTERS, DATABASES, cluster_of, connection_of
 from tests.support.one_slot import all_in_one_slot
 from tests.support.store_contract import Clock
 
+#: the databases share their code but for the dialect: by default each test has Redis and one of them, another one for
+#: each test. What speaks of the dialects has ``database``, and each of them.
+_ONE_DATABASE = [pytest.param(name, marks=pytest.mark.every_store("connection")) for name in DATABASES]
 #: the same scripts as on one server, or the same server reached in another way
 _OTHERS = [pytest.param(name, marks=pytest.mark.thorough("Redis runs in any case")) for name in (*CLUSTERS, "sentinel")]
 
 
-@pytest.fixture(params=["redis", *DATABASES, *_OTHERS])
+@pytest.fixture(params=["redis", *_ONE_DATABASE, *_OTHERS])
 def connection(request: pytest.FixtureRequest) -> Iterator[ConnectionSettings]:
     found = connection_of(request.param, request)
     is_watched = request.param in CLUSTERS and not request.node.get_closest_marker("megabytes")
