@@ -151,6 +151,8 @@ class JobLimits(Protocol):
 
     #: whether jobs of this process's pool may hold places, so that these are renewed with their leases
     in_use: bool
+    #: whether a reserve gives back the places of the jobs that it ends
+    end_with_reserve: bool
 
     def enter(self, lease: Lease, job_id: str, asked: Sequence[PlaceAsked], start: str = "") -> Admission:
         """Take all these places, or park the job. May be repeated with the same ``start``, a random word: it then finds

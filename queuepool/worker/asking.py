@@ -24,7 +24,7 @@ class AskFirst:
         self._outage = context.outage
         self._settler = context.settler
         self._flows = flows
-        self._limits = LimitsOfWorker(context, prepare)
+        self.limits = LimitsOfWorker(context, prepare)
 
     def ask(self, job: Current, plan: Plan) -> float | None:
         """Read the clock, look at its flow, have it enter its limits, and release its locks.
@@ -51,7 +51,7 @@ class AskFirst:
 
     def _enters(self, job: Current, plan: Plan) -> bool:
         try:
-            holder = self._limits.enter(job, plan)
+            holder = self.limits.enter(job, plan)
         except BadArguments as error:
             job.lacks = error
             return True

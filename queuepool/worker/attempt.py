@@ -221,6 +221,8 @@ class Runner:
             self._finish(attempt)
         else:
             lease = attempt.lease if self._attempts is None else self.done_lease(attempt)
+            if job.holder:
+                lease = lease._replace(holder=job.holder)
             if plan.is_member:
                 lease = self._flows.with_end(lease, job)
                 self._batch.succeeded(attempt.number)
@@ -235,8 +237,9 @@ class Runner:
 
     def _follows(self, attempt: JobAttempt) -> bool:
         plan, job, endings = attempt.plan, attempt.job, self._settler.endings
-        has_more = plan.track or plan.policy.locks is not None or job.run.reports is not None or job.holder
+        has_more = plan.track or plan.policy.locks is not None or job.run.reports is not None
         has_more = has_more or (plan.is_member and not self._flows.may_wait(job))
+        has_more = has_more or (job.holder != "" and not self._asking.limits.may_wait)
         return bool(has_more or job.steps is not None or endings.after(attempt.payload) != NOTHING)
 
     def _finish(self, attempt: JobAttempt) -> None:

@@ -31,6 +31,11 @@ class LimitsOfWorker:
         #: the limits of which this process has said what its code says
         self._declared = set[str]()
 
+    @property
+    def may_wait(self) -> bool:
+        """Whether a job that is done may keep its places until the worker's next reserve: if that comes at once."""
+        return self._store.limits.end_with_reserve and self._behind.is_empty
+
     def enter(self, job: Current, plan: Plan) -> str | None:
         """The name under which it now holds places that end with its lease, empty if none do; ``None``: it is parked,
         or another worker may have it.

@@ -42,6 +42,11 @@ class ParkBehind:
         self._prepare = prepare
         self._asked = asked
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits there, so that the worker's next job has yet to be reserved."""
+        return self._batch is not None and not self._batch.waiting
+
     def park(self, key: str) -> None:
         """Park those that wait for a place at this key, at which a job was parked just now."""
         park = self._store.limits.park_behind

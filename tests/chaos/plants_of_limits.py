@@ -111,7 +111,7 @@ OF_LIMITS = {
     ),
     "parked row that comes back as none": Plant(
         "I1 lost",
-        ((f"{_SQL}/statements.py", "where(jobs.c.queue == PARKED).values", "where(jobs.c.id < 0).values"),),
+        ((f"{_SQL}/statements.py", "where(still_in(jobs, PARKED)).values", "where(jobs.c.id < 0).values"),),
         replace(_IN_TABLES, store="sqlite"),
     ),
 }

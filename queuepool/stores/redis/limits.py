@@ -43,6 +43,7 @@ class RedisLimits:
     """The limits of one connection. ``clock`` returns '' for the server's, or a test's Unix seconds as text."""
 
     park_behind = None
+    end_with_reserve = False
 
     def __init__(self, client: RedisClient, keys: Keys, clock: Callable[[], str]) -> None:
         self._client = client

@@ -37,7 +37,7 @@ _REFUSED = 60.0
 _REFUSALS = StoreDenied, StoreFull
 #: seconds after which to retry for a due job that another session had locked
 LOCKED = 0.01
-_MEMBER = attrgetter("member")
+_MEMBER, _HOLDER = attrgetter("member"), attrgetter("holder")
 
 #: what is done to the rows with these ids, in the transaction that has verified their leases
 Act = Callable[[Connection, list[int]], object]
@@ -235,10 +235,9 @@ class Leases:
         """Write what is kept of attempts that end in this transaction."""
         if (end := leases[0].steps) and answers[0]:  # of a job that ends alone
             self._steps.end(connection, end)
-        if leases[0].holder:
-            self.limits.places.leave(
-                connection, [lease for lease, is_held in zip(leases, answers, strict=True) if is_held]
-            )
+        if any(map(_HOLDER, leases)):
+            ended = [lease for lease, is_held in zip(leases, answers, strict=True) if is_held and lease.holder]
+            self.limits.places.leave(connection, ended)
         if leases[0].record and not self._client.former:  # all that one call ends have one, or none has
             self._attempts.add(connection, leases, answers)
 

@@ -17,7 +17,7 @@ from queuepool.stores.sql.encoding import bytes_of
 from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.place_statements import is_of
 from queuepool.stores.sql.places import SqlPlaces
-from queuepool.stores.sql.statements import tag_in
+from queuepool.stores.sql.statements import still_in, tag_in
 from queuepool.stores.sql.texts import is_name
 
 #: rows of parked jobs that are counted in all, and at least at each key
@@ -38,9 +38,9 @@ class LimitRows:
         self._rings = client.tables.queuepool_rings
         self._places = client.tables.queuepool_places
         self._parked = client.tables.queuepool_parked
-        rows, parked = client.tables.jobs.c, self._parked.c
+        rows = client.tables.jobs
         #: the rows of parked jobs stay in the table of jobs
-        self._joined = self._parked.join(client.tables.jobs, and_(rows.id == parked.id, rows.queue == PARKED))
+        self._joined = self._parked.join(rows, and_(rows.c.id == self._parked.c.id, still_in(rows, PARKED)))
 
     def by_key(self, name: str = "", most: int = MOST_KEYS, lines: int = MOST_LINES) -> list[KeyRecord]:
         return self._client.ask(partial(self._by_key, name=name, most=most, most_lines=lines))

@@ -28,6 +28,8 @@ _TIDY = 60.0
 class SqlLimits:
     """The limits of one database."""
 
+    end_with_reserve = True
+
     def __init__(self, client: SqlClient, jobs: JobsTable) -> None:
         self._client = client
         self._jobs = jobs

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Double, Table, and_, bindparam, case, delete, exists, func, insert, or_, select, update
+from sqlalchemy import Double, Select, Table, and_, bindparam, case, delete, exists, func, insert, or_, select, update
 
-from queuepool.stores.sql.entering import is_among
+from queuepool.stores.sql.entering import in_turn, is_among, waits_at
 from queuepool.stores.sql.locks import unless_there
 from queuepool.stores.sql.tables import Tables
 
@@ -53,7 +53,7 @@ class PlaceStatements:
     def _of_looks(self, tables: Tables) -> None:
         limits, places = tables.queuepool_limits, tables.queuepool_places
         at, rings = places.c.key == _KEY, tables.queuepool_rings.c
-        is_waited_for = exists().where(rings.key == _KEY)
+        is_waited_for = waits_at(rings, _KEY)
         now = bindparam("at_time", type_=Double)
         stale = exists().where(at, places.c.granted.is_not(None), places.c.until <= now)
         first = select(func.min(places.c.until)).where(at, places.c.until > now).scalar_subquery()
@@ -68,7 +68,7 @@ class PlaceStatements:
             one.c for one in (tables.queuepool_places, tables.queuepool_limits, tables.queuepool_rings)
         )
         theirs = is_among(database)(places.holder, "holders")
-        is_waited_for = exists().where(rings.key == places.key)
+        is_waited_for = waits_at(rings, places.key)
         self.left = select(places.key, is_waited_for).where(theirs).distinct()
         keys = limits.key.in_(select(places.key).where(theirs))
         #: what PostgreSQL does in one round trip
@@ -80,10 +80,10 @@ class PlaceStatements:
 
     def _of_lines(self, table: Table, waiting: Table, names: Table, database: str) -> None:
         rings, limits = table.c, names.c
-        self.waits = select(rings.key).where(rings.key == _KEY).limit(1)
+        self.waits = in_turn(rings, _KEY)
         at_turn = rings.key == _KEY, rings.queue.not_in(_PASSED)
         turn = select(rings.queue, rings.part).where(*at_turn).order_by(rings.turn).limit(1).subquery("turn")
-        self.next_parked = _first_of(turn.c, waiting)
+        self.next_parked = _first_of(turn.c, waiting, database)
         mine = rings.key == _KEY, rings.queue == _QUEUE, rings.part == _PART
         self.end_turn = delete(table).where(*mine)
         self.count_turn = update(names).where(limits.key == _KEY).values(turn=limits.turn + 1)
@@ -100,13 +100,23 @@ def is_of(key: Any, name: str) -> Any:
     return or_(key == name, key.startswith(f"{name}=", autoescape=True))
 
 
-def _first_of(turn: Any, waiting: Table) -> Any:
+def _first_of(turn: Any, waiting: Table, database: str) -> Any:
     """This line, with the oldest of those that wait in it, if there are any, and whether it is the only one."""
-    parked, other = waiting.c, waiting.alias("other").c
-    lane = other.key == _KEY, other.queue == turn.queue, other.part == turn.part
-    oldest = select(func.min(other.id)).where(*lane).correlate(turn.queue.table).scalar_subquery()
-    is_last = ~exists().where(*lane, other.id > parked.id)
+    parked, first, last = waiting.c, waiting.alias("first").c, waiting.alias("last").c
+    oldest = _along(first, turn, database).order_by(first.part, first.id).limit(1).scalar_subquery()
+    youngest = _along(last, turn, database).order_by(last.part.desc(), last.id.desc()).limit(1).scalar_subquery()
+    is_last = (parked.id == youngest).label("is_last")
     line = turn.queue.table.outerjoin(waiting, parked.id == oldest)
-    return select(turn.queue, turn.part, parked.id, parked.asked, parked.job, is_last.label("is_last")).select_from(
-        line
-    )
+    return select(turn.queue, turn.part, parked.id, parked.asked, parked.job, is_last).select_from(line)
+
+
+def _along(parked: Any, turn: Any, database: str) -> Select[Any]:
+    """The line, to be asked for in the order of the index that has all of it.
+
+    For PostgreSQL it is a range there: with an equality, it would find the same order in the index on the numbers, and
+    pass by all that have waited at other keys for longer.
+    """
+    is_range = database == "postgresql"
+    part = parked.part.between(turn.part, turn.part) if is_range else parked.part == turn.part
+    line = parked.key == _KEY, parked.queue == turn.queue, part
+    return select(parked.id).where(*line).correlate(turn.queue.table)

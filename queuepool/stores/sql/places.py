@@ -22,7 +22,7 @@ from queuepool.stores.sql.jobs_table import JobsTable
 from queuepool.stores.sql.locks import unless_there
 from queuepool.stores.sql.place_statements import PlaceStatements, is_of
 from queuepool.stores.sql.postgresql import can_pipeline, send_ahead
-from queuepool.stores.sql.statements import row_of, skips_locked
+from queuepool.stores.sql.statements import row_of, skips_locked, still_in
 
 #: parked jobs that are looked at before other transactions may go on
 _MOST_LOOKS = 100
@@ -270,9 +270,10 @@ class SqlPlaces:
         now = self.now(connection)
         self._drop_ended(connection, key, now)
         untaken = list[Any]()
-        jobs = self._client.tables.jobs.c
+        jobs = self._client.tables.jobs
         for grant in self._stale(connection, key, now, _MOST_LOOKS):
-            row = select(jobs.id).where(jobs.id == grant.granted, jobs.queue == grant.queue, jobs.reserved_at.is_(None))
+            is_free = still_in(jobs, grant.queue), jobs.c.reserved_at.is_(None)
+            row = select(jobs.c.id).where(jobs.c.id == grant.granted, *is_free)
             if connection.execute(row).first():
                 untaken.append(grant)
             else:  # it runs without the limit, or was taken out
