@@ -1,6 +1,6 @@
 """The stores of a configuration: each is opened once for pages and once for actions, and asked as often as for one.
 
-One that is away keeps nobody waiting.
+A page does not wait for one that is away.
 """
 
 from __future__ import annotations
