@@ -8,12 +8,11 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from sqlalchemy import Connection, Dialect, Executable, delete, false, insert, select, text, update
 
 from queuepool.config.settings import ConnectionSettings
-from queuepool.config.urls import database_of, has_password, masked, options_of, scheme_of
+from queuepool.config.urls import database_of, has_password, masked, nodes_of, options_of, scheme_of
 from queuepool.errors import StoreError
 from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores.factory import Stores
@@ -27,7 +26,7 @@ from queuepool.stores.sql.texts import charset_of
 _OLDEST = {"sqlite": (3, 35), "postgresql": (12,), "mysql": (8,), "mariadb": (10, 6)}
 _NAMES = {"sqlite": "SQLite", "postgresql": "PostgreSQL", "mysql": "MySQL", "mariadb": "MariaDB"}
 _MISSING = {"sqlite": "RETURNING", "mysql": "SKIP LOCKED", "mariadb": "SKIP LOCKED"}
-_HERE = ("localhost", "127.0.0.1", "::1", None)
+_HERE = {"localhost", "127.0.0.1", "::1", ""}
 #: the options that force a connection to be encrypted
 _ENCRYPTING = {"sslmode=require", "sslmode=verify-ca", "sslmode=verify-full"}
 _REMEDY = {"postgresql": "?sslmode=verify-full"}
@@ -73,7 +72,7 @@ def _findings(stores: Stores, queues: Sequence[str], crews: Sequence[int]) -> It
 
 
 def _transport(url: str) -> Iterator[tuple[Grade, str]]:
-    if has_password(url) and urlsplit(url).hostname not in _HERE and not _encrypts(url):
+    if has_password(url) and not {host for host, _ in nodes_of(url)} <= _HERE and not _encrypts(url):
         remedy = _REMEDY.get(scheme_of(url), "?ssl_ca=FILE")
         yield Grade.WARN, f"the password and every job may cross the network unencrypted: add {remedy}"
 
