@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tests.support.brands import USER, Postgres, find
 from tests.support.databases import DatabaseServer, account
 from tests.support.eventually import eventually
 from tests.support.redis_server import free_port
 
+#: ends the sessions of all others
+EVERYBODY = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'postgres' AND pid <> pg_backend_pid()"
 _SYNCHRONOUS = ["ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"]
 
 
@@ -55,6 +60,29 @@ class Pair:
         """The first value that the primary answers."""
         with self.primary._statements(self.primary.url) as run:
             return run(statement).scalar()
+
+    def catch_up(self) -> None:
+        """Wait until the standby shows all that the primary has committed."""
+        place = self.ask("SELECT pg_current_wal_lsn()")
+        eventually(lambda: self.ask(f"SELECT replay_lsn >= '{place}' FROM pg_stat_replication"))
+
+    def make_read_only(self) -> None:
+        """Have the primary refuse every write from now on, also in the sessions that are open."""
+        self.primary.execute(
+            self.primary.url, "ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()"
+        )
+
+    def stop_sending(self) -> float:
+        """Have the standby lag from now on, a Unix time: the primary's sender gets no processor any more."""
+        sender = self.ask("SELECT pid FROM pg_stat_replication")
+        assert isinstance(sender, int)
+        os.kill(sender, signal.SIGSTOP)
+        return time.time()
+
+    def fence(self) -> None:
+        """Start the killed primary again as what it is now: a server that takes no writes."""
+        Path(self.primary.brand.folder, "data/standby.signal").touch()
+        self.primary.start()
 
     def promote(self) -> None:
         """Make the standby a primary; returns once it takes writes."""

@@ -19,6 +19,7 @@ from queuepool.stores.factory import Stores
 from queuepool.stores.finding import Finding, Grade, refusal
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.encoding import UNICODE
+from queuepool.stores.sql.hosts_check import inspect_hosts
 from queuepool.stores.sql.postgresql import is_lent
 from queuepool.stores.sql.tables import REQUIRED, TABLES, TableNames, oddity_of, own_there, problems_of, tables_of
 from queuepool.stores.sql.texts import charset_of
@@ -58,6 +59,7 @@ def _findings(stores: Stores, queues: Sequence[str], crews: Sequence[int]) -> It
     if unwritable := list(_unwritable(url)):
         yield from unwritable
         return
+    yield from inspect_hosts(url)
     dialect = client.ask(lambda connection: connection.exec_driver_sql("SELECT 1") and connection.dialect)
     yield Grade.OK, f"{masked(url)} answers"
     yield from _transport(url)
