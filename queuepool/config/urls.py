@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from urllib.parse import parse_qsl, quote, quote_from_bytes, unquote_to_bytes, urlsplit
+from urllib.parse import parse_qsl, quote, quote_from_bytes, unquote, unquote_to_bytes, urlsplit
 
 from queuepool.config import sentinels
 
@@ -35,6 +35,10 @@ _POSTGRES = "postgres"
 _VALKEY = re.compile(r"valkey(s?)(\+\w+)?")
 _SENTINEL, _CLUSTER = re.compile("(rediss?-)?sentinels?"), re.compile("(rediss?-)?clusters?")
 _FILE, _SOCKET = "[^#]+", "/[^#]+"
+#: libpq's way to name a host, or several; ``url`` writes them before the database
+_HOSTS = "[^#/@]*"
+#: the sessions in which jobs can be written
+_WRITING = ("read-write", "primary")
 _SSL = dict.fromkeys(_REDIS_TLS, _FILE) | {"ssl_cert_reqs": "required"}
 _NUMBER = "[0-9]{1,6}"
 #: more options of libpq and its driver; not those for the login and timeouts, which the URL and the pool set
@@ -55,7 +59,7 @@ _OPTIONS: Mapping[str, Mapping[str, str]] = MappingProxyType({
     "rediss+sentinel": sentinels.LOGIN | sentinels.WITHOUT_TLS | _SSL,
     "unix": {"db": "[0-9]{1,5}"},
     "sqlite": {},
-    "postgresql": {"host": _SOCKET, "sslmode": "|".join(SSL_MODES)} | dict.fromkeys(TLS_FILES["postgresql"], _FILE)
+    "postgresql": {"host": "/[^#,]+", "sslmode": "|".join(SSL_MODES)} | dict.fromkeys(TLS_FILES["postgresql"], _FILE)
     | _LIBPQ,
     "mysql": {"unix_socket": _SOCKET} | dict.fromkeys(_MYSQL, _FILE) | _CHARSET,
     "mariadb": {"unix_socket": _SOCKET} | dict.fromkeys(_MYSQL, _FILE) | _CHARSET,
@@ -68,14 +72,15 @@ _SAFE = {
     **dict.fromkeys(sentinels.SCHEMES, rf"{_SAFE_HOST}(,{_SAFE_HOST})*{sentinels.PLACE}"),
     **dict.fromkeys(CLUSTERS, rf"{_SAFE_HOST}(,{_SAFE_HOST})*(/0?)?"),
     **dict.fromkeys(("unix", "sqlite"), r"/[^#]+"),
-    **dict.fromkeys(SERVERS, rf"({_SAFE_HOST})?{_DATABASE}"),
+    "postgresql": rf"({_SAFE_HOST}(,{_SAFE_HOST})*)?{_DATABASE}",
+    **dict.fromkeys(("mysql", "mariadb"), rf"({_SAFE_HOST})?{_DATABASE}"),
 }
 
 
 def url(raw: str) -> str:
     """A store's URL with its login percent-encoded, as the drivers need it, and SQLite's path made absolute.
 
-    Raises ``ValueError``.
+    PostgreSQL's hosts are before the database, also where they were given as ``?host=``. Raises ``ValueError``.
     """
     scheme, _, rest = raw.partition("://")
     if driver := _DRIVER.fullmatch(scheme):
@@ -94,6 +99,8 @@ def url(raw: str) -> str:
         )
     if scheme == "sqlite":
         return _file(rest)
+    if scheme == "postgresql":
+        rest = _with_hosts_first(rest)
     authority = re.split("[/?]", rest, maxsplit=1)[0]
     login, at, host = authority.rpartition("@")
     place, _, query = rest[len(authority) :].partition("?")
@@ -128,15 +135,22 @@ def is_cluster(url: str) -> bool:
 
 
 def nodes_of(url: str) -> list[tuple[str, int]]:
-    """The hosts and ports of a cluster's URL."""
+    """The hosts and ports of a URL with one or several; a socket's host is empty."""
+    usual = _PORTS.get(scheme_of(url), _PORTS["redis"])
     parts = [urlsplit(f"redis://{host}") for host in _parts_of(url)[1].split(",")]
-    return [(part.hostname or "", part.port or _PORTS["redis"]) for part in parts]
+    return [(part.hostname or "", part.port or usual) for part in parts]
+
+
+def of_each_node(url: str) -> list[str]:
+    """For each node its URL, with the login and the options of all."""
+    login, hosts, rest = _parts_of(url)
+    scheme = scheme_of(url).removesuffix("+cluster")
+    return [f"{scheme}://{login}{host}{rest}" for host in hosts.split(",")]
 
 
 def of_one_node(url: str) -> str:
-    """The URL of a cluster's first node alone, with the login and the options of all."""
-    login, hosts, rest = _parts_of(url)
-    return f"{scheme_of(url).removesuffix('+cluster')}://{login}{hosts.partition(',')[0]}{rest}"
+    """The URL of the first node alone, with the login and the options of all."""
+    return of_each_node(url)[0]
 
 
 def folds_keys(url: str) -> bool:
@@ -166,7 +180,7 @@ def place_of(url: str) -> str:
     if sentinels.is_of_sentinels(url):
         found = sentinels.parsed(url)
         return f"redis sentinel {found.place} {found.database}"
-    parts, options = urlsplit(url), options_of(url)  # of one host: several in brackets would be refused
+    parts, options = urlsplit(of_one_node(url)), options_of(url)  # several hosts in brackets would be refused
     path = os.fsdecode(unquote_to_bytes(parts.path))
     if parts.scheme == "sqlite":
         return f"sqlite {os.path.realpath(path[1:])}"
@@ -174,10 +188,12 @@ def place_of(url: str) -> str:
         return f"redis {os.path.realpath(path)} {int(options.get('db', 0))}"
     kind = {"rediss": "redis", "mariadb": "mysql"}.get(parts.scheme, parts.scheme)
     socket = options.get("host") or options.get("unix_socket")
-    server = os.path.realpath(socket) if socket else parts.hostname
+    server = f"{os.path.realpath(socket) if socket else parts.hostname} {parts.port or _PORTS[parts.scheme]}"
+    if len(nodes := nodes_of(url)) > 1:
+        server = " ".join(sorted(f"{host}:{port}" for host, port in nodes))
     database = path[1:] or "0"
     # PostgreSQL's `options` can choose a schema: other tables of the same names.
-    return f"{kind} {server} {parts.port or _PORTS[parts.scheme]} {database} {options.get('options', '')}".rstrip()
+    return f"{kind} {server} {database} {options.get('options', '')}".rstrip()
 
 
 def has_password(url: str) -> bool:
@@ -205,6 +221,21 @@ def _parts_of(url: str) -> tuple[str, str, str]:
     return f"{login}{at}", hosts, rest[len(authority) :]
 
 
+def _with_hosts_first(rest: str) -> str:
+    """What follows ``postgresql://``, with the hosts of ``?host=`` where others have theirs, before the database."""
+    start, mark, query = rest.partition("?")
+    pairs = query.split("&")
+    hosts = [pair for pair in pairs if re.fullmatch(f"host={_HOSTS}", unquote(pair))]
+    login, slash, database = start.rpartition("/")
+    if not hosts:
+        return rest
+    if login and not login.endswith("@"):
+        raise ValueError("has hosts before its database and a host= after the ?: give all of them in one place")
+    named = ",".join(unquote(pair).removeprefix("host=") for pair in hosts)
+    others = "&".join(pair for pair in pairs if pair not in hosts)
+    return f"{login}{named}{slash}{database}{mark if others else ''}{others}"
+
+
 def _file(rest: str) -> str:
     path, mark, _ = rest.partition("?")
     plain = os.fsdecode(unquote_to_bytes(path[1:]))
@@ -222,7 +253,7 @@ def _check_place(scheme: str, host: str, place: str, options: Mapping[str, str])
     if scheme == "unix":
         _check_socket(host, place)
     elif scheme in SERVERS:
-        _check_server(host, place, options)
+        _check_server(scheme, host, place, options)
     elif scheme in sentinels.SCHEMES:
         _check_sentinels(host, place)
     elif scheme in CLUSTERS:
@@ -247,12 +278,30 @@ def _check_nodes(hosts: str, place: str) -> None:
         raise ValueError("names a database, and a cluster has none but 0: redis+cluster://HOST:PORT,HOST/")
 
 
-def _check_server(host: str, database: str, options: Mapping[str, str]) -> None:
-    has_socket = bool(options.keys() & {"host", "unix_socket"})
-    if not has_socket or not re.fullmatch(r"(localhost)?(:[0-9]{1,5})?", host):
+def _check_server(scheme: str, host: str, database: str, options: Mapping[str, str]) -> None:
+    if "," in host:
+        _check_hosts(scheme, host.split(","), options)
+    elif not options.keys() & {"host", "unix_socket"} or not re.fullmatch(r"(localhost)?(:[0-9]{1,5})?", host):
         _check_host(host)
+    if options.get("target_session_attrs", "any") not in ("any", *_WRITING):
+        raise ValueError("has target_session_attrs that lead to a standby, where no job can be written: read-write")
     if not re.fullmatch(_DATABASE, database):
         raise ValueError("names no database, as in postgresql://USER:PASSWORD@HOST/DATABASE")
+
+
+def _check_hosts(scheme: str, hosts: list[str], options: Mapping[str, str]) -> None:
+    if scheme != "postgresql":
+        raise ValueError("names several hosts, and this driver takes one: give a name that leads to the primary")
+    if "" in hosts:
+        raise ValueError("has an empty host between its commas")
+    for host in hosts:
+        _check_host(host)
+    if len(set(nodes_of(f"{scheme}://{','.join(hosts)}/"))) < len(hosts):
+        raise ValueError("names a host twice")
+    if "host" in options:
+        raise ValueError("has hosts and a socket: give the one or the other")
+    if options.get("target_session_attrs", _WRITING[0]) not in _WRITING:
+        raise ValueError("has several hosts and target_session_attrs that may lead to a standby: read-write or primary")
 
 
 def _check_host(host: str) -> None:

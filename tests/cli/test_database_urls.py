@@ -14,7 +14,7 @@ import pytest
 
 from queuepool.config.loader import load, masked
 from queuepool.config.settings import ConnectionSettings
-from queuepool.config.urls import database_of, has_password
+from queuepool.config.urls import database_of, has_password, place_of
 from queuepool.errors import ConfigError
 from tests.support.each import each
 
@@ -51,6 +51,7 @@ def refusal(**said: str) -> str:
         "postgresql://u:p@h/d?sslmode=verify-full&sslrootcert=system",
         "postgresql://u:p@h/d?prepare_threshold=none&target_session_attrs=read-write&keepalives_idle=5",
         "postgresql://u:p@h/d?options=-csearch_path%3Dapp&application_name=my%20shop",
+        "postgresql://u:p@h1:5432,h2/d?target_session_attrs=primary",
         "mysql://u:a+b@h/d",
         "mariadb://u@localhost/my-d%20b?unix_socket=/run/mysqld/mysqld.sock",
         "mysql://u@/d?unix_socket=/run/mysqld/mysqld.sock",
@@ -107,7 +108,27 @@ def test_a_password_is_what_was_written(tmp_path, password):
     )  # fmt: skip
 
 
+@each(
+    "query",
+    ["host=h1:5433,h2", "host=h1%3A5433%2Ch2", "host=h1:5433&host=h2", "sslmode=require&host=h1:5433,h2"],
+)
+def test_hosts_as_libpq_takes_them_are_written_before_the_database(query):
+    found = connection(url=f"postgresql://u:{SECRET}@/d?{query}").url
+
+    assert f"postgresql://u:{SECRET}@h1:5433,h2/d" == found.partition("?")[0]
+    assert "postgresql://***@h1:5433,h2/d" == masked(found).partition("?")[0]
+    assert place_of("postgresql://h2:5432,h1:5433/d") == place_of(found)
+
+
 BAD_URLS = [
+    (f"postgresql://u:{SECRET}@/d?host=h1,h1:5432", "names a host twice"),
+    (f"postgresql://u:{SECRET}@h1,,h2/d", "has an empty host"),
+    (f"postgresql://u:{SECRET}@h1/d?host=h2", "give all of them in one place"),
+    (f"postgresql://u:{SECRET}@h1,h2/d?host=/run/postgresql", "hosts and a socket"),
+    (f"postgresql://u:{SECRET}@h1,h2/d?target_session_attrs=any", "may lead to a standby"),
+    (f"postgresql://u:{SECRET}@h1/d?target_session_attrs=standby", "no job can be written"),
+    (f"mariadb://u:{SECRET}@h1,h2/d", "a name that leads to the primary"),
+    ("sqlite:///x.db?host=h1,h2", "takes no options"),
     ("sqlite://", "names no file"),
     ("sqlite:///", "names no file"),
     ("sqlite:///:memory:", "a queue in memory ends with its process"),
@@ -127,7 +148,6 @@ BAD_URLS = [
     ("postgresql:///d", "has no host"),
     (f"mysql://u:{SECRET}@h:0/d", "has no host, or a port"),
     (f"mysql://u:{SECRET}@h:70000/d", "has no host, or a port"),
-    (f"mysql://u:{SECRET}@a,b/d", "has no host, or a port"),
     (f"postgresql://u:{SECRET}@h/d#x", "names no database"),
     (f"postgresql://u:p@{SECRET}@h/d", "in a password write @ / ?"),
     (f"postgresql://u:{SECRET}/x@h/d", "in a password write @ / ?"),
@@ -137,7 +157,7 @@ BAD_URLS = [
     (f"postgresql://u:{SECRET}@h/d?prepare_threshold=never", "has a wrong option"),
     (f"postgresql://u:{SECRET}@h/d?keepalives=on", "has a wrong option"),
     (f"postgresql://u:{SECRET}@h/d?service=x", "has a wrong option"),
-    (f"postgresql://u:{SECRET}@/d?host=other", "has a wrong option"),
+    (f"postgresql://u:{SECRET}@/d?host=/a,/b", "has a wrong option"),
     (f"postgresql://u:{SECRET}@/d?host=/a&host=/b", "has a wrong option"),
     (f"mysql://u:{SECRET}@h/d?sslmode=require", "mysql:// takes unix_socket, ssl_ca, ssl_cert, ssl_key"),
     (f"mariadb://u:{SECRET}@h/d?init_command={SECRET}", "mariadb:// takes unix_socket"),

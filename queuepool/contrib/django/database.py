@@ -126,10 +126,19 @@ def _server(scheme: str, socket: str, about: Mapping[str, Any], options: dict[st
     if host.startswith("/"):
         host, options = "", options | {socket: host}
     login = ":".join(quote(str(about[key]), safe="") for key in ("USER", "PASSWORD") if about[key])
-    place = (f"[{host}]" if ":" in host else host) + (f":{about['PORT']}" if about["PORT"] else "")
+    place = _places(host.split(","), str(about["PORT"]).split(","))
     query = "&".join(f"{key}={quote(value, safe='/')}" for key, value in options.items())
     name = quote(str(about["NAME"]), safe="")
     return f"{scheme}://{login}{'@' * bool(login)}{place}/{name}{'?' * bool(query)}{query}"
+
+
+def _places(hosts: list[str], ports: list[str]) -> str:
+    """The hosts with their ports; as for libpq, one port is that of all. Raises ``ValueError``."""
+    ports = ports * len(hosts) if len(ports) == 1 else ports
+    if len(ports) != len(hosts):
+        raise ValueError("has not as many ports as hosts")
+    named = (f"[{host}]" if ":" in host else host for host in hosts)
+    return ",".join(f"{host}:{port}" if port else host for host, port in zip(named, ports, strict=True))
 
 
 _TRANSLATIONS: Mapping[str, Callable[[Any], str]] = MappingProxyType({

@@ -8,18 +8,18 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from sqlalchemy import Connection, Dialect, Executable, delete, false, insert, select, text, update
 
 from queuepool.config.settings import ConnectionSettings
-from queuepool.config.urls import database_of, has_password, masked, options_of, scheme_of
+from queuepool.config.urls import database_of, has_password, masked, nodes_of, options_of, scheme_of
 from queuepool.errors import StoreError
 from queuepool.payload.unique_locks import PREFIX
 from queuepool.stores.factory import Stores
 from queuepool.stores.finding import Finding, Grade, refusal
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.encoding import UNICODE
+from queuepool.stores.sql.hosts_check import inspect_hosts
 from queuepool.stores.sql.postgresql import is_lent
 from queuepool.stores.sql.tables import REQUIRED, TABLES, TableNames, oddity_of, own_there, problems_of, tables_of
 from queuepool.stores.sql.texts import charset_of
@@ -27,7 +27,7 @@ from queuepool.stores.sql.texts import charset_of
 _OLDEST = {"sqlite": (3, 35), "postgresql": (12,), "mysql": (8,), "mariadb": (10, 6)}
 _NAMES = {"sqlite": "SQLite", "postgresql": "PostgreSQL", "mysql": "MySQL", "mariadb": "MariaDB"}
 _MISSING = {"sqlite": "RETURNING", "mysql": "SKIP LOCKED", "mariadb": "SKIP LOCKED"}
-_HERE = ("localhost", "127.0.0.1", "::1", None)
+_HERE = {"localhost", "127.0.0.1", "::1", ""}
 #: the options that force a connection to be encrypted
 _ENCRYPTING = {"sslmode=require", "sslmode=verify-ca", "sslmode=verify-full"}
 _REMEDY = {"postgresql": "?sslmode=verify-full"}
@@ -59,6 +59,7 @@ def _findings(stores: Stores, queues: Sequence[str], crews: Sequence[int]) -> It
     if unwritable := list(_unwritable(url)):
         yield from unwritable
         return
+    yield from inspect_hosts(url)
     dialect = client.ask(lambda connection: connection.exec_driver_sql("SELECT 1") and connection.dialect)
     yield Grade.OK, f"{masked(url)} answers"
     yield from _transport(url)
@@ -73,7 +74,7 @@ def _findings(stores: Stores, queues: Sequence[str], crews: Sequence[int]) -> It
 
 
 def _transport(url: str) -> Iterator[tuple[Grade, str]]:
-    if has_password(url) and urlsplit(url).hostname not in _HERE and not _encrypts(url):
+    if has_password(url) and not {host for host, _ in nodes_of(url)} <= _HERE and not _encrypts(url):
         remedy = _REMEDY.get(scheme_of(url), "?ssl_ca=FILE")
         yield Grade.WARN, f"the password and every job may cross the network unencrypted: add {remedy}"
 

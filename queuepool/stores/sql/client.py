@@ -20,7 +20,7 @@ from queuepool.errors import StoreDown, StoreError, StoreUnfit
 from queuepool.stores.sql import postgresql
 from queuepool.stores.sql.ddl import new_file_of
 from queuepool.stores.sql.engines import open_engine
-from queuepool.stores.sql.errors import Database, has_ended_session, is_taken_back, translated
+from queuepool.stores.sql.errors import Database, has_ended_session, is_read_only, is_taken_back, translated
 from queuepool.stores.sql.postgresql import LATEST_COMMIT
 from queuepool.stores.sql.sqlite import FileConnection
 from queuepool.stores.sql.tables import USUAL, Tables, missing
@@ -157,6 +157,9 @@ class SqlClient:
         """Close everything; the next verb would open it again."""
         self.forget_former()
         self.disconnect()
+        self._leave_server()
+
+    def _leave_server(self) -> None:
         if engine := self._engines.pop(os.getpid(), None):
             engine.dispose()
 
@@ -231,6 +234,8 @@ class SqlClient:
             if isinstance(found, StoreDown):
                 self.unanswered += 1
                 self.disconnect()
+                if is_read_only(error):  # as all sessions there are
+                    self._leave_server()
             raise type(found)(str(found), self._store) from error
         except UnicodeError as error:  # raised by the driver itself, before sending or after receiving
             raise StoreError(f"a text cannot be exchanged with the database: {error}", self._store) from error

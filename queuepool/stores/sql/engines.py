@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import URL, Engine, create_engine, event, exc, make_url
 from sqlalchemy.pool import NullPool
 
-from queuepool.config.urls import database_of
+from queuepool.config.urls import database_of, nodes_of, of_one_node
 from queuepool.stores.sql import postgresql, sqlite
 from queuepool.stores.sql.errors import Database
 from queuepool.stores.sql.postgresql import LATEST_COMMIT
@@ -51,7 +51,10 @@ def open_engine(database: Database, *, shared: bool, timeout: float, create: Seq
 
 def _named(url: str) -> URL:
     """The URL with its driver."""
-    parsed = make_url(url)
+    parsed = make_url(of_one_node(url))
+    if len(nodes := nodes_of(url)) > 1:
+        hosts, ports = (",".join(map(str, facts)) for facts in zip(*nodes, strict=True))
+        parsed = parsed.set(host="", port=None).update_query_dict({"host": hosts, "port": ports})
     # Up to 2.0, SQLAlchemy does not decode the escapes in a database's name.
     return parsed.set(drivername=DRIVERS[parsed.get_backend_name()], database=database_of(url))
 

@@ -30,7 +30,8 @@ _SESSION_ENDED = "25P03"
 _NO_COLUMN = re.compile(r"no such column|has no column named")  # SQLite has no code for it
 #: raised by a driver itself, without a code from the server
 _UNANSWERED = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
-_READ_ONLY = "25006"
+#: PostgreSQL's standby, MySQL's server with --read-only, its engine with --innodb-read-only
+_READ_ONLY = re.compile("25006|1290|1836")
 _NO_TRANSACTIONS = "the pooler has pool_mode statement, which allows no transactions: set transaction or session"
 #: errors of prepared statements where a pooler lends sessions without showing it
 _MIXED_UP = re.compile(r"26000|42P05")
@@ -73,6 +74,11 @@ def has_ended_session(error: exc.SQLAlchemyError) -> bool:
     return _code(error) == _SESSION_ENDED
 
 
+def is_read_only(error: exc.SQLAlchemyError) -> bool:
+    """Whether the server takes no writes, so that its other sessions are of no use either."""
+    return bool(_READ_ONLY.fullmatch(_code(error)))
+
+
 def translated(error: exc.SQLAlchemyError, database: Database) -> StoreError:
     """Our error: ``StoreDown`` if it is worth a retry, ``StoreDenied`` if the database must first be changed."""
     code, text = _code(error), _text(error)
@@ -86,7 +92,7 @@ def translated(error: exc.SQLAlchemyError, database: Database) -> StoreError:
         return StoreUnfit(_MIXED)
     if _LOGIN.fullmatch(code):
         return LoginRefused(f"the database rejected the user, password or database name: {text}")
-    if code == _READ_ONLY:
+    if _READ_ONLY.fullmatch(code):
         return StoreDown(f"the database is read-only, like a standby: {text}")
     if _DENIED.fullmatch(code) or _NO_COLUMN.search(text):
         return StoreDenied(text)

@@ -32,9 +32,12 @@ _ENDS = ("idle_in_transaction_session_timeout", f"{LATEST_COMMIT}s")
 
 def open_engine(url: URL, pool: dict[str, Any], shared: bool, timeout: float, create: Sequence[str]) -> Engine:
     """As ``engines.open_engine``; ``pool`` is SQLAlchemy's."""
-    limits = {"connect_timeout": max(int(timeout), 2), "keepalives_idle": 30, "keepalives_interval": 10}
+    hosts = str(url.query.get("host", "")).count(",") + 1
+    limits = {"connect_timeout": max(int(timeout / hosts), 2), "keepalives_idle": 30, "keepalives_interval": 10}
     # If the database has another encoding, its server converts, or reports what it cannot.
     usual = {"application_name": "queuepool", "client_encoding": "utf8", **limits}
+    if hosts > 1:  # all but one are standbys, where no job can be written
+        usual["target_session_attrs"] = "read-write"
     threshold = str(url.query.get("prepare_threshold", _DEFAULT_THRESHOLD))
     url = url.difference_update_query(["prepare_threshold"])
     engine = create_engine(

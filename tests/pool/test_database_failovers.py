@@ -1,0 +1,177 @@
+"""A pool and its producers on PostgreSQL with a standby: it is promoted under load, and a ledger says what is lost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine
+from sqlalchemy.exc import OperationalError
+
+from queuepool.config import urls
+from queuepool.config.settings import ConnectionSettings
+from queuepool.errors import StoreDown
+from queuepool.jobs.client import Queue
+from queuepool.stores.factory import Stores
+from tests.pool.test_failovers import AT_WORK, Ledger, Load, loaded, resumes
+from tests.support.databases import DatabaseServer
+from tests.support.drivers import site_at
+from tests.support.eventually import eventually
+from tests.support.pgbouncer import pooler
+from tests.support.pools import Site
+from tests.support.standbys import EVERYBODY, Pair, streaming
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    with streaming() as found:
+        yield found
+
+
+@pytest.fixture
+def over(pair: Pair, tmp_path: Path) -> Iterator[Site]:
+    """A place for pools on both servers."""
+    found = site_at(urls.url(pair.url), tmp_path)
+    yield found
+    found.queue.close()
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest) -> DatabaseServer:
+    found: DatabaseServer = request.getfixturevalue("postgres")
+    return found
+
+
+def ended(pair: Pair, load: Load, site: Site) -> float:
+    """Kill the primary and promote the standby; returns when it was promoted, once jobs go on."""
+    pair.primary.kill()
+    pair.promote()
+    promoted = time.time()
+    eventually(lambda: resumes(site, load, promoted))
+    return promoted
+
+
+def test_a_standby_takes_no_job_and_says_so(pair, over):
+    pair.catch_up()
+    on_standby = ConnectionSettings(url=pair.standby.url)
+    with closing(Queue(on_standby)) as queue, pytest.raises(StoreDown, match="read-only, like a standby"):
+        queue.push("do", {"mode": "ok"})
+    with closing(Stores(on_standby)) as stores, pytest.raises(StoreDown, match="read-only, like a standby"):
+        stores.queue.sizes("default")  # a loop's session begins with LISTEN
+
+
+@pytest.mark.thorough("half a minute, and what a standby promises is PostgreSQL's")
+def test_a_killed_primary_costs_what_its_standby_had_not_got(pair, over):
+    with loaded(over) as (_, load):
+        killed = time.time()
+        promoted = ended(pair, load, over)
+
+    ledger = Ledger.of(load)
+    assert ledger.is_bounded(killed, promoted)
+    assert ledger.slow == 1
+    assert ledger.work_after(promoted) < AT_WORK
+
+
+@pytest.mark.thorough("as above")
+def test_a_lagging_standby_loses_its_lag_and_no_more(pair, over):
+    for _ in range(10):
+        over.push(queue="unserved")
+    with loaded(over) as (_, load):
+        pair.catch_up()
+        stopped = pair.stop_sending()
+        for _ in range(10):
+            over.push(queue="unserved")
+        eventually(lambda: len([at for at in load.acked.values() if at > stopped]) > 50)
+        promoted = ended(pair, load, over)
+
+    ledger = Ledger.of(load)
+    assert over.queue.size("unserved") == 10
+    assert ledger.is_bounded(stopped, promoted)
+    assert ledger.slow == 1
+
+
+@pytest.mark.thorough("as above")
+def test_a_synchronous_standby_loses_nothing(pair, over):
+    pair.be_synchronous()
+    with loaded(over) as (_, load):
+        stopped = pair.stop_sending()
+        eventually(lambda: time.time() > stopped + 0.4)
+        promoted = ended(pair, load, over)
+
+    ledger = Ledger.of(load)
+    assert ledger.is_bounded(stopped, promoted)
+    assert ledger.lost == []
+    assert ledger.slow == 1
+
+
+@pytest.mark.thorough("as above")
+def test_an_old_primary_that_comes_back_as_a_standby_is_passed_over(pair, over):
+    with loaded(over) as (_, load):
+        ended(pair, load, over)
+        pair.fence()
+        since = time.time()
+        pair.standby.execute(pair.standby.url, EVERYBODY)  # so all look for the primary again
+        eventually(lambda: resumes(over, load, since))
+
+    assert Ledger.of(load).lost == []
+
+
+@pytest.mark.thorough("as above")
+def test_a_primary_that_is_made_read_only_is_left_at_the_next_write(pair, over):
+    with loaded(over) as (_, load):
+        pair.make_read_only()
+        since = time.time()
+        pair.promote()
+        eventually(lambda: resumes(over, load, since))
+
+    ledger = Ledger.of(load)
+    assert ledger.lost == []
+    assert ledger.slow == 1
+
+
+@pytest.mark.thorough("as above")
+def test_everybody_whose_session_is_ended_goes_on(pair, over):
+    with loaded(over) as (_, load):
+        for _ in range(5):
+            since = time.time()
+            pair.primary.execute(pair.primary.url, EVERYBODY)
+            eventually(lambda since=since: resumes(over, load, since))
+
+    ledger = Ledger.of(load)
+    assert ledger.lost == []
+    assert ledger.twice == []
+    assert ledger.slow == 1
+
+
+@pytest.mark.thorough("as above")
+def test_a_transaction_of_the_application_is_whole_or_not_there_after_a_promotion(pair, over):
+    pair.be_synchronous()
+    over.queue.push("do", {"mode": "ok", "tag": "before"})
+    engine = create_engine(f"{pair.primary.url.replace('://', '+psycopg://')}")
+    with pytest.raises(OperationalError), engine.begin() as transaction:
+        over.queue.push("do", {"mode": "ok", "tag": "within"}, within=transaction)
+        pair.primary.kill()
+        pair.promote()
+    engine.dispose()
+    with closing(Queue(over.connection)) as queue:
+        assert queue.size() == 1
+
+
+@pytest.mark.thorough("as above")
+def test_a_pooler_that_is_restarted_costs_no_job(server, tmp_path):
+    with server.database() as url, pooler(server, "transaction") as between:
+        site = site_at(between.before(url), tmp_path)
+        with loaded(site) as (_, load):
+            for _ in range(3):
+                between.kill()
+                between.start()
+                since = time.time()
+                eventually(lambda since=since: resumes(site, load, since))
+        site.queue.close()
+
+    ledger = Ledger.of(load)
+    assert ledger.lost == []
+    assert ledger.slow == 1
