@@ -68,8 +68,8 @@ def main() -> None:
 
 
 def _cost(rig: Rig, store: str, pools: int, workers: int) -> Cost:
-    rig.queue.size()  # our own connections, too
-    ours = _connections(rig)
+    rig.queue.size()  # our own connections, too; a pooler has none that are ours
+    ours = 0 if store == costs_report.POOLED else _connections(rig)
     with ExitStack() as stack:
         for number in range(pools):
             stack.enter_context(rig.pool(workers, "--runtime-dir", str(rig.path / f"run{number}")))
