@@ -282,7 +282,8 @@ class StewardProcess:
         settings = self._settings
         if not settings.horizon:
             return []
-        from queuepool.steward.horizon import EndedJobs, ShowInHorizon  # imported here: few pools are shown there
+        from queuepool.steward.horizon import ShowInHorizon  # imported here: few pools are shown there
+        from queuepool.steward.horizon_jobs import EndedJobs
 
         keys, is_shared = self._stores.horizon(settings.horizon), not is_cluster(settings.connection.url)
         return [ShowInHorizon(settings, self._board, keys, EndedJobs(settings, self._stores), is_shared=is_shared)]

@@ -80,7 +80,7 @@ class HorizonKeys:
         args = [pool.name, pool.supervisor, json.dumps(_master(pool)), json.dumps(_supervisor(pool)), len(jobs)]
         self.client.script("horizon_show", [self._prefix + key for key in keys], [*args, *gains])
 
-    def list(self, jobs: Sequence[ListedJob], connection: str) -> None:
+    def list_jobs(self, jobs: Sequence[ListedJob], connection: str) -> None:
         """List jobs that have ended. ``connection``: Laravel's name for theirs."""
         lists = ("masters", "recent_jobs", "pending_jobs", "completed_jobs", "failed_jobs", "recent_failed_jobs")
         hashes = (_sendable(name) for job in jobs for name in (job.id, job.retry_of or job.id))
@@ -125,9 +125,13 @@ def _supervisor(pool: Supervised) -> dict[str, str]:
 
 def _words(job: ListedJob, connection: str) -> Iterator[str | int | float]:
     """The arguments of horizon_jobs.lua for this job."""
-    own = {"id": job.id, "connection": connection, "queue": job.queue, "name": job.name, "payload": job.payload}
-    times = {"created_at": job.created, "updated_at": job.ended, "reserved_at": job.began}
-    end = {"failed_at": job.ended, "exception": job.exception} if job.exception else {"completed_at": job.ended}
+    own: dict[str, object] = {
+        "id": job.id, "connection": connection, "queue": job.queue, "name": job.name, "payload": job.payload,
+    }  # fmt: skip
+    times: dict[str, object] = {"created_at": job.created, "updated_at": job.ended, "reserved_at": job.began}
+    end: dict[str, object] = (
+        {"failed_at": job.ended, "exception": job.exception} if job.exception else {"completed_at": job.ended}
+    )
     fields = {**own, **times, **end, "status": "failed" if job.exception else "completed"}
     words = [_sendable(str(word)) for item in fields.items() if item[1] for word in item]
     yield from (_sendable(job.id), job.created, job.ended, int(bool(job.exception)), len(words), *words)

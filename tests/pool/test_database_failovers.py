@@ -151,10 +151,13 @@ def test_a_transaction_of_the_application_is_whole_or_not_there_after_a_promotio
     pair.be_synchronous()
     over.queue.push("do", {"mode": "ok", "tag": "before"})
     engine = create_engine(f"{pair.primary.url.replace('://', '+psycopg://')}")
-    with pytest.raises(OperationalError), engine.begin() as transaction:
-        over.queue.push("do", {"mode": "ok", "tag": "within"}, within=transaction)
+    with engine.connect() as connection:
+        transaction = connection.begin()
+        over.queue.push("do", {"mode": "ok", "tag": "within"}, within=connection)
         pair.primary.kill()
         pair.promote()
+        with pytest.raises(OperationalError):
+            transaction.commit()
     engine.dispose()
     with closing(Queue(over.connection)) as queue:
         assert queue.size() == 1

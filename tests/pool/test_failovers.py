@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from queuepool.errors import StoreDown
 from queuepool.jobs.client import Queue
 from tests.support.eventually import eventually
 from tests.support.pools import RunningPool, Site
-from tests.support.sentinels import NAME, Sentinels, running
+from tests.support.sentinels import NAME, Process, Sentinels, running
 
 #: a job that runs all the time, as what is lost of a job that nobody looks at stays unseen
 SLOW = 8.0
@@ -89,6 +89,8 @@ class Ledger:
     starts: list[float]
     #: the jobs that began again while they ran, each once for each time
     overlaps: list[str]
+    #: how often the other long jobs began
+    long: dict[str, int]
 
     @classmethod
     def of(cls, load: Load) -> Ledger:
@@ -99,7 +101,8 @@ class Ledger:
         first = {note["tag"]: note["at"] for note in reversed(starts)}
         twice = [first[tag] for tag, count in counted.items() if count > 1]
         slow = len(site.trail(event="start", tag="slow"))
-        return cls(lost, twice, slow, sorted(note["at"] for note in starts), list(overlaps(site)))
+        long = {tag: count for tag, count in counted.items() if tag.startswith("long")}
+        return cls(lost, twice, slow, sorted(note["at"] for note in starts), list(overlaps(site)), long)
 
     def is_bounded(self, since: float, until: float) -> bool:
         """Whether nothing was lost, or run again, but what was done in this time; settling takes a moment."""
@@ -164,22 +167,26 @@ def test_a_killed_primary_costs_no_acknowledged_job_and_all_are_at_work_at_the_s
     assert "the primary has moved" in pool.log()
 
 
-def lose_the_lag(sentinels: Sentinels, meanwhile: Callable[[], object] = lambda: None) -> tuple[float, float]:
-    """Kill the primary 0.4 s after its replicas were stopped, and let these begin again with what they had until then.
-
-    Returns when they were stopped and killed. ``meanwhile`` is called between the two.
-    """
+def replicas_on_disk(sentinels: Sentinels) -> list[Process]:
+    """The replicas, which now have on their disks whatever they have got."""
     replicas = [one for one in sentinels.servers if one is not sentinels.primary()]
     for one in replicas:
         one.say("CONFIG", "SET", "appendonly", "yes")
         one.say("CONFIG", "SET", "appendfsync", "always")
         one.say("CONFIG", "REWRITE")
     eventually(lambda: not any(one.say("INFO", "persistence")["aof_rewrite_in_progress"] for one in replicas))
+    return replicas
+
+
+def lose_the_lag(sentinels: Sentinels, replicas: list[Process], lag: float = 0.4) -> tuple[float, float]:
+    """Kill the primary some time after its replicas were stopped, and let these begin again with what they had.
+
+    Returns when they were stopped and killed.
+    """
     for one in replicas:
         one.stop()
     stopped = time.time()
-    meanwhile()
-    eventually(lambda: time.time() > stopped + 0.4)
+    eventually(lambda: time.time() > stopped + lag)
     for one in (sentinels.primary(), *replicas):  # killed: the kernel would still hand on what it has received
         one.kill()
     killed = time.time()
@@ -191,7 +198,7 @@ def lose_the_lag(sentinels: Sentinels, meanwhile: Callable[[], object] = lambda:
 @pytest.mark.thorough("the replicas' lag is some ms where all is well")
 def test_what_the_replicas_had_not_got_is_lost_and_nothing_else(sentinels, over):
     with loaded(over, workers=1) as (_, load):  # which is busy: what was run would not be missed
-        stopped, killed = lose_the_lag(sentinels)
+        stopped, killed = lose_the_lag(sentinels, replicas_on_disk(sentinels))
         at, _ = eventually(sentinels.switches)[0]
         eventually(lambda: resumes(over, load, at))
 
@@ -202,18 +209,19 @@ def test_what_the_replicas_had_not_got_is_lost_and_nothing_else(sentinels, over)
 
 
 def after_lost_reserves(site: Site, sentinels: Sentinels, config: str) -> tuple[Ledger, Load, float]:
-    """What became of the jobs of two pools, and when the primary was replaced.
+    """What became of the jobs of two pools, and when the primary was replaced, some eight seconds later.
 
-    Long jobs are due while the replicas are stopped: that these have begun is lost with the old primary.
+    Long jobs are due while the replicas are stopped: that these have begun is lost with the old primary. One of them
+    ends while there is none.
     """
     with (
         site.pool("--runtime-dir", str(site.path / "other"), config=config),
         loaded(site, config=config) as (_, load),
     ):
-        due = time.time() + 2
-        for number in range(3):
-            site.push("sleep", seconds=4, tag=f"long{number}", delay=2)
-        lose_the_lag(sentinels, lambda: eventually(lambda: time.time() > due + 0.3))
+        replicas = replicas_on_disk(sentinels)
+        for seconds in (4, 13, 14):
+            site.push("sleep", seconds=seconds, tag=f"long{seconds}", delay=0.2)
+        lose_the_lag(sentinels, replicas, 0.5)
         at, _ = eventually(sentinels.switches)[0]
         eventually(lambda: resumes(site, load, at))
     ledger = Ledger.of(load)
@@ -231,14 +239,18 @@ def test_nothing_that_was_acknowledged_is_lost_where_all_replicas_must_have_it(s
     assert ledger.lost == []
     assert ledger.slow == 1
     assert ledger.overlaps == []
+    assert ledger.long == {"long4": 1, "long13": 1, "long14": 1}
     assert ledger.work_after(at) < AT_WORK
     assert load.unsure > 0
 
 
+@pytest.mark.thorough("the scripts are tested by themselves")
 def test_jobs_whose_reserve_was_lost_go_on_where_they_run(sentinels, over):
-    ledger, _, at = after_lost_reserves(over, sentinels, LEASES)
+    ledger, load, at = after_lost_reserves(over, sentinels, LEASES)
 
     assert ledger.overlaps == []
+    assert ledger.long == {"long4": 1, "long13": 1, "long14": 1}
+    assert load.unsure > 0
     assert ledger.work_after(at) < AT_WORK
 
 

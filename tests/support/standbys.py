@@ -17,7 +17,9 @@ from tests.support.eventually import eventually
 from tests.support.redis_server import free_port
 
 #: ends the sessions of all others
-EVERYBODY = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'postgres' AND pid <> pg_backend_pid()"
+EVERYBODY = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'postgres' AND pid <> pg_backend_pid()"
+)
 _SYNCHRONOUS = ["ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"]
 
 

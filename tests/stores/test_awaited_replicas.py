@@ -1,0 +1,141 @@
+"""``wait_replicas``: what counts only once replicas have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from queuepool.config.settings import ConnectionSettings
+from queuepool.errors import NotReplicated, StoreDown, TagRetired
+from queuepool.stores.factory import Stores
+from queuepool.stores.finding import Grade
+from queuepool.stores.redis.check_replicas import inspect_replicas
+from queuepool.stores.redis.replicas import AWAITED
+from queuepool.stores.redis.scripts import script
+from tests.support.eventually import eventually
+from tests.support.samples import new_jobs, payload
+from tests.support.sentinels import Process
+
+JOBS = new_jobs(payload("a"), payload("b"))
+
+
+@pytest.fixture
+def servers(tmp_path: Path) -> Iterator[list[Process]]:
+    """A primary, and a replica that follows it."""
+    usual = ['save ""', "repl-diskless-sync-delay 0"]
+    first = Process(tmp_path, "redis-server", usual)
+    second = Process(tmp_path, "redis-server", [*usual, f"replicaof 127.0.0.1 {first.port}"])
+    for one in (first, second):
+        one.start()
+    eventually(lambda: first.say("WAIT", 1, 100) == 1)
+    yield [first, second]
+    for one in (second, first):
+        one.kill()
+
+
+def stores_at(server: Process, wanted: str, *, shared: bool = False) -> Stores:
+    settings = ConnectionSettings(url=f"redis://127.0.0.1:{server.port}/0", wait_replicas=wanted, timeout=1.0)
+    return Stores(settings, shared=shared, reply_timeout=1.0)
+
+
+@pytest.mark.parametrize("wanted", ["1", "all"])
+def test_each_kind_of_call_waits_and_says_when_it_was_in_vain(servers, wanted):
+    first, second = servers
+    with closing(stores_at(first, wanted)) as stores, closing(stores_at(first, wanted, shared=True)) as shared:
+        store, tag = stores.queue, stores.queue.join()
+        store.push("default", JOBS)
+        (lease,) = store.reserve(["default"], tag, 1).leases
+        second.stop()
+        calls = [
+            lambda: shared.queue.push("default", JOBS),
+            lambda: store.renew([lease]),
+            lambda: store.reserve_ahead(["default"], tag, 1)(),
+            lambda: store.reserve_waiting(["default"], 0.1, tag, 1, [lease]).deleted(),
+            store.join,
+        ]
+        for call in calls:
+            with pytest.raises(NotReplicated, match="0 of 1 replicas have it"):
+                call()
+        assert store.unanswered == 4
+        assert store.sizes("default").total == 2 + 2 - 1  # all was done, and reading waits for nobody
+        second.go_on()
+        assert store.join(tag)
+
+
+def test_what_was_done_before_is_waited_for_by_a_call_that_has_nothing_left_to_do(servers):
+    first, second = servers
+    with closing(stores_at(first, "1")) as stores:
+        store = stores.queue
+        store.push("default", JOBS)
+        (lease,) = store.reserve(["default"], store.join(), 1).leases
+        second.stop()
+        for _ in range(2):
+            with pytest.raises(NotReplicated):
+                store.delete([lease])
+            stores.close()  # another connection
+        second.go_on()
+        assert [False] == store.delete([lease])
+
+
+def test_the_error_of_a_script_is_told_and_the_next_call_gets_its_own_answer(servers):
+    with closing(stores_at(servers[0], "1")) as stores:
+        store, tag = stores.queue, stores.queue.join()
+        store.retire(tag)
+        with pytest.raises(TagRetired):
+            store.reserve(["default"], tag, 1)
+        store.client.command("SCRIPT", "FLUSH")
+        assert store.push("default", JOBS)
+        assert store.sizes("default").ready == 2
+
+
+def test_all_misses_a_replica_that_has_left_until_another_server_is_the_primary(servers):
+    first, second = servers
+    with closing(stores_at(first, "all")) as stores:
+        stores.queue.push("default", JOBS)
+        second.kill()
+        eventually(lambda: first.say("INFO", "replication")["connected_slaves"] == 0)
+        for _ in range(2):
+            with pytest.raises(NotReplicated):
+                stores.queue.push("default", JOBS)
+
+
+def test_a_pool_without_it_sends_no_wait(servers):
+    with closing(stores_at(servers[0], "")) as stores:
+        stores.queue.push("default", JOBS)
+        stores.queue.reserve(["default"], stores.queue.join(), 2)
+
+    assert "cmdstat_wait" not in servers[0].say("INFO", "commandstats")
+
+
+def test_a_user_who_may_not_wait_is_told_that_it_was_done(servers):
+    first, _ = servers
+    first.say("ACL", "SETUSER", "app", "on", "nopass", "~*", "&*", "+@all", "-wait")
+    settings = ConnectionSettings(url=f"redis://app:x@127.0.0.1:{first.port}/0", wait_replicas="1")
+    with closing(Stores(settings)) as stores:
+        with pytest.raises(StoreDown, match=r"it was done, but the server refuses to wait.*wait"):
+            stores.queue.push("default", JOBS)
+        assert stores.queue.sizes("default").ready == 2
+
+
+def test_check_says_what_answers_and_what_that_protects_from(servers):
+    first, _ = servers
+
+    def said(wanted: str) -> list[tuple[Grade, str]]:
+        with closing(stores_at(first, wanted)) as stores:
+            return list(inspect_replicas(stores, stores.client.command("INFO")))
+
+    assert [] == said("")
+    (fine, words), (warn, more) = said("all")
+    assert (fine, warn) == (Grade.OK, Grade.WARN)
+    assert "1 of 1 have all that is pushed" in words
+    assert "if one of these 1 is lost" in more
+    ((grade, words),) = said("2")
+    assert grade is Grade.FAIL
+    assert "2 must answer, and 1 do" in words
+
+
+def test_every_script_that_waits_is_there():
+    assert all(script(name) for name in AWAITED)
