@@ -97,8 +97,8 @@ class StewardProcess:
                 self._publish.withdraw()
             for chore in self._history:
                 chore.write()
-        for shown in self._horizon:
-            shown.leave()
+            for shown in self._horizon:
+                shown.leave()
         if is_orphaned:
             self._outlive(steward)
         LISTENERS.emit(StewardStopping())
@@ -273,7 +273,8 @@ class StewardProcess:
         settings = self._settings
         if not settings.horizon:
             return []
-        from queuepool.steward.horizon import EndedJobs, ShowInHorizon  # imported here: few pools are shown there
+        from queuepool.steward.horizon import ShowInHorizon  # imported here: few pools are shown there
+        from queuepool.steward.horizon_jobs import EndedJobs
 
         keys, is_shared = self._stores.horizon(settings.horizon), not is_cluster(settings.connection.url)
         return [ShowInHorizon(settings, self._board, keys, EndedJobs(settings, self._stores), is_shared=is_shared)]

@@ -70,7 +70,7 @@ class ShowInHorizon:
         queues = frozenset(queue for (queue, _), end in ends.items() if end.ended)
         failed = sum(end.failed for end in ends.values())
         if jobs := self._ended.found(queues | self._queues, failed + self._failed):
-            self._keys.list(jobs, laravel_name(self._pool.connection.name))
+            self._keys.list_jobs(jobs, laravel_name(self._pool.connection.name))
             self._ended.note(jobs)
         self._queues, self._failed = queues, failed
 
@@ -124,8 +124,8 @@ class _Ends(NamedTuple):
 def _since(now: JobCounts, before: JobCounts | None) -> _Ends:
     """What has ended since then. Never below 0: a job may write over the meters."""
     then = before or JobCounts()
-    ends = now.ended - then.ended, now.done - then.done, now.failed - then.failed
-    return _Ends(*(max(end, 0) for end in ends), max(now.run.total - then.run.total, 0.0))
+    ended, done, failed = now.ended - then.ended, now.done - then.done, now.failed - then.failed
+    return _Ends(max(ended, 0), max(done, 0), max(failed, 0), max(now.run.total - then.run.total, 0.0))
 
 
 def _gains(now: PoolCounts, before: PoolCounts) -> tuple[dict[str, Gain], dict[str, Gain]]:
