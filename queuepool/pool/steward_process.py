@@ -97,8 +97,8 @@ class StewardProcess:
                 self._publish.withdraw()
             for chore in self._history:
                 chore.write()
-        for shown in self._horizon:
-            shown.leave()
+            for shown in self._horizon:
+                shown.leave()
         if is_orphaned:
             self._outlive(steward)
         LISTENERS.emit(StewardStopping())

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from math import isfinite
 from typing import Any
 
 from queuepool.board.record import DAMAGED
@@ -100,6 +101,7 @@ def _of_record(one: FailedJob) -> ListedJob:
 def _shown(raw: bytes, at: float) -> dict[str, Any]:
     """The payload as the dashboard reads it, and what this says of the job, which was there ``at`` that time."""
     facts: dict[str, Any] = json.loads(raw)
-    pushed = float(facts.get("pushedAt") or facts.get("createdAt") or at)
+    said = float(facts.get("pushedAt") or facts.get("createdAt") or at)
+    pushed = said if isfinite(said) else at
     own = {"pushedAt": facts.get("pushedAt") or f"{pushed:.4f}", "tags": facts.get("tags") or []}
     return {"payload": json.dumps(facts | own), "created": pushed, "retry_of": str(facts.get("retry_of") or "")}

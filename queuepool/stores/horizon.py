@@ -8,16 +8,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-if TYPE_CHECKING:
-    from queuepool.stores.redis.client import RedisClient
+from queuepool.stores.steps import in_steps
 
 #: seconds for which a master counts as living. Source: RedisMasterSupervisorRepository::names
 LIVES = 14
+#: bytes that one step sends: more would make the server's other clients wait
+STEP_BYTES = 1024 * 1024
 #: how the name of each of our masters begins. ``horizon:terminate`` and the like send signals to all masters whose name
 #: begins with the host's, as a slug: a slug has no capital letter
 MASTERS = "Queuepool-"
+
+
+class HorizonServer(Protocol):
+    """The client of the server that has them; raises ``StoreError``."""
+
+    def command(self, *words: Any) -> Any:
+        """Send one command and return its reply."""
+
+    def script(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
+        """Run one of our Lua files and return its reply."""
 
 
 class Supervised(NamedTuple):
@@ -67,7 +78,7 @@ class ListedJob(NamedTuple):
 class HorizonKeys:
     """Horizon's keys under this prefix; ``client`` leads to them. Raises ``StoreError``."""
 
-    def __init__(self, client: RedisClient, prefix: str) -> None:
+    def __init__(self, client: HorizonServer, prefix: str) -> None:
         self.client = client
         self._prefix = prefix
 
@@ -82,6 +93,10 @@ class HorizonKeys:
 
     def list_jobs(self, jobs: Sequence[ListedJob], connection: str) -> None:
         """List jobs that have ended. ``connection``: Laravel's name for theirs."""
+        for step in in_steps(jobs, len(jobs), STEP_BYTES, lambda job: len(job.payload) + len(job.exception)):
+            self._list_step(step, connection)
+
+    def _list_step(self, jobs: Sequence[ListedJob], connection: str) -> None:
         lists = ("masters", "recent_jobs", "pending_jobs", "completed_jobs", "failed_jobs", "recent_failed_jobs")
         hashes = (_sendable(name) for job in jobs for name in (job.id, job.retry_of or job.id))
         keys = [self._prefix + key for key in (*lists, *hashes)]
@@ -125,16 +140,13 @@ def _supervisor(pool: Supervised) -> dict[str, str]:
 
 def _words(job: ListedJob, connection: str) -> Iterator[str | int | float]:
     """The arguments of horizon_jobs.lua for this job."""
-    own: dict[str, object] = {
-        "id": job.id, "connection": connection, "queue": job.queue, "name": job.name, "payload": job.payload,
-    }  # fmt: skip
-    times: dict[str, object] = {"created_at": job.created, "updated_at": job.ended, "reserved_at": job.began}
-    end: dict[str, object] = (
-        {"failed_at": job.ended, "exception": job.exception} if job.exception else {"completed_at": job.ended}
-    )
-    fields = {**own, **times, **end, "status": "failed" if job.exception else "completed"}
+    own = {"id": job.id, "connection": connection, "queue": job.queue, "name": job.name, "payload": job.payload}
+    times = {"created_at": job.created, "updated_at": job.ended, "reserved_at": job.began}
+    status, moment = ("failed", "failed_at") if job.exception else ("completed", "completed_at")
+    fields = {**own, **times, "status": status, moment: job.ended, "exception": job.exception}
     words = [_sendable(str(word)) for item in fields.items() if item[1] for word in item]
-    yield from (_sendable(job.id), job.created, job.ended, int(bool(job.exception)), len(words), *words)
+    yield from (_sendable(job.id), job.created, job.ended, int(bool(job.exception)), len(words))
+    yield from words
 
 
 def _sendable(text: str) -> str:

@@ -316,8 +316,8 @@ def test_every_script_says_what_it_takes_and_gives():
 
 #: what takes in something new, which a full server refuses
 OF_WHAT_IS_NEW = [
-    "add_members", "admit", "count_duration", "count_use", "place", "push", "push_limited", "push_with", "put_value",
-    "refuse", "requeue", "retry", "retry_member", "take_lock",
+    "add_members", "admit", "count_duration", "count_use", "horizon_jobs", "horizon_show", "place", "push",
+    "push_limited", "push_with", "put_value", "refuse", "requeue", "retry", "retry_member", "take_lock",
 ]  # fmt: skip
 
 
