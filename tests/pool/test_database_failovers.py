@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from queuepool.config import urls
 from queuepool.config.settings import ConnectionSettings
@@ -22,7 +24,7 @@ from tests.support.drivers import site_at
 from tests.support.eventually import eventually
 from tests.support.pgbouncer import pooler
 from tests.support.pools import Site
-from tests.support.standbys import EVERYBODY, Pair, streaming
+from tests.support.standbys import EVERYBODY, Pair, replicating, streaming
 
 
 @pytest.fixture
@@ -147,20 +149,32 @@ def test_everybody_whose_session_is_ended_goes_on(pair, over):
 
 
 @pytest.mark.thorough("as above")
-def test_a_transaction_of_the_application_is_whole_or_not_there_after_a_promotion(pair, over):
+def test_an_order_and_its_job_are_both_there_after_a_promotion_or_neither(pair, over):
     pair.be_synchronous()
-    over.queue.push("do", {"mode": "ok", "tag": "before"})
-    engine = create_engine(f"{pair.primary.url.replace('://', '+psycopg://')}")
-    with engine.connect() as connection:
-        transaction = connection.begin()
-        over.queue.push("do", {"mode": "ok", "tag": "within"}, within=connection)
-        pair.primary.kill()
-        pair.promote()
-        with pytest.raises(OperationalError):
-            transaction.commit()
-    engine.dispose()
-    with closing(Queue(over.connection)) as queue:
-        assert queue.size() == 1
+    pair.primary.execute(pair.primary.url, "CREATE TABLE orders (id integer)")
+    acked, unsure = list[int](), list[int]()
+    with pair.application() as engine:
+
+        def order(number: int) -> None:
+            try:
+                with engine.begin() as transaction:
+                    transaction.execute(text(f"INSERT INTO orders VALUES ({number})"))
+                    over.queue.within(transaction).push("do", {"mode": "ok", "tag": str(number)})
+            except DBAPIError:
+                unsure.append(number)
+            else:
+                acked.append(number)
+
+        killing = threading.Timer(0.5, lambda: (pair.primary.kill(), pair.promote()))
+        killing.start()
+        numbers = count()
+        eventually(lambda: order(next(numbers)) or (unsure and acked[-1:] > unsure[-1:]))
+        killing.join()
+        with engine.connect() as connection:
+            there = set(connection.execute(text("SELECT id FROM orders")).scalars())
+
+    assert set(acked) <= there <= {*acked, *unsure}
+    assert len(there) == over.queue.size()
 
 
 @pytest.mark.thorough("as above")
@@ -178,3 +192,23 @@ def test_a_pooler_that_is_restarted_costs_no_job(server, tmp_path):
     ledger = Ledger.of(load)
     assert ledger.lost == []
     assert ledger.slow == 1
+
+
+@pytest.mark.thorough("as above")
+def test_a_replica_of_mariadb_that_is_promoted_by_hand_costs_no_job(tmp_path):
+    with replicating(tmp_path) as pair:
+        site = site_at(pair.url, tmp_path)
+        with loaded(site) as (_, load):
+            pair.fence()
+            pair.catch_up()
+            eventually(lambda: load.unsure > 20)
+            pair.promote()
+            promoted = time.time()
+            eventually(lambda: resumes(site, load, promoted))
+        site.queue.close()
+
+    ledger = Ledger.of(load)
+    assert ledger.lost == []
+    assert ledger.twice == []
+    assert ledger.slow == 1
+    assert ledger.work_after(promoted) < AT_WORK
