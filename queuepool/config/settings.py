@@ -58,8 +58,7 @@ class ConnectionSettings:
     retry_after: float = setting(90.0, values.some_seconds)
     #: Seconds that one wait for a job may block.
     block_for: float = setting(5.0, values.some_seconds)
-    #: Seconds that a push, or another call from Python, waits for a silent server. (For other writers of an SQLite file
-    #: it waits up to a minute: they are at work.)
+    #: Seconds that a push, or another call from Python, waits for a silent server; for writers of SQLite up to 60 s.
     timeout: float = setting(2.0, values.some_seconds)
     #: Replicas of Redis that must have each push, reserve and settlement before it counts: a number, or all; 0 = none.
     wait_replicas: str = setting("", values.replicas, written="0")
@@ -360,8 +359,7 @@ class PoolSettings:
     )
     #: File to log to, empty = standard error.
     log: Path | None = setting(None, values.path, "FILE", "Log to this file instead of standard error")
-    #: How long the pool's counters are kept in its store, for `queuepool history`: 1h to 35d, 0 = not at all. Needs
-    #: metrics = yes.
+    #: How long the pool's counters are kept for `queuepool history`, with metrics = yes: 1h to 35d, 0 = not at all.
     history: float = setting(
         35 * 86400.0,
         values.kept,

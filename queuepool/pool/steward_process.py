@@ -189,8 +189,9 @@ class StewardProcess:
         return Renew(self._orphaned_boards, self._stores.queue, self._settings.connection.retry_after)
 
     def _reassert(self) -> list[Chore]:
-        stores = self._stores
-        return [Reassert(stores.queue, stores.reassertion, self._renew)] if stores.reassertion else []
+        if not (said := self._stores.reassertion):
+            return []
+        return [Reassert(self._stores.queue, self._renew, said.follow, said.reassert)]
 
     def _measure(self) -> list[Chore]:
         """The chore that measures, where metrics are published, and the one that scales by that."""

@@ -103,9 +103,7 @@ def work(
 
     Raises ``BootFailure`` for a ``@lifespan`` that does not begin, or that this worker cannot have.
     """
-    stores, alone = Stores(settings.connection), board is None
-    if stores.reassertion:
-        stores.reassertion.come_after()
+    stores, alone = _own_stores(settings), board is None
     # Jobs that run side by side push and ask from threads of their own.
     beside = Stores(settings.connection, shared=True) if settings.concurrency > 1 else stores
     recorder = _recorder(stores) if alone else None
@@ -136,6 +134,13 @@ def work(
     slot_writer.meter.leaves(reason.counted_as, slot_writer.growth.most[0])
     slot_writer.leave()
     return reason
+
+
+def _own_stores(settings: PoolSettings) -> Stores:
+    stores = Stores(settings.connection)
+    if stores.reassertion:
+        stores.reassertion.come_after()
+    return stores
 
 
 def _where_the_store_is(settings: PoolSettings, board: Board | None) -> Callable[[], object] | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from queuepool.board.board import Board, Role, Slot, State
 from queuepool.board.held_jobs import AT_WORK, HeldJob, Stage
@@ -19,9 +19,6 @@ from queuepool.settlement.verdict import RanBy
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import UNDER_WAY, QueueStore
 from queuepool.unix.originals import sleep
-
-if TYPE_CHECKING:
-    from queuepool.stores.redis.reassertion import RedisReassertion
 
 #: seconds until a missing lease is checked once more
 _RECHECK = 0.05
@@ -74,23 +71,31 @@ class Renew:
 class Reassert:
     """Tells another server than before, as it may have been promoted, at once what the workers of the pool hold.
 
-    Workers wait a moment before they ask it for jobs.
+    Workers wait a moment before they ask it for jobs. ``follow`` has a function called whenever another one answers,
+    and ``reassert`` renews leases and takes their jobs again.
     """
 
-    def __init__(self, store: QueueStore, reassertion: RedisReassertion, renew: Renew) -> None:
+    def __init__(
+        self,
+        store: QueueStore,
+        renew: Renew,
+        follow: Callable[[Callable[[], object]], object],
+        reassert: Callable[[Sequence[Lease]], list[bool]],
+    ) -> None:
         self._store = store
-        self._reassertion = reassertion
         self._renew = renew
+        self._follow = follow
+        self._reassert = reassert
         self._follows = False
         self._is_due = False
 
     def run(self, now: float) -> float:
         if not self._follows:
-            self._reassertion.follow(self._changed)
+            self._follow(self._changed)
             self._follows = True
         self._store.reach()  # unless the connection is open
         if self._is_due:
-            self._renew.through(self._reassertion.reassert)
+            self._renew.through(self._reassert)
             self._is_due = False
         return _REACHES
 

@@ -12,8 +12,8 @@ AROUND = {
         (
             (
                 "stores/redis/client.py",
-                "ConnectionPool(lambda: pool.connection_class(**pool.connection_kwargs))",
-                "ConnectionPool(pool.make_connection)",
+                "ConnectionPool(lambda: self._wraps(pool.connection_class(**pool.connection_kwargs)))",
+                "ConnectionPool(lambda: self._wraps(pool.make_connection()))",
             ),
         ),
         # An outage of half of the time, and then a calm that is longer than what follows an outage.

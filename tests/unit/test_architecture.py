@@ -210,7 +210,7 @@ def test_what_must_never_be_done_is_not():
 
 
 def test_a_client_and_its_connections_talk_to_redis_py():
-    others = ("client", "cluster", "connections", "primary", "sentinel", "sentinel_check")
+    others = ("client", "cluster", "connections", "primary", "replicas", "sentinel", "sentinel_check")
     assert [f"stores/redis/{name}.py" for name in others] == users("redis")
 
 
