@@ -93,9 +93,13 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     item.extra_keyword_matches.update(entries_of(item))
 
 
-# No example is too slow: on a busy machine any may be.
-hypothesis.settings.register_profile("queuepool", deadline=None)
-hypothesis.settings.load_profile("queuepool")
+def pytest_configure(config: pytest.Config) -> None:
+    """Hypothesis tries fewer examples by default, where a test does not say how many."""
+    examples = 100 if config.option.whole or config.option.part else 30
+    # No example is too slow: on a busy machine any may be.
+    hypothesis.settings.register_profile("queuepool", deadline=None, max_examples=examples)
+    hypothesis.settings.load_profile("queuepool")
+
 
 # A script's background processes ignore these two, and so would all processes that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -44,6 +44,7 @@ def kill_one(pool: RunningPool, chance: random.Random) -> None:
             os.kill(chance.choice(workers), signal.SIGKILL)
 
 
+@pytest.mark.by_turns("more")
 @pytest.mark.parametrize("more", [(), ("--concurrency", "4")], ids=["one by one", "side by side"])
 def test_a_chain_and_a_group_run_to_their_ends(place, more):
     steps = flow_of(chain(*(step.call(f"c{number}") for number in range(5)))).push_to(place.queue)
@@ -59,6 +60,7 @@ def test_a_chain_and_a_group_run_to_their_ends(place, more):
     assert "21 of 21 done" == page.flow().progress
 
 
+@pytest.mark.thorough("every run kills workers beside limits, flows and steps in a chaos run")
 def test_the_callback_runs_once_while_workers_are_killed(place):
     chance = random.Random(7)
     flow = Flow("killed")

@@ -46,6 +46,7 @@ def most_at_once(site: Site, tenant: str) -> int:
     return most
 
 
+@pytest.mark.by_turns("more")
 @pytest.mark.parametrize("more", [(), ("--concurrency", "4")], ids=["one by one", "side by side"])
 def test_no_more_run_at_a_time(place, more):
     for number in range(12):
@@ -245,6 +246,7 @@ def test_a_job_that_leaves_at_a_step_gives_its_place_back(place):
     assert {1} == {line["attempts"] for line in place.trail(what="ends")}
 
 
+@pytest.mark.thorough("every run kills workers beside limits, flows and steps in a chaos run")
 def test_never_more_run_whatever_is_killed(place):
     """Two pools, as on two hosts, lose workers and stewards all the while."""
     jobs, chance = 120, random.Random(7)

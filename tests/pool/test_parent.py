@@ -16,6 +16,8 @@ from contextlib import ExitStack, closing, suppress
 from itertools import product
 from pathlib import Path
 
+import pytest
+
 from queuepool.board.board import Board, Role, State
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.errors import NotRunning
@@ -228,6 +230,11 @@ PAIRS = [
     *((("one", first), ("two", second)) for first, second in product(AFTER, AFTER)),
     *((("one", first), ("one", second)) for first, then in AFTER.items() for second in then),
 ]
+#: each event happens to each pool
+FEW = [
+    *((("one", first), ("two", second)) for first, second in zip(AFTER, reversed(AFTER), strict=True)),
+    (("one", "boots badly"), ("one", "is mended")),
+]
 
 
 def a_life(service: Service, *events: tuple[str, str]) -> Case:
@@ -240,8 +247,9 @@ def a_life(service: Service, *events: tuple[str, str]) -> Case:
     yield from service.ends()
 
 
-def test_whatever_happens_to_two_pools_in_any_order_their_service_manager_is_told_the_truth(tmp_path):
-    live_all(tmp_path, {str(pair): lambda service, pair=pair: a_life(service, *pair) for pair in PAIRS})
+@pytest.mark.parametrize("pairs", [FEW, pytest.param(PAIRS, marks=pytest.mark.thorough("each pair of events"))])
+def test_whatever_happens_to_two_pools_in_any_order_their_service_manager_is_told_the_truth(tmp_path, pairs):
+    live_all(tmp_path, {str(pair): lambda service, pair=pair: a_life(service, *pair) for pair in pairs})
 
 
 def one_cannot_boot(service: Service, *broken: str) -> Case:

@@ -97,6 +97,7 @@ def test_a_pool_outlives_its_installation(site):
     assert "stderr: " not in pool.log()
 
 
+@pytest.mark.thorough("the tests above remove each place from one pool")
 @pytest.mark.real_start
 def test_a_later_master_of_several_pools_needs_neither_the_installation_nor_the_working_directory(site):
     shutil.copytree(ROOT / "queuepool", site.path / "queuepool")

@@ -331,6 +331,7 @@ class Service(RuleBasedStateMachine):
         assert [] == [seconds for seconds in asked(self.manager, stop=True) if not 0 <= seconds <= SETTLING]
 
 
+@pytest.mark.thorough("random orders of what the tests above do one by one")
 def test_whatever_happens_to_a_pool_its_messages_keep_their_laws(site):
     bound = type("Bound", (Service,), {"site": site})
     quiet = list(HealthCheck)

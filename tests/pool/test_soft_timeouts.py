@@ -229,6 +229,7 @@ def push_stress(site: Site, name: str) -> None:
         site.queue.push("calm", {"number": number})
 
 
+@pytest.mark.by_turns("name")
 @pytest.mark.parametrize("name", ["stress", "stress_async"])
 def test_jobs_that_end_at_their_soft_timeout_are_done_or_failed_and_nothing_else_gets_it(site, name):
     push_stress(site, name)

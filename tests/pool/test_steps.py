@@ -39,6 +39,7 @@ def expected(rows: int = ROWS, steps: int = STEPS) -> set[str]:
     return {*(f"step{n}" for n in range(steps)), *(f"row{n}" for n in range(rows)), "last"}
 
 
+@pytest.mark.by_turns("name")
 @pytest.mark.parametrize("name", ["imports", "aimports"])
 def test_killed_again_and_again_each_effect_happens_once_and_again_at_most_for_a_kill(place, name):
     kills, chance = 0, random.Random(7)
@@ -216,6 +217,7 @@ def test_who_has_lost_its_lease_keeps_and_settles_nothing(place, name, concurren
     assert 0 == place.queue.stores.failed.count()
 
 
+@pytest.mark.by_turns("name")
 @pytest.mark.parametrize("name", ["imports", "aimports"])
 def test_side_by_side_each_job_goes_on_behind_its_own_last_row(site, name):
     kills, chance = 0, random.Random(3)

@@ -83,6 +83,7 @@ def test_a_step_is_not_left_in_its_middle_by_one_within_it(place, rows):
     assert 1 == counted(place)["rest"]
 
 
+@pytest.mark.by_turns("more")
 @pytest.mark.parametrize("more", [(), BESIDE], ids=["alone", "beside"])
 def test_the_hook_of_a_job_that_has_succeeded_is_not_left(site, more):
     with site.pool(*APP, "--workers", "1", *more) as pool:
@@ -97,6 +98,7 @@ def test_the_hook_of_a_job_that_has_succeeded_is_not_left(site, more):
     assert 0 == site.queue.size()
 
 
+@pytest.mark.by_turns("more")
 @pytest.mark.parametrize("more", [(), BESIDE], ids=["alone", "beside"])
 def test_a_thread_that_a_job_has_left_behind_takes_no_row_from_the_next_job(place, more):
     gates = {name: str(place.path / name) for name in ("first", "left", "never")}
@@ -120,6 +122,7 @@ def test_a_thread_that_a_job_has_left_behind_takes_no_row_from_the_next_job(plac
         assert [0, 1] == [line["row"] for line in place.trail(event="left")]
 
 
+@pytest.mark.by_turns("more")
 @pytest.mark.parametrize("more", [(), BESIDE], ids=["alone", "beside"])
 def test_two_cursors_side_by_side_lose_no_row(place, more):
     kills, chance = 0, random.Random(11)
@@ -140,6 +143,7 @@ def test_two_cursors_side_by_side_lose_no_row(place, more):
     assert {} == place.queue.stores.steps.of_job(job)
 
 
+@pytest.mark.by_turns("name")
 @pytest.mark.parametrize("name", ["imports", "aimports"])
 def test_a_stop_while_the_store_is_away_does_not_wait_for_it_at_a_row_and_uses_up_no_try(tmp_path, name):
     """Its place is on the board, and its worker has not died."""
