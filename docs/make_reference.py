@@ -40,6 +40,7 @@ _VALUES: Mapping[object, str] = {
     values.count: "a whole number",
     pool_queues.queue_limits: "queues, each with a number from 1 to 10000: `emails:20, imports:2`; empty = none",
     values.kept: "a time from `1h` to `35d`, or 0",
+    values.replicas: "a number, or `all`",
     values.workers: f"a whole number from 1 to {values.MAX_WORKERS}, or `auto`",
     values.bound: f"a whole number from 1 to {values.MAX_WORKERS}, or empty",
     values.memory_reserve: "MB: `512`, `512M`, `1G`; or with a `%`: `10%`",

@@ -103,6 +103,7 @@ def test_all_misses_a_replica_that_has_left_until_another_server_is_the_primary(
 
 
 def test_a_pool_without_it_sends_no_wait(servers):
+    servers[0].say("CONFIG", "RESETSTAT")
     with closing(stores_at(servers[0], "")) as stores:
         stores.queue.push("default", JOBS)
         stores.queue.reserve(["default"], stores.queue.join(), 2)
@@ -115,13 +116,13 @@ def test_a_user_who_may_not_wait_is_told_that_it_was_done(servers):
     first.say("ACL", "SETUSER", "app", "on", "nopass", "~*", "&*", "+@all", "-wait")
     settings = ConnectionSettings(url=f"redis://app:x@127.0.0.1:{first.port}/0", wait_replicas="1")
     with closing(Stores(settings)) as stores:
-        with pytest.raises(StoreDown, match="it was done, but the server refuses to wait.*wait"):
+        with pytest.raises(StoreDown, match=r"it was done, but the server refuses to wait.*wait"):
             stores.queue.push("default", JOBS)
         assert stores.queue.sizes("default").ready == 2
 
 
 def test_check_says_what_answers_and_what_that_protects_from(servers):
-    first, second = servers
+    first, _ = servers
 
     def said(wanted: str) -> list[tuple[Grade, str]]:
         with closing(stores_at(first, wanted)) as stores:
