@@ -103,6 +103,7 @@ def test_all_misses_a_replica_that_has_left_until_another_server_is_the_primary(
 
 
 def test_a_pool_without_it_sends_no_wait(servers):
+    servers[0].say("CONFIG", "RESETSTAT")
     with closing(stores_at(servers[0], "")) as stores:
         stores.queue.push("default", JOBS)
         stores.queue.reserve(["default"], stores.queue.join(), 2)
