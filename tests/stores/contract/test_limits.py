@@ -577,6 +577,23 @@ def test_no_more_lines_are_read_than_asked_for(built, store, worker):
     assert (30, False) == (len(all_of_them.parked), all_of_them.is_cut)
 
 
+@pytest.mark.parametrize("reserved", [0, 1])
+def test_a_reserve_hands_on_the_places_of_those_that_it_ends(built, store, worker, reserved):
+    if not built.limits.end_with_reserve:
+        pytest.skip("each is settled by itself")
+    pushed(store, "plain", "running", "next", "free")
+    [plain] = store.reserve(["default"], worker.tag, 1).leases
+    running, _ = worker.enter(ONE)
+    worker.enter(ONE)
+
+    found = store.reserve(["default"], worker.tag, reserved, [plain, running])
+    assert (reserved, []) == (len(found.leases), found.refused)
+    assert (0, 0) == (built.limits.parked("default"), held(built))
+    assert store.reserve(["default"], worker.tag, 0, [running]).refused
+    rest = store.reserve(["default"], worker.tag, 2).leases
+    assert ["free", "next"] == sorted(ids([*found.leases, *rest]))
+
+
 def behind(store: Any, leases: Sequence[Lease], *asked: PlaceAsked, key: str = "import") -> list[bool | None]:
     """What becomes of jobs that are parked in one step with one before them."""
     if store.limits.park_behind is None:
