@@ -32,7 +32,12 @@ WORKERS, STEWARDS = ("reserve", "reclaim", "release"), ("bury", "renew")
 
 #: the largest searches: what they say together, others say one by one
 LONG = {
+    "longer leases, more deaths",
+    "an answer is lost, and workers are stopped",
+    "an answer is lost, and jobs have deadlines",
+    "two jobs",
     "two queues",
+    "requests of a worker come late",
     "requests of a worker come late, and it crashes",
     "requests of a worker come late, and it is stopped",
     "something follows, and two answers are lost",

@@ -56,6 +56,7 @@ def test_the_laws_hold_in_every_interleaving():
     assert [] == stuck(Rules(), known)
 
 
+@pytest.mark.by_turns("fault")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_rule_is_needed(fault):
     rules = Rules(without=fault)

@@ -32,6 +32,7 @@ WITHOUT = {
 }
 
 
+@pytest.mark.by_turns("rule")
 @pytest.mark.parametrize("rule", stops.Rules._fields)
 def test_without_one_of_its_rules_a_stop_breaks_a_law(rule):
     first, law = WITHOUT[rule]

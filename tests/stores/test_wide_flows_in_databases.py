@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -36,6 +36,13 @@ def begun(stores: Stores, *last: str) -> Drawn:
     return drawn
 
 
+def end_all(stores: Stores, leases: Iterable[Lease]) -> None:
+    """As a worker's reserves do, a hundred at a time: one by one they take ten seconds."""
+    done = [as_done(lease) for lease in leases]
+    for first in range(0, len(done), 100):
+        stores.queue.reserve(["default"], OURS, 0, done[first : first + 100])
+
+
 def counts(stores: Stores, drawn: Drawn) -> Any:
     return stores.flows.find(drawn.id).counts
 
@@ -63,8 +70,7 @@ def test_what_a_reserve_has_left_over_is_done_by_a_steward_if_its_worker_dies(st
     done = [as_done(lease) for lease in stores.queue.reserve(["default"], OURS, 1).leases]
     stores.queue.reserve(["default"], OURS, 0, done)
     stores.flows._rows.unfinished.clear()  # as by another process
-    for lease in taken(stores.queue, MANY).values():
-        assert ended(stores.queue, lease)
+    end_all(stores, taken(stores.queue, MANY).values())
     first = counts(stores, drawn)
     assert (MOST_EDGES, 0) == (first.done - 1, first.running), "and the flow has not ended"
     stores.flows.look()
@@ -73,8 +79,7 @@ def test_what_a_reserve_has_left_over_is_done_by_a_steward_if_its_worker_dies(st
     while counts(stores, drawn).running < MANY - MOST_EDGES:
         stores.flows.look()
 
-    for lease in taken(stores.queue, MANY).values():
-        assert ended(stores.queue, lease)
+    end_all(stores, taken(stores.queue, MANY).values())
     assert ["merge"] == list(taken(stores.queue))
 
 
