@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from sqlalchemy import Engine, create_engine
 from tests.support.brands import USER, Brand, MariaDB, Postgres, find
 from tests.support.databases import DatabaseServer, account
 from tests.support.eventually import eventually
+from tests.support.processes import halt
 from tests.support.redis_server import free_port
 
 #: ends the sessions of all others
@@ -81,7 +81,7 @@ class Pair:
         """Have the standby lag from now on, a Unix time: the primary's sender gets no processor any more."""
         sender = self.ask("SELECT pid FROM pg_stat_replication")
         assert isinstance(sender, int)
-        os.kill(sender, signal.SIGSTOP)
+        halt(sender)
         return time.time()
 
     def fence(self) -> None:
