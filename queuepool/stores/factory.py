@@ -46,8 +46,6 @@ REPLY_TIMEOUT = 2.0
 _LOOP_TIMEOUTS = {"redis": REPLY_TIMEOUT, "sql": 3.0}
 #: the same for a person, whose command may count millions of rows
 _PERSON_TIMEOUTS = {"redis": 7.0, "sql": 60.0}
-#: seconds that replicas have to take over what was written
-_REPLICATES = 1.0
 #: seconds for which a producer waits while others write to its SQLite file: writers do not take turns there
 _LOCK_TIMEOUT = 60.0
 
@@ -357,7 +355,7 @@ def _client_class(
     if settings.wait_replicas and reply_timeout:
         from queuepool.stores.redis.replicas import Replicas, replicated  # imported here: few wait for replicas
 
-        about |= {"replicas": Replicas(settings.wait_replicas, min(_REPLICATES, reply_timeout / 2))}
+        about |= {"replicas": Replicas(settings.wait_replicas, reply_timeout / 2)}
         kind = replicated(kind)
     return partial(kind, **about)
 

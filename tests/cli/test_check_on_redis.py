@@ -22,6 +22,7 @@ def test_every_command_that_is_sent_is_tried():
     # tag at each connect; and a job with a limit tells what is refused to it, which most pools never ask.
     tried = {str(words[0]) for words in commands} | {"DEL", "UNLINK", "SCAN", "PTTL", "INFO"}
     tried |= {"INCR", "TTL", "LPOP", "RPOP", "RPOPLPUSH", "HSCAN", "PERSIST"}
-    tried |= {"ROLE", "SUBSCRIBE", "CLUSTER", "WAIT"}  # sent for sentinels, in clusters and to wait for replicas
+    # Sent for sentinels, in clusters, to wait for replicas, and to Horizon's keys.
+    tried |= {"ROLE", "SUBSCRIBE", "CLUSTER", "WAIT", "SADD"}
 
     assert {name.upper() for name in sent} - tried == set()

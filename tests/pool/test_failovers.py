@@ -237,7 +237,6 @@ def test_nothing_that_was_acknowledged_is_lost_where_all_replicas_must_have_it(s
         ledger, load, at = after_lost_reserves(site, sentinels, f"{LEASES}wait_replicas = all\n")
 
     assert ledger.lost == []
-    assert ledger.slow == 1
     assert ledger.overlaps == []
     assert ledger.long == {"long4": 1, "long13": 1, "long14": 1}
     assert ledger.work_after(at) < AT_WORK

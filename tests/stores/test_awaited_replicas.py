@@ -10,6 +10,7 @@ import pytest
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import NotReplicated, StoreDown, TagRetired
+from queuepool.payload.lease import Lease
 from queuepool.stores.factory import Stores
 from queuepool.stores.finding import Grade
 from queuepool.stores.redis.check_replicas import inspect_replicas
@@ -36,18 +37,30 @@ def servers(tmp_path: Path) -> Iterator[list[Process]]:
         one.kill()
 
 
-def stores_at(server: Process, wanted: str, *, shared: bool = False) -> Stores:
-    settings = ConnectionSettings(url=f"redis://127.0.0.1:{server.port}/0", wait_replicas=wanted, timeout=1.0)
-    return Stores(settings, shared=shared, reply_timeout=1.0)
+def stores_at(server: Process, wanted: str, patience: float = 20.0, *, shared: bool = False) -> Stores:
+    """``patience``: seconds; replicas have half of it."""
+    settings = ConnectionSettings(url=f"redis://127.0.0.1:{server.port}/0", wait_replicas=wanted, timeout=patience)
+    return Stores(settings, shared=shared, reply_timeout=patience)
+
+
+def begun(server: Process, wanted: str) -> tuple[int, Lease]:
+    """Two jobs are there, and one of them is held; the tag and the lease."""
+    with closing(stores_at(server, wanted)) as stores:
+        tag = stores.queue.join()
+        stores.queue.push("default", JOBS)
+        (lease,) = stores.queue.reserve(["default"], tag, 1).leases
+    return tag, lease
 
 
 @pytest.mark.parametrize("wanted", ["1", "all"])
 def test_each_kind_of_call_waits_and_says_when_it_was_in_vain(servers, wanted):
     first, second = servers
-    with closing(stores_at(first, wanted)) as stores, closing(stores_at(first, wanted, shared=True)) as shared:
-        store, tag = stores.queue, stores.queue.join()
-        store.push("default", JOBS)
-        (lease,) = store.reserve(["default"], tag, 1).leases
+    tag, lease = begun(first, wanted)
+    with (
+        closing(stores_at(first, wanted, 1.0)) as stores,
+        closing(stores_at(first, wanted, 1.0, shared=True)) as shared,
+    ):
+        store = stores.queue
         second.stop()
         calls = [
             lambda: shared.queue.push("default", JOBS),
@@ -62,22 +75,22 @@ def test_each_kind_of_call_waits_and_says_when_it_was_in_vain(servers, wanted):
         assert store.unanswered == 4
         assert store.sizes("default").total == 2 + 2 - 1  # all was done, and reading waits for nobody
         second.go_on()
-        assert store.join(tag)
+    with closing(stores_at(first, wanted)) as stores:
+        assert stores.queue.join(tag)
 
 
 def test_what_was_done_before_is_waited_for_by_a_call_that_has_nothing_left_to_do(servers):
     first, second = servers
-    with closing(stores_at(first, "1")) as stores:
-        store = stores.queue
-        store.push("default", JOBS)
-        (lease,) = store.reserve(["default"], store.join(), 1).leases
+    _, lease = begun(first, "1")
+    with closing(stores_at(first, "1", 1.0)) as stores:
         second.stop()
         for _ in range(2):
             with pytest.raises(NotReplicated):
-                store.delete([lease])
+                stores.queue.delete([lease])
             stores.close()  # another connection
         second.go_on()
-        assert [False] == store.delete([lease])
+    with closing(stores_at(first, "1")) as stores:
+        assert [False] == stores.queue.delete([lease])
 
 
 def test_the_error_of_a_script_is_told_and_the_next_call_gets_its_own_answer(servers):
@@ -93,7 +106,7 @@ def test_the_error_of_a_script_is_told_and_the_next_call_gets_its_own_answer(ser
 
 def test_all_misses_a_replica_that_has_left_until_another_server_is_the_primary(servers):
     first, second = servers
-    with closing(stores_at(first, "all")) as stores:
+    with closing(stores_at(first, "all", 4.0)) as stores:
         stores.queue.push("default", JOBS)
         second.kill()
         eventually(lambda: first.say("INFO", "replication")["connected_slaves"] == 0)
