@@ -96,7 +96,8 @@ def test_one_that_does_not_end_in_time_is_killed():
 
 
 def is_forked(*words: str, **how: Any) -> bool:
-    process = warm.start([sys.executable, *words], stdin=subprocess.DEVNULL, **how)
+    """Whatever variables other tests and their libraries have set in this process."""
+    process = warm.start([sys.executable, *words], stdin=subprocess.DEVNULL, **{"env": warm.BEGAN_WITH, **how})
     process.wait(timeout=30)
     return isinstance(process, warm.Process)
 
@@ -106,13 +107,13 @@ def test_it_is_executed_where_a_fork_would_differ(tmp_path):
     assert is_forked("-c", "", cwd=tmp_path)
 
     assert not is_forked("-S", "-c", "")
-    assert not is_forked("-c", "", env={**os.environ, "PYTHONHASHSEED": "0"})
-    assert not is_forked("-c", "", env={**os.environ, "LC_ALL": "C"})
+    assert not is_forked("-c", "", env={**warm.BEGAN_WITH, "PYTHONHASHSEED": "0"})
+    assert not is_forked("-c", "", env={**warm.BEGAN_WITH, "LC_ALL": "C"})
     assert not is_forked("-c", "", start_new_session=True)
     assert not is_forked("-c", "pass #" + "x" * 100_000)
     (tmp_path / "redis.py").touch()
     assert not is_forked("-c", "", cwd=tmp_path)
-    assert not is_forked("-c", "", cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(warm.ROOT)})
+    assert not is_forked("-c", "", cwd=tmp_path, env={**warm.BEGAN_WITH, "PYTHONPATH": str(warm.ROOT)})
 
 
 @pytest.mark.real_start
@@ -122,7 +123,7 @@ def test_it_is_executed_where_the_mark_says_so():
 
 def test_its_seconds_are_counted():
     before = warm.seconds()
-    warm.run([sys.executable, "-c", "for _ in range(10 ** 6): pass"])
+    warm.run([sys.executable, "-c", "for _ in range(10 ** 6): pass"], env=warm.BEGAN_WITH, cwd=warm.ROOT)
 
     assert before < warm.seconds()
 

@@ -31,8 +31,8 @@ KNOWN = {"env", "cwd", "stdin", "stdout", "stderr"}
 
 #: set by the mark ``real_start``
 always_real = False
-#: variables of this process as it began: the first program may be started by a test that has set others
-_began_with = dict(os.environ)
+#: variables of this process as it began: the first program may be started by a test, or a library, that has set others
+BEGAN_WITH = dict(os.environ)
 #: CPU seconds of each forked program that has ended
 _seconds: list[float] = []
 _interpreters: list[Interpreter] = []
@@ -182,7 +182,7 @@ class Interpreter:
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.support.warm_interpreter", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()], cwd=ROOT, env=_began_with,
+                pass_fds=[theirs.fileno()], cwd=ROOT, env=BEGAN_WITH,
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,  # no terminal, whose streams have other buffers
             )  # fmt: skip
         self._imported = set(json.loads(self._control.recv(LONGEST_MESSAGE)))
@@ -202,7 +202,7 @@ class Interpreter:
         self._process.wait(30)
 
     def _can_become(self, words: Sequence[str], env: Mapping[str, str], cwd: str) -> bool:
-        if not is_plain(words) or _read_at_start(env) != _read_at_start(_began_with):
+        if not is_plain(words) or _read_at_start(env) != _read_at_start(BEGAN_WITH):
             return False
         places = {Path(cwd, place).resolve() for place in ("", *env.get("PYTHONPATH", "").split(os.pathsep))} - {ROOT}
         return not any(self._imported & _modules_in(place) for place in places)
