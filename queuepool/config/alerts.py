@@ -131,7 +131,7 @@ class AlertSettings:
     stalled: float = setting(21600.0, values.seconds, written="6h")
     #: How long a job may wait for a place of a limit.
     parked: float = setting(3600.0, values.seconds, written="1h")
-    #: How long a place of a limit may be free while jobs wait for it: nobody hands it to them.
+    #: How long a place of a limit may stay free while jobs wait for it, and none is given it.
     unused: float = setting(60.0, values.seconds, written="1m")
     #: How long another pool on the store may be silent unless it was stopped; at most 30m.
     lost: float = setting(30.0, silence)

@@ -200,7 +200,7 @@ def _horizon_problems(pool: PoolSettings) -> Iterator[str]:
     elif config_urls.is_cluster(url) and not tag_of(pool.horizon):
         yield NO_TAG
     if not pool.metrics:
-        yield "needs metrics = yes: else nobody counts what it shows"
+        yield "needs metrics = yes: it shows what the metrics count"
 
 
 def _concurrency_problems(pool: PoolSettings, part: Part) -> Iterator[Problem]:

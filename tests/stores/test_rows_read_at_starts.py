@@ -14,17 +14,13 @@ from queuepool.payload.limits import NO_PART, PlaceAsked, holding, job_word
 from queuepool.stores.factory import Stores
 from queuepool.stores.limits import Entering
 from tests.support.drivers import connection_of, opened
+from tests.support.rows_read import rows_read
 from tests.support.samples import new_jobs, payload
 
 #: parked jobs at each of two limits: with the higher numbers, those at which one ends and another begins
 MANY = 1000
 ONE = PlaceAsked("one", NO_PART, 1)
 _MORE = pytest.mark.thorough("PostgreSQL's planner has the most to choose from")
-_READ = {
-    "postgresql": "SELECT sum(idx_tup_fetch + seq_tup_read) FROM pg_stat_user_tables",
-    "mariadb": "SELECT sum(VARIABLE_VALUE) FROM information_schema.SESSION_STATUS"
-    " WHERE VARIABLE_NAME LIKE 'HANDLER_READ%'",
-}
 _COUNT = {"postgresql": "ANALYZE {}", "mariadb": "ANALYZE TABLE {}"}
 
 
@@ -32,18 +28,6 @@ _COUNT = {"postgresql": "ANALYZE {}", "mariadb": "ANALYZE TABLE {}"}
 def stores(request: pytest.FixtureRequest) -> Iterator[Stores]:
     with opened(connection_of(request.param, request)) as found:
         yield found
-
-
-def rows_read(stores: Stores) -> int:
-    """By this client so far, as its database counts."""
-
-    def read(connection: Connection) -> int:
-        if connection.dialect.name == "postgresql":
-            connection.exec_driver_sql("SELECT pg_stat_force_next_flush()")
-            connection.exec_driver_sql("SELECT 1")
-        return int(connection.exec_driver_sql(_READ[connection.dialect.name].replace("%", "%%")).scalar_one())
-
-    return stores.client.ask(read)
 
 
 @contextmanager

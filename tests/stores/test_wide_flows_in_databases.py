@@ -15,6 +15,7 @@ from queuepool.stores.records import Retrying
 from queuepool.stores.sql.left_over import MOST_EDGES, SOON
 from tests.support.drivers import connection_of, opened
 from tests.support.graphs import Drawn, as_done, ended, taken
+from tests.support.rows_read import rows_read
 from tests.support.samples import record
 from tests.support.store_contract import OURS, Clock
 
@@ -113,14 +114,6 @@ def test_a_failure_that_very_many_follow_cancels_them_all_and_tells_those_that_f
 
     assert (MANY, 1) == (counts(stores, drawn).cancelled, counts(stores, drawn).running)
     assert ["end?a"] == list(taken(stores.queue))
-
-
-def rows_read(stores: Stores) -> int:
-    """Rows of members that PostgreSQL has read for this client, by what it has counted."""
-    counted = "SELECT sum(idx_tup_fetch + seq_tup_read) FROM pg_stat_user_tables WHERE relname = 'queuepool_members'"
-    with stores.client.engine.connect() as connection:
-        connection.exec_driver_sql("SELECT pg_stat_force_next_flush()")
-        return int(connection.exec_driver_sql(counted).scalar_one())
 
 
 def test_postgresql_reads_few_rows_for_each_that_follows_before_it_knows_how_many_there_are(request):

@@ -331,8 +331,8 @@ def translated(error: redis.RedisError, verb: str, names: Sequence[Any], source:
     ``verb``: the command, or the script with this ``source``; ``names``: its keys or channels.
     """
     text = certificates.explained(" ".join(str(error).split()) or type(error).__name__)
-    if isinstance(error, ShortOfReplicas) or text.startswith("RETIRED"):
-        return TagRetired(text) if text.startswith("RETIRED") else NotReplicated(text)
+    if found := _own_refusal(error, text):
+        return found
     if isinstance(error, redis.AuthenticationError):
         return LoginRefused(f"the server rejected the user or password: {text}")
     is_cluster = isinstance(error, _CLUSTERS) and not isinstance(error, redis.exceptions.MasterDownError)
@@ -345,6 +345,13 @@ def translated(error: redis.RedisError, verb: str, names: Sequence[Any], source:
     if isinstance(error, _GONE) or any(word in text for word in _PASSING):
         return StoreDown(text)
     return StoreError(text)
+
+
+def _own_refusal(error: redis.RedisError, text: str) -> StoreError | None:
+    """What our scripts refuse, and our waits for replicas."""
+    if isinstance(error, ShortOfReplicas):
+        return NotReplicated(text)
+    return TagRetired(text) if text.startswith("RETIRED") else None
 
 
 def denial(text: str, verb: str, names: Sequence[Any], source: str) -> str:

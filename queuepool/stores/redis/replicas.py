@@ -20,7 +20,7 @@ from queuepool.stores.redis.client import RedisClient
 from queuepool.stores.redis.connections import Connection, PendingReplies, PendingReply, ShortOfReplicas
 
 #: Scripts that push, take, keep, settle and drop jobs, or say who holds them. What only moves jobs on (stage, reclaim),
-#: or is about them, is done again, or missed by nobody.
+#: or is about them, is done again, or may be lost.
 AWAITED = frozenset({
     "push", "push_with", "push_limited", "add_members", "start_flow", "fire", "admit", "move", "requeue",
     "join", "retire", "reserve", "renew", "reassert", "enter", "step",
