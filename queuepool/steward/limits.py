@@ -12,8 +12,9 @@ from queuepool.payload.envelope import ready_for
 from queuepool.steward.measure import MeasuringPace, PoolMeters
 from queuepool.stores.limits import JobLimits, KeyRecord, LimitLine, LimitSum, sums_of
 
-#: seconds between looks at least; at most while jobs with limits start; and afterwards, as others may park some
-_SOON, _OFTEN, _PERIOD = 0.02, 0.2, 1.0
+#: seconds between looks at least; at most while jobs wait, for a place may come free that nobody could hand on at once;
+#: at most while jobs with limits start; and afterwards, as others may park some
+_SOON, _OFTEN, _LONGER, _PERIOD = 0.02, 0.1, 0.2, 1.0
 #: seconds for which they are called to start
 _LATELY = 60.0
 
@@ -44,8 +45,9 @@ class LookAtLimits:
         if not marked and due is not None:
             self._header.limits_at = now
         self._limits.in_use = self._header.limits_at > 0
-        longest = _OFTEN if now < marked + _LATELY or due is not None else _PERIOD
-        return longest if due is None else min(max(due, _SOON), longest)
+        if due is None:
+            return _LONGER if now < marked + _LATELY else _PERIOD
+        return min(max(due, _SOON), _OFTEN)
 
 
 class MeasureLimits:

@@ -89,12 +89,12 @@ class Plan:
     lane_modes: tuple[str, ...] = (*USUAL, *sorted(DEADLY))
 
 
-#: a worker on a database takes two or three times as long to become ready: killed at Redis' pace, none ever would
+#: A worker on a database takes two or three times as long to become ready: killed at Redis' pace, none ever would, and
+#: what is pushed meanwhile must be worked off in the pauses, or all jobs begin late.
 #: And a session of PostgreSQL tells of its commands up to a second late: in a short rest the idle seem busy.
 _SLOWER = {
-    "kill_every": (0.1, 0.4), "with_kills": 0.4, "naps": 4.0, "hostile": 2.0, "delayed": 3.0, "steps": 2.0,
-    "graphs": 0.5, "limits": 1.0,
-    "settle": 4.0,
+    "kill_every": (0.2, 0.8), "with_kills": 0.4, "naps": 2.5, "hostile": 1.2, "delayed": 2.0, "steps": 1.0,
+    "graphs": 0.3, "limits": 0.7, "refused": 1.0, "settle": 4.0,
 }  # fmt: skip
 
 

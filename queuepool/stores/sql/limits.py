@@ -109,17 +109,27 @@ class SqlLimits:
         return len(there)
 
     def sweep(self, name: str | None = None) -> float | None:
+        due = self._client.ask(self._due)
+        keys = self._to_look_at(name) if name is not None or due == 0.0 else ()
+        if not (looked := {**dict.fromkeys(keys), **dict.fromkeys(self._ended())}):
+            return due
+        for key in looked:
+            self._client.transaction(partial(self.places.look, key=key))
+        return self._client.ask(self._due)
+
+    def _due(self, connection: Connection) -> float | None:
+        """Seconds until the next look; of most sweeps, this is all."""
+        first = connection.execute(select(func.min(self._limits.c.look))).scalar()
+        return None if first is None else max(first - self.places.now(connection), 0.0)
+
+    def _to_look_at(self, name: str | None) -> Sequence[str]:
         limits = self._limits.c
         due = limits.look <= self._client.ask(self.places.now)
         if name is not None:
             changed = limits.look.is_not(None)
             due = or_(due, and_(changed, is_of(limits.key, name)) if name else changed)
         wanted = select(limits.key).where(due).order_by(limits.look).limit(_LOOKS)
-        keys = self._client.ask(lambda connection: connection.execute(wanted).scalars().all())
-        for key in {**dict.fromkeys(keys), **dict.fromkeys(self._ended())}:
-            self._client.transaction(partial(self.places.look, key=key))
-        first = self._client.ask(lambda c: (c.execute(select(func.min(limits.look))).scalar(), self.places.now(c)))
-        return None if first[0] is None else max(first[0] - first[1], 0.0)
+        return self._client.ask(lambda connection: connection.execute(wanted).scalars().all())
 
     def _ended(self) -> Sequence[str]:
         """Keys with places that have ended by themselves; whoever waits there is looked after in any case."""
