@@ -17,7 +17,7 @@ from tests.support.eventually import eventually
 
 #: what a program can see of how it was started
 SEEN = """
-import gc, json, os, resource, signal, sys
+import gc, json, os, resource, signal, sys, time
 def of(stream):
     return [stream.mode, stream.encoding, stream.errors, stream.line_buffering, stream.fileno(), stream.isatty()]
 seen = {
@@ -26,7 +26,8 @@ seen = {
     "actions": {int(number): str(signal.getsignal(number)) for number in signal.valid_signals()},
     "blocked": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])), "group": os.getpgrp(), "session": os.getsid(0),
     "descriptors": os.listdir("/proc/self/fd"), "files": resource.getrlimit(resource.RLIMIT_NOFILE),
-    "umask": os.umask(0), "collector": gc.get_threshold(), "title": open("/proc/self/cmdline").read().rstrip(chr(0)),
+    "umask": os.umask(0), "zone": [*time.tzname, *time.localtime(0)],
+    "collector": gc.get_threshold(), "title": open("/proc/self/cmdline").read().rstrip(chr(0)),
     "children": open(f"/proc/self/task/{os.getpid()}/children").read(),
 }
 print(json.dumps(seen))
@@ -60,7 +61,7 @@ def test_it_sees_the_same(seen_by, words):
 
 
 def test_it_has_its_own_environment(seen_by, tmp_path):
-    env = {"A": "1", "PYTHONPATH": f"{tmp_path}/folder:{warm.ROOT}"}
+    env = {"A": "1", "TZ": "America/New_York", "PYTHONPATH": f"{tmp_path}/folder:{warm.ROOT}"}
 
     assert seen_by("-m", "seen", real=True, env=env) == seen_by("-m", "seen", env=env)
 

@@ -25,7 +25,7 @@ from tests.support.warm_interpreter import LONGEST_MESSAGE, is_plain
 
 ROOT = Path(__file__).parents[2]
 #: an interpreter, its C library or its loader reads them at the start
-READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "TZ", "MALLOC_", "GLIBC_")
+READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_", "GLIBC_")
 #: what a forked program can be given
 KNOWN = {"env", "cwd", "stdin", "stdout", "stderr"}
 

@@ -19,6 +19,7 @@ import socket
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from types import ModuleType
@@ -142,6 +143,7 @@ def become(words: list[str], env: dict[str, str], cwd: str) -> None:
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)
+    time.tzset()  # Django sets TZ in the process of a test: each start after that would be a real one
     tempfile.tempdir = None
     setproctitle(os.fsencode(" ".join([sys.executable, *words])).decode(errors="replace"))  # as ps would show it
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
