@@ -94,8 +94,8 @@ def test_a_failure_starts_what_follows_failures_and_nothing_else(place):
     with place.pool("--workers", "2", *APP) as pool:
         assert "failed" == found.wait(60).state
         eventually(lambda: "told" in names(place, "ends"))
-        assert f"flow failed id={found}" in pool.log()
 
+    assert f"flow failed id={found}" in pool.log()
     assert ["alarm", "finally", "told"] == sorted(names(place, "ends"))
     assert "2 of 4 done, 1 failed, 1 cancelled" == found.flow().progress
 
@@ -140,7 +140,7 @@ def test_queued_members_of_a_cancelled_flow_are_left_out(place):
         assert place.queue.cancel_flow(found)
         assert "cancelled" == found.wait(60).state
 
-    assert len(names(place, "begins")) < 15
+    assert len(names(place, "begins")) < 30
     assert len(names(place, "begins")) == found.flow().counts.done
 
 
