@@ -192,7 +192,6 @@ def test_as_process_1_it_buries_strangers_and_takes_none_for_a_worker(site):
 
 
 @pytest.mark.fault("F32")
-@pytest.mark.timeout(180)
 def test_a_pipe_that_nobody_reads_holds_no_deadline_up(site):
     reader, writer = os.pipe()
     command = [sys.executable, "-m", "queuepool", "start", *site.flags(*MODULES), "--workers", "1", "--verbose"]

@@ -62,7 +62,7 @@ def of_plain(events: list[str], name: str) -> list[str]:
 def test_what_follows_a_skipped_member_of_a_flow_starts(site, flags):
     flow = flow_of(chain(plain.call("paid"), plain.call("skip"), plain.call)).push_to(site.queue)
     with site.pool(*APP, "--workers", "1", *flags):
-        assert "done" == flow.wait(30).state
+        assert "done" == flow.wait(60).state
 
     assert [None] == [line["order"] for line in site.trail(event="ran")]
 

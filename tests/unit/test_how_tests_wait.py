@@ -104,8 +104,8 @@ def stops_and_does_not_look(module: ast.Module) -> Iterator[ast.AST]:
 def gives_no_room(module: ast.Module) -> Iterator[ast.AST]:
     """A condition that comes true ends a wait at once: a short limit gains nothing but a red test."""
     for call in calls(module):
-        second = call.args[1:2] if name_of(call) == "eventually" else call.args[:1] if name_of(call) == "pool.wait" else []
-        if any(is_too_short(within, module) for within in [keyword(call, "within"), *second]):
+        first = {"eventually": 1, "pool.wait": 0}.get(name_of(call), len(call.args))
+        if any(is_too_short(within, module) for within in [keyword(call, "within"), *call.args[first:]]):
             yield call
 
 
@@ -145,8 +145,9 @@ def limits_of_time(compared: ast.Compare) -> Iterator[ast.expr]:
 
 def is_passed_time(node: ast.expr) -> bool:
     clocks = ("time.monotonic", "time.time", "time.perf_counter")
-    is_difference = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and name_of(node.left) in clocks
-    return is_difference or name_of(node) in ("took", "elapsed", "lasted")
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        return name_of(node.left) in clocks or ast.unparse(node.left).endswith("['at']")  # of a note in the trail
+    return name_of(node) in ("took", "elapsed", "lasted")
 
 
 def reads_lines_that_are_being_written(module: ast.Module) -> Iterator[ast.AST]:
