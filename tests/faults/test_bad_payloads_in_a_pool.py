@@ -102,7 +102,6 @@ def aftermath(store: redis.Redis, redis_socket: str, tmp_path_factory: pytest.Te
     return found
 
 
-@pytest.mark.timeout(180)  # the first of them waits for the pool, and the machine may be busy
 @each("name", cases(CATALOGUE))
 def test_bad_input(aftermath: Aftermath, name: str) -> None:
     row = CATALOGUE[name]

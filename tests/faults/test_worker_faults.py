@@ -117,7 +117,6 @@ def test_a_thread_and_an_exit_handler_that_never_end_hold_nobody_up(site):
 
 
 @pytest.mark.fault("F21")
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("count", [50, pytest.param(200, marks=pytest.mark.thorough("each moment four times"))])
 def test_a_job_that_ends_about_its_deadline_is_done_or_timed_out_and_never_both(site, count):
     """Within five milliseconds of it, on both sides."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -98,6 +99,7 @@ def test_a_lock_that_python_holds_keeps_php_out_until_it_is_released(both, tmp_p
 
 def test_a_rate_counts_the_jobs_of_both(both):
     site, laravel = both
+    began = time.monotonic()
     first = [laravel.run("enter", "rate", "7")["ran"] for _ in range(2)]
     with pool_of(site) as pool:
         site.queue.bulk([("rated", {"order": 7})] * 2)
@@ -109,12 +111,14 @@ def test_a_rate_counts_the_jobs_of_both(both):
 
     assert [True, True] == first
     assert [(7, 1), (8, 1)] == ran(site)
-    assert 45 < delay <= 63
+    left = 59 - (time.monotonic() - began)  # of the minute; Laravel counts whole seconds
+    assert left <= delay <= 63
     assert not refused["ran"]
-    assert 45 < refused["released"] <= 63
+    assert left <= refused["released"] <= 63
 
 
 def test_a_rate_in_redis_counts_the_jobs_of_both(site, peer):
+    began = time.monotonic()
     first = peer.run("enter", "redis", "7")["ran"]
     with pool_of(site, handlers=IN_REDIS) as pool:
         site.queue.push("counted", {"order": 7})
@@ -130,9 +134,10 @@ def test_a_rate_in_redis_counts_the_jobs_of_both(site, peer):
 
     assert first
     assert [(7, 1), (7, 1), (8, 1)] == ran(site)
-    assert 45 < delay <= 64
+    left = 59 - (time.monotonic() - began)
+    assert left <= delay <= 64
     assert not refused["ran"]
-    assert 45 < refused["released"] <= 64
+    assert left <= refused["released"] <= 64
     assert peer.run("enter", "redis", "9")["ran"]
 
 

@@ -241,8 +241,8 @@ def test_a_listener_may_hold_the_worker_and_one_that_raises_harms_nothing(site):
     with site.pool("--workers", "1", "--listeners", "ears", "--sleep", "0.05", wait=False) as pool:
         eventually(lambda: site.trail(event="end"))
 
-        assert ["do"] == [line["name"] for line in site.trail(event="heard")]
-        assert "deaf" in pool.log()
+    assert ["do"] == [line["name"] for line in site.trail(event="heard")]
+    assert "deaf" in pool.log()
 
 
 def test_a_worker_that_leaves_when_empty_does_not_wait_for_the_end_of_maintenance(site):

@@ -140,7 +140,7 @@ def test_a_coroutine_that_takes_too_long_is_ended_after_the_grace(site):
     with site.pool(*ONE) as pool:
         started(site, job_id)
         workers = pool.workers()
-        assert "cancelled" == outcome(site, job_id, "--grace", "0.5")
+        assert "cancelled" == outcome(site, job_id, "--grace", "2")
         assert site.trail(event="cancelled")
         assert [] == site.trail(event="finally")
         eventually(lambda: pool.workers() and workers != pool.workers())
@@ -242,7 +242,7 @@ def test_whoever_dies_meanwhile_the_job_is_cancelled(site, who):
 @pytest.mark.parametrize("count", [90, pytest.param(240, marks=pytest.mark.thorough("the same at more moments"))])
 def test_many_are_cancelled_at_any_moment_and_each_other_job_runs_unharmed(site, count):
     """Ended at once, so that now and then the next job is hit: it goes back, and its attempt does not count."""
-    ids = [push(site, "quick", n=n, seconds=0.01) for n in range(count)]
+    ids = [push(site, "quick", n=n, seconds=0.01 if n else 30.0) for n in range(count)]  # the first one is always hit
     victims = range(0, count, 3)
     with site.pool(*TWO), boards_in([site.path / "run" / "default"]) as boards:
         [board] = boards
@@ -259,4 +259,4 @@ def test_many_are_cancelled_at_any_moment_and_each_other_job_runs_unharmed(site,
     assert all(failed(site, ids[n]).startswith("Cancelled: ") for n in cancelled)
     assert set(range(count)) == done | cancelled
     assert {1} == {line["attempt"] for line in ran}
-    assert cancelled
+    assert 0 in cancelled

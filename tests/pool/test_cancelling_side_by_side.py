@@ -77,7 +77,7 @@ def test_many_are_cancelled_at_any_moment_and_the_others_run_unharmed(site):
     """Each lane has many jobs one after the other; an order is for one of them."""
     open_gate(site)
     count = 240
-    ids = [push(site, "neighbour", n=n, seconds=0.01) for n in range(count)]
+    ids = [push(site, "neighbour", n=n, seconds=0.01 if n else 30.0) for n in range(count)]  # the first is always hit
     with site.pool(*ONE), boards_in([site.path / "run" / "default"]) as boards:
         [board] = boards
         left = {ids[n] for n in range(0, count, 3)}
@@ -89,7 +89,7 @@ def test_many_are_cancelled_at_any_moment_and_the_others_run_unharmed(site):
 
     done = {line["n"] for line in site.trail(event="done")}
     cancelled = {n for n in range(count) if failed(site, ids[n])}
-    assert cancelled
+    assert 0 in cancelled
     assert set() == {n for n in cancelled if n % 3}
     assert set(range(count)) == done | cancelled
     assert {1} == {line["attempt"] for line in site.trail(event="start")}

@@ -35,7 +35,8 @@ class Ledger:
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self.acknowledged: dict[str, float] = {}
+        #: when each push began and had been acknowledged
+        self.acknowledged: dict[str, tuple[float, float]] = {}
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._push)
 
@@ -48,10 +49,10 @@ class Ledger:
             self.stop()
 
     def await_ends(self, but: tuple[float, float] = (0.0, 0.0)) -> None:
-        """Stop, and wait until all that was acknowledged has run, but for what was between these times."""
+        """Stop, and wait until all that was acknowledged has run, but for what was under way between these times."""
         self.stop()
         first, last = but
-        due = {identity for identity, at in self.acknowledged.items() if not first < at <= last}
+        due = {identity for identity, (began, at) in self.acknowledged.items() if at <= first or began > last}
         eventually(lambda: due <= set(self._ended()), within=60.0)
 
     def stop(self) -> None:
@@ -68,11 +69,12 @@ class Ledger:
 
     def _push(self) -> None:
         while not self._ends.wait(0.002):
+            began = time.time()
             try:
                 identity = self.site.push()
             except StoreError:
                 continue
-            self.acknowledged[identity] = time.time()
+            self.acknowledged[identity] = began, time.time()
 
 
 def test_a_slot_that_is_moved_key_by_key_under_load_loses_nothing_and_doubles_nothing(own_cluster, site):

@@ -24,8 +24,9 @@ SLOW = 8.0
 LEASES = "[connection]\nretry_after = 15\n"
 #: jobs that are due one after the other, for so many twentieths of a second
 DELAYED = 300
-#: seconds from a promotion until jobs run again: some tenths where the machine is not crowded, as tests may find it
-AT_WORK = 2.0
+#: seconds from a promotion until jobs run again: some tenths where the machine is not crowded, as tests may find it;
+#: who does not follow the primary waits for the end of a lease
+AT_WORK = 10.0
 
 
 @pytest.fixture

@@ -83,6 +83,7 @@ def test_a_restart_is_watched_until_the_new_code_works_or_is_known_not_to(site, 
         before = set(pool.workers())
         done = site.run("reload", "--wait", *place)
         assert "pool default: 2 of 2 workers run the new code" in done.stdout
+        pool.wait_until_ready()  # the titles come after what the board says
         assert not before & set(pool.workers())
         assert 1 == pool.log().count("no pool in this configuration serves queue emails")  # and not for each worker 1
 

@@ -109,8 +109,8 @@ def test_jobs_run_on_the_loop_that_the_pool_asks_for(site):
         [line] = eventually(lambda: site.trail(event="loop"))
         push(site, "prints", word="aa")
         eventually(lambda: site.trail(event="printed"))
-        assert "aa aa aa aa aa" in pool.log()
 
+    assert "aa aa aa aa aa" in pool.log()
     assert "uvloop.Loop" == line["kind"]
 
 

@@ -52,7 +52,7 @@ def test_no_more_run_at_a_time(place, more):
     for number in range(12):
         push(place, aimports if number % 2 else imports, "a" if number % 3 else "b", 0.5)
     with place.pool("--workers", "4", *more, *APP):
-        eventually(lambda: len(place.trail(what="ends")) == 12, within=30)
+        eventually(lambda: len(place.trail(what="ends")) == 12)
 
     assert 2 == most_at_once(place, "a")
     assert most_at_once(place, "b") <= 2
@@ -77,7 +77,7 @@ def test_one_tenants_flood_waits_behind_anothers_first_job(place):
         push(place, shares, "large", 0.05)
     push(place, shares, "small", 0.05)
     with place.pool("--workers", "2", *APP):
-        eventually(lambda: len(place.trail(what="ends")) == 21, within=30)
+        eventually(lambda: len(place.trail(what="ends")) == 21)
 
     assert 1 == max(most_at_once(place, "large"), most_at_once(place, "small"))
     order = [line["tenant"] for line in place.trail(what="begins")]
@@ -89,7 +89,7 @@ def test_the_place_of_a_dead_worker_is_free_at_once(place, tmp_path):
     for _ in range(3):
         place.queue.push(dies.name, {"tenant": "a", "until": gate})
     with place.pool("--workers", "2", *APP):
-        eventually(lambda: len(place.trail(what="ends")) == 3, within=30)
+        eventually(lambda: len(place.trail(what="ends")) == 3)
 
     assert Counter(begins=4, ends=3) == Counter(line["what"] for line in place.trail())
 
@@ -107,7 +107,7 @@ def test_the_only_place_is_free_at_once_if_its_worker_is_killed(place):
         gate.touch()
         eventually(lambda: place.queue.size() + place.queue.parked() == 0)
 
-    assert 0 < began["at"] - killed < 5  # its lease lasts for longer than a minute
+    assert 0 < began["at"] - killed < 30  # its lease lasts for longer than a minute
 
 
 def test_the_only_place_is_free_with_its_lease_if_its_host_is_lost(place):
@@ -124,7 +124,7 @@ def test_the_only_place_is_free_with_its_lease_if_its_host_is_lost(place):
         [began] = eventually(lambda: place.trail(what="begins", tenant="next"))
         eventually(lambda: place.queue.size() + place.queue.parked() == 0)
 
-    assert -0.1 < began["at"] - ends < 5
+    assert -0.1 < began["at"] - ends < 30
 
 
 def test_parked_jobs_are_cancelled_and_cleared_while_workers_would_take_them(place):
@@ -200,7 +200,7 @@ def test_members_of_a_flow_wait_for_their_places(place):
     calls = [imports.call("a", 0.02) for _ in range(8)]
     page = flow_of(group(calls, then=imports.call("b"))).push_to(place.queue)
     with place.pool("--workers", "4", *APP):
-        assert "done" == page.wait(30).state
+        assert "done" == page.wait(60).state
 
     assert most_at_once(place, "a") <= 2
 
@@ -211,7 +211,7 @@ def test_members_of_a_flow_give_their_places_back_as_they_end(place):
     counted = [calls.call("b") for _ in range(3)]
     page = flow_of(group([*members, *counted], then=plain.call("a"))).push_to(place.queue)
     with place.pool("--workers", "3", *APP, config="[pool]\nlimits = default:1\nkeep_done = 1h\n"):
-        assert "done" == page.wait(30).state
+        assert "done" == page.wait(60).state
         eventually(lambda: not place.queue.stores.limits.by_key())
 
     assert 1 == most_at_once(place, "a")
@@ -221,7 +221,7 @@ def test_a_queue_has_a_limit_of_its_own(place):
     for _ in range(6):
         push(place, plain, "a", 0.1)
     with place.pool("--workers", "3", *APP, config="[pool]\nlimits = default:1\n"):
-        eventually(lambda: len(place.trail(what="ends")) == 6, within=30)
+        eventually(lambda: len(place.trail(what="ends")) == 6)
 
     assert 1 == most_at_once(place, "a")
 
@@ -231,7 +231,8 @@ def test_a_job_without_the_argument_of_its_limit_fails_with_one_line(place):
     place.queue.push(imports.name, {"tenant": "a"})
     with place.pool("--workers", "1", *APP) as pool:
         eventually(lambda: place.trail(what="ends"))
-        assert "limit import: tenant is None, where text or a number is needed" in pool.log()
+
+    assert "limit import: tenant is None, where text or a number is needed" in pool.log()
 
 
 def test_a_job_that_leaves_at_a_step_gives_its_place_back(place):
@@ -241,7 +242,7 @@ def test_a_job_that_leaves_at_a_step_gives_its_place_back(place):
         eventually(lambda: place.trail(what="begins"))
         pool.end()
     with place.pool("--workers", "1", *APP):
-        eventually(lambda: len(place.trail(what="ends")) == 2, within=30)
+        eventually(lambda: len(place.trail(what="ends")) == 2)
 
     assert {1} == {line["attempts"] for line in place.trail(what="ends")}
 
@@ -264,7 +265,7 @@ def test_never_more_run_whatever_is_killed(place):
             return len({line["number"] for line in place.trail(what="ends")}) == jobs
 
         eventually(kill_and_look, within=90)
-        eventually(lambda: not place.queue.stores.limits.by_key(), within=30)
+        eventually(lambda: not place.queue.stores.limits.by_key())
 
     assert [] == place.trail(what="too many")
     assert 0 == place.queue.size() + place.queue.parked()

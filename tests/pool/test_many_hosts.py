@@ -286,9 +286,9 @@ def test_what_a_pool_does_not_allow_is_refused_and_pools_that_are_not_there_are_
         answers = told(site, "continue", "--everywhere", code=1)
     assert {
         f"{target}: continues",
-        "lost/p: lost: it has published nothing for 10",
+        "lost/p: lost: it has published nothing for ",
         "pool p on old: its version takes no commands",
-    } == {re.sub(r"\d s, so .*", "", line) for line in answers}
+    } == {re.sub(r"\d+ s, so .*", "", line) for line in answers}
 
 
 def test_where_the_connection_has_keys_a_command_must_be_signed(site, monkeypatch):

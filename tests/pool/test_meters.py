@@ -43,10 +43,15 @@ def test_each_attempt_counts_once_by_how_it_ended(site):
     with site.pool("--workers", "1", "--grace", "0.3", "--queue", ",".join(queues)) as pool:
         for queue, (*_, expected) in zip(queues, ENDS, strict=True):
             eventually(lambda queue=queue, expected=expected: expected == summary(counted(pool, queue=queue)))
-        found = [counted(pool, queue=queue) for queue in queues]
+        # Their times are written after the counts.
+        found = eventually(lambda: has_its_times(found := [counted(pool, queue=queue) for queue in queues]) and found)
 
     assert [expected for *_, expected in ENDS] == [summary(one) for one in found]
-    assert [one.ended for one in found] == [one.run.observations for one in found]
+
+
+def has_its_times(found):
+    """Whether there is a time of each attempt that has ended."""
+    return [one.ended for one in found] == [one.run.observations for one in found]
 
 
 def test_a_killed_attempt_has_its_run_time(site):

@@ -100,9 +100,8 @@ def test_a_worker_that_runs_five_jobs_at_once_counts_as_five(site):
         shown = status(site, pool)["workers"]
         let_go(site)
         eventually(lambda: 20 == len(site.trail(event="end")))
-        log = pool.log()
 
-    assert (4, 4) == (shown, max(after for _, after in sizes(log)))
+    assert (4, 4) == (shown, max(after for _, after in sizes(pool.log())))
 
 
 def test_a_pool_without_bounds_stays_as_it_is(site):

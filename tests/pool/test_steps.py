@@ -20,7 +20,9 @@ from tests.support.stepapp import expires
 APP = ("--modules", "tests.support.stepapp", "--max-crashes", "0")
 ROWS, STEPS = 200, 5
 #: seconds within which a job leaves its worker at the end of a row
-SOON = 10.0
+SOON = 20.0
+#: seconds for a dozen workers, one after the other, on a busy machine
+RECYCLED = 110.0
 
 pytestmark = pytest.mark.every_store("place")
 
@@ -133,7 +135,7 @@ def test_it_leaves_when_it_may_not_work_now_and_goes_on_when_it_may(site, verb):
 def test_a_worker_that_is_to_be_recycled_lets_it_go_only_once_it_has_come_further(site):
     with site.pool(*APP, "--workers", "1", "--max-time", "1"):
         site.queue.push("imports", {"rows": 40, "pause": 0.3, "steps": 1})
-        eventually(lambda: site.trail(event="end"))
+        eventually(lambda: site.trail(event="end"), RECYCLED)
 
     assert {1} == {*effects(site).values()}
     assert len(attempts(site)) > 3
@@ -143,7 +145,7 @@ def test_a_worker_that_is_to_be_recycled_lets_it_go_only_once_it_has_come_furthe
 def test_a_worker_that_is_too_large_at_once_lets_each_attempt_come_further(site):
     with site.pool(*APP, "--workers", "1", "--memory", "20"):
         site.queue.push("imports", {"rows": 5, "steps": 2})
-        eventually(lambda: site.trail(event="end"))
+        eventually(lambda: site.trail(event="end"), RECYCLED)
 
     assert {1} == {*effects(site).values()}
     assert len(attempts(site)) >= 7
@@ -241,13 +243,15 @@ def test_side_by_side_each_job_goes_on_behind_its_own_last_row(site, name):
 
 def test_what_has_left_at_a_step_goes_on_though_it_is_too_late_to_begin(place):
     flow = Flow("late")
-    flow.add(expires.call(90))
+    flow.add(expires.call(str(place.path / "gate")))
     with place.pool(*APP, "--workers", "1") as pool:
         found = flow.push_to(place.queue)
         eventually(lambda: rows_done(place) >= 62)  # in more than its three seconds
         place.run("restart", *place.where)
+        eventually(lambda: 2 == len(attempts(place)))
+        (place.path / "gate").touch()
         assert "done" == found.wait(60).state
         assert "job skipped" not in pool.log()
 
     assert {1} == {*effects(place).values()} == {*attempts(place)}
-    assert (90, 2) == (rows_done(place), len(attempts(place)))
+    assert 2 == len(attempts(place))

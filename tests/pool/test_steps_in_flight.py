@@ -24,7 +24,7 @@ from tests.support.redis_server import start_redis
 APP = ("--modules", "tests.support.stepapp", "--max-crashes", "0")
 BESIDE = ("--concurrency", "4")
 #: seconds within which a job leaves its worker
-SOON = 10.0
+SOON = 20.0
 #: of a server that has its data after a kill
 DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
 

@@ -172,9 +172,9 @@ def test_a_job_of_a_lone_worker_sees_its_signals(patient, signum):
 
 def test_a_worker_without_a_job_for_a_while_leaves(site):
     """Here ``block_for`` is longer than that while, and a job in between begins it anew."""
+    began = time.monotonic()
     site.push("ok")
     site.push("ok", delay=1)
-    began = time.monotonic()
     done = site.run("work", *site.flags("--stop-when-empty-for", "1.5"))
     took = time.monotonic() - began
 

@@ -56,7 +56,7 @@ def test_those_that_wait_are_given_back_when_the_worker_is_paused(site):
         eventually(lambda: "worker paused" in pool.log())
         (site.path / "gate").touch()
         eventually(lambda: (2, 0) == (site.queue.sizes().ready, site.queue.sizes().reserved))
-        assert 1 == len(site.trail(event="start", tag="suspect"))
+        assert [] == site.trail(event="start", tag="suspect")[1:]
         site.run("continue", *site.where, "default")
         eventually(lambda: 3 == len(site.trail(event="end", tag="suspect")))
         eventually(lambda: 0 == site.queue.size())

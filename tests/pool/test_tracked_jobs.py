@@ -38,7 +38,7 @@ def report(gate, rows=7):
 def returns(kind):
     return {"none": None, "large": "x" * 70_000, "object": object(), "text": "ü"}[kind]
 
-@job("fails", track=600, tries=2, backoff=30)
+@job("fails", track=600, tries=2, backoff=300)
 def fails(error="as asked"):
     raise ValueError(error)
 

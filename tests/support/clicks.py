@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from urllib.parse import urlencode
@@ -138,10 +139,8 @@ class Person:
 
     def click(self, words: str, beside: str = "", **typed: str) -> None:
         """Click what has these words and stands ``beside`` others; ``typed`` is typed into its form before that."""
-        found = [one for one in self.page.controls if one.text == words and beside in one.row.text]
-        assert found, f"no {words!r} beside {beside!r}: {[one.text for one in self.page.controls]}"
+        control = self._control(words, beside)
         self.clicks += 1
-        control = found[0]
         if control.kind == "a":
             self._go(control.href)
         elif control.form:
@@ -152,6 +151,18 @@ class Person:
         form = next(one for one in self.page.forms if name in one.inputs)
         self.clicks += 1
         self._send(form, {name: words}, None)
+
+    def _control(self, words: str, beside: str) -> Control:
+        """Once it is there: see ``sees_soon``."""
+
+        def found() -> Control | None:
+            return next((one for one in self.page.controls if one.text == words and beside in one.row.text), None)
+
+        with suppress(AssertionError):
+            eventually(lambda: found() or self._go(self._path))
+        control = found()
+        assert control, f"no {words!r} beside {beside!r}: {[one.text for one in self.page.controls]}"
+        return control
 
     def _send(self, form: Form, typed: Mapping[str, str], sends: tuple[str, str] | None) -> None:
         assert set(typed) <= set(form.inputs), (typed, form.inputs)

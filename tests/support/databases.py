@@ -55,7 +55,7 @@ class DatabaseServer:
         """Start the server; returns once it answers."""
         self.process = self._launch(["setpriv", "--pdeathsig", self.brand.orphaned_by.name, *self.brand.command()])
         with _all_or_nothing(self.process):
-            eventually(lambda: self.process.poll() is not None or self._is_ready(), within=30)
+            eventually(lambda: self.process.poll() is not None or self._is_ready())
             assert self.process.poll() is None, self.log.read_text()
             self.execute(self.url, "SELECT 1")
 

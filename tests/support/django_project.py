@@ -118,7 +118,7 @@ class Project:
             yield process
         finally:
             process.terminate()
-            eventually(lambda: process.poll() is not None, within=30)
+            eventually(lambda: process.poll() is not None)
 
 
 def project_in(folder: Path, **settings: Any) -> Project:

@@ -11,8 +11,11 @@ T = TypeVar("T")
 _FIRST, _LONGEST = 0.01, 0.1
 
 
-def eventually(condition: Callable[[], T], within: float = 30.0) -> T:
-    """Call ``condition`` until its answer is true, and return that; fails after ``within`` seconds."""
+def eventually(condition: Callable[[], T], within: float = 45.0) -> T:
+    """Call ``condition`` until its answer is true, and return that; fails after ``within`` seconds.
+
+    A pool takes half a minute to start where thirty others want the processor. The usual timeout of a job is longer.
+    """
     begun = time.monotonic()
     while not (answer := condition()):
         waited = time.monotonic() - begun

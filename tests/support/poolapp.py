@@ -42,7 +42,7 @@ def do_succeeded(mode: str, **options: Any) -> None:
     note(event="after_succeeded", mode=mode)
 
 
-@job("slow", timeout=0.3, tries=2, backoff=0)
+@job("slow", timeout=1, tries=2, backoff=0)
 def slow() -> None:
     note(event="start", mode="slow", attempt=current().attempts)
     hang_in_c()

@@ -113,7 +113,7 @@ def streaming() -> Iterator[Pair]:
     """A running pair."""
     with _server(Streaming) as primary, _server(partial(Streaming, source=port_of(primary))) as standby:
         pair = Pair(primary, standby)
-        eventually(lambda: pair.ask("SELECT state FROM pg_stat_replication") == "streaming", within=30)
+        eventually(lambda: pair.ask("SELECT state FROM pg_stat_replication") == "streaming")
         yield pair
 
 

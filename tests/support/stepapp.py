@@ -39,10 +39,13 @@ def imports(rows: int = 200, pause: float = 0.0, steps: int = 5) -> None:
 
 
 @job("expires", tries=1, expires=3)
-def expires(rows: int) -> None:
+def expires(gate: str) -> None:
+    """Goes on until the file is there."""
     note(event="start", id=current().id, attempt=current().attempts)
-    for row in cursor("rows", lambda after: rows_after(rows, after), key=lambda row: row):
+    for row in cursor("rows", lambda after: rows_after(100_000, after), key=lambda row: row):
         note(event="effect", name=f"row{row}")
+        if Path(gate).exists():
+            return
         time.sleep(0.05)
 
 

@@ -104,8 +104,8 @@ def stops_and_does_not_look(module: ast.Module) -> Iterator[ast.AST]:
 def gives_no_room(module: ast.Module) -> Iterator[ast.AST]:
     """A condition that comes true ends a wait at once: a short limit gains nothing but a red test."""
     for call in calls(module):
-        second = call.args[1:2] if name_of(call) == "eventually" else []
-        if any(is_too_short(within, module) for within in [keyword(call, "within"), *second]):
+        first = {"eventually": 1, "pool.wait": 0}.get(name_of(call), len(call.args))
+        if any(is_too_short(within, module) for within in [keyword(call, "within"), *call.args[first:]]):
             yield call
 
 
@@ -145,8 +145,9 @@ def limits_of_time(compared: ast.Compare) -> Iterator[ast.expr]:
 
 def is_passed_time(node: ast.expr) -> bool:
     clocks = ("time.monotonic", "time.time", "time.perf_counter")
-    is_difference = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and name_of(node.left) in clocks
-    return is_difference or name_of(node) in ("took", "elapsed", "lasted")
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        return name_of(node.left) in clocks or ast.unparse(node.left).endswith("['at']")  # of a note in the trail
+    return name_of(node) in ("took", "elapsed", "lasted")
 
 
 def reads_lines_that_are_being_written(module: ast.Module) -> Iterator[ast.AST]:
@@ -155,6 +156,53 @@ def reads_lines_that_are_being_written(module: ast.Module) -> Iterator[ast.AST]:
         source = ast.unparse(loop.generators[0].iter)
         if name_of(loop.elt) == "json.loads" and source.endswith((".read_text().splitlines()", ".read_text().split()")):
             yield loop
+
+
+def takes_one_thing_for_another(module: ast.Module) -> Iterator[ast.AST]:
+    """Neither of the log and the trail, which jobs write, comes first: wait for what is asserted, or for the end."""
+    if not all(any(is_of(call, name) for call in calls(module)) for name in EVIDENCE):
+        return
+    helpers: dict[str, set[str]] = {}
+    for helper in nodes(module)[ast.FunctionDef]:
+        helpers[helper.name] = looks_of(helper, helpers)
+    for block in (each for kind in (ast.With, ast.FunctionDef, ast.For) for each in nodes(module)[kind]):
+        yield from hasty(block.body, helpers)
+
+
+#: methods by which a test looks
+EVIDENCE = ("log", "trail")
+WAITS = "eventually"
+
+
+def is_of(call: ast.Call, name: str) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == name
+
+
+def looks_of(step: ast.AST, helpers: dict[str, set[str]]) -> set[str]:
+    """Whether it looks at the log and at the trail, and waits; also by functions of the file, which stand above it."""
+    within = [node for node in ast.walk(step) if isinstance(node, ast.Call)]
+    own = {name for name in EVIDENCE if any(is_of(call, name) for call in within)}
+    own |= {WAITS} & {name_of(call) for call in within}
+    return own.union(*(helpers.get(name_of(call), set()) for call in within))
+
+
+def hasty(steps: list[ast.stmt], helpers: dict[str, set[str]]) -> Iterator[ast.AST]:
+    """Those that demand something right after waits for something else."""
+    waited = set[str]()
+    for step in steps:
+        if WAITS in (looks := looks_of(step, helpers)):
+            waited |= looks if isinstance(step, (ast.Expr, ast.Assign)) else set()
+            continue
+        if isinstance(step, ast.Assert) and waited & {*EVIDENCE} and not is_of_nothing(step.test):
+            yield from [step] if looks_of(step.test, helpers) - waited else []
+        waited = set()
+
+
+def is_of_nothing(test: ast.expr) -> bool:
+    """Whether it demands that something has not come: a look at the wrong moment does not make that red."""
+    if isinstance(test, ast.Compare):
+        return isinstance(test.ops[0], ast.NotIn) or ast.unparse(test.left) in ("[]", "0", "(0, 0)")
+    return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
 
 
 def hurries_an_example(module: ast.Module) -> Iterator[ast.AST]:
@@ -183,6 +231,7 @@ RULES: dict[Rule, dict[str, str]] = {
     gives_a_test_no_room: {},
     demands_speed: {},
     reads_lines_that_are_being_written: {},
+    takes_one_thing_for_another: {},
     hurries_an_example: {},
 }
 
@@ -207,6 +256,11 @@ WRONG: dict[Rule, str] = {
     gives_a_test_no_room: "@pytest.mark.timeout(10)\ndef test(): ...",
     demands_speed: "QUICK = 3.0\nassert 0.5 < time.monotonic() - began < QUICK",
     reads_lines_that_are_being_written: "[json.loads(line) for line in path.read_text().splitlines()]",
+    takes_one_thing_for_another: """
+with site.pool() as pool:
+    eventually(lambda: "job released" in pool.log())
+    assert 1 == len(site.trail())
+""",
     hurries_an_example: "@settings(deadline=200)\ndef test(): ...",
 }
 

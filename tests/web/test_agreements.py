@@ -137,7 +137,7 @@ def test_a_chosen_job_that_fails_again_while_the_question_stands_is_another_fail
 def test_a_question_that_stands_for_long_is_about_the_same_jobs(at, browser):
     failed_in_thousands(at.queue, 3)
     late = failed_now(at.queue, "KeyError: 'x'")
-    path = "/failed/confirm?act=forget&until=1.5s"
+    path = "/failed/confirm?act=forget&until=6s"
     facts = browser.facts(path)
     eventually(lambda: 4 == browser.facts(path)["count"])
 

@@ -43,6 +43,7 @@ def test_a_pool_is_told_what_to_do_and_its_answer_is_shown(at):
 
 def test_all_pools_are_told_at_once_and_for_a_time(at):
     with at.pool("--workers", "1"), opened(config_of(at)) as browser:
+        eventually(lambda: reach_of(browser))
         assert [] == browser.facts("/pools")["shared"], "there is one"
         words = told(browser, "/pools/default/all/scale", {"order": "+1", "for": "1h"})
         assert "2 workers" in words
@@ -66,7 +67,7 @@ def test_a_job_of_a_pool_whose_board_is_elsewhere_is_reached_through_the_store(a
     far = replace(config, pools=tuple(replace(pool, runtime_dir=at.path / "nowhere") for pool in config.pools))
     with at.pool("--workers", "1"), opened(far) as browser:
         job, gate = at.push("until", gate=str(at.path / "gate")), at.path / "gate"
-        [row] = eventually(lambda: browser.facts("/running")["jobs"])
+        [row] = eventually(lambda: at.trail(event="start") and browser.facts("/running")["jobs"])
         assert (job, False) == (row["id"], row["is_here"])
         stack = browser.post(f"/jobs/{job}/stack")
         assert "poolapp.py" in browser.get(stack.headers["location"]).text

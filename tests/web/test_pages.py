@@ -5,10 +5,11 @@ from __future__ import annotations
 import html
 import json
 import re
+from typing import Any
 
 import pytest
 
-from tests.support.dashboards import config_of, opened
+from tests.support.dashboards import Browser, config_of, opened
 from tests.support.eventually import eventually
 from tests.support.many_failed import failed_in_thousands
 
@@ -60,11 +61,15 @@ def test_jobs_of_a_queue_are_found_page_by_page(at):
         assert 404 == browser.get("/queues/default/no-such").status
 
 
+def whole(browser: Browser, page: str) -> dict[str, Any]:
+    """A search ends after a tenth of a second, which a busy machine may need for its first page."""
+    return eventually(lambda: (found := browser.facts(page))["is_whole"] and found)
+
+
 def test_failed_jobs_are_shown_by_what_they_have_in_common(at):
     ids = failed_in_thousands(at.queue, 120, customer=4711)
     with opened(config_of(at)) as browser:
-        # A search ends after a tenth of a second, which a busy machine may need for its first page.
-        facts = eventually(lambda: (found := browser.facts("/failed?column=customer"))["is_whole"] and found)
+        facts = whole(browser, "/failed?column=customer")
         by = {facet["by"]: facet["values"] for facet in facts["facets"]}
 
         assert (120, 120, True, 50) == (facts["total"], facts["found"], facts["is_whole"], len(facts["jobs"]))
@@ -88,7 +93,7 @@ def test_what_no_error_says_leads_to_no_search(at):
     for text in ("", "4711"):
         failed_in_thousands(at.queue, 1, error=text)
     with opened(config_of(at)) as browser:
-        [by_error] = [facet for facet in browser.facts("/failed")["facets"] if facet["by"] == "error"]
+        [by_error] = [facet for facet in whole(browser, "/failed")["facets"] if facet["by"] == "error"]
 
         assert {"-": None, "…": None} == {one["value"]: one["find"] for one in by_error["values"]}
         assert "/failed?error=" not in browser.get("/failed").text
@@ -97,9 +102,9 @@ def test_what_no_error_says_leads_to_no_search(at):
 def test_a_long_error_leads_to_the_jobs_that_have_it(at):
     failed_in_thousands(at.queue, 2, error=f"ValueError: {'order ' * 70}4711 is wrong")
     with opened(config_of(at)) as browser:
-        [by_error] = [facet for facet in browser.facts("/failed")["facets"] if facet["by"] == "error"]
+        [by_error] = [facet for facet in whole(browser, "/failed")["facets"] if facet["by"] == "error"]
         [part] = [one["find"] for one in by_error["values"]]
-        [link] = re.findall(r'<a href="(/failed\?error=.*?)">', browser.get("/failed").text)
+        [link] = eventually(lambda: re.findall(r'<a href="(/failed\?error=.*?)">', browser.get("/failed").text))
 
         assert 200 == len(part)
         eventually(lambda: 2 == browser.facts(link)["found"])
@@ -243,7 +248,7 @@ def test_a_pool_that_runs_here_is_read_from_its_board(at):
     with at.pool("--workers", "1"), opened(config_of(at)) as browser:
         gate = at.path / "gate"
         job = at.push("until", gate=str(gate))
-        [row] = eventually(lambda: browser.facts("/running")["jobs"])
+        [row] = eventually(lambda: at.trail(event="start") and browser.facts("/running")["jobs"])
         assert (job, "do", "default", True) == tuple(row[key] for key in ("id", "name", "pool", "is_here"))
         assert "running" == browser.facts(f"/jobs/{job}")["state"]
         [pool] = browser.facts("/overview")["pools"]
