@@ -24,9 +24,11 @@ _PAUSE, _WORK, _OVER = 0.5, 0.005, 10.0
 TOO_SLOW = 2 * OWN_PACE
 #: the rules that name seconds, or need a loop that comes to its turn before the alarm does
 _TIMED = (
-    "I8 started too late", "I10 killed too late", "I11 not recovered", "I12 size", "I26 noticed twice",
+    "I8 started too late", "I10 killed too late", "I11 not recovered", "I12 size", "I17 held up by the other store",
+    "I23 no soft timeout", "I23 soft timeout too late", "I24 no longer pushed", "I26 noticed twice",
     "I28 a neighbour was charged", "I28 interrupted by nobody", "I29 past its deadline",
     "I32 a free lane beside waiting jobs", "L1 a rate exceeded", "L2 a place at rest while a job waits",
+    "L3 parked for ever",
 )  # fmt: skip
 
 

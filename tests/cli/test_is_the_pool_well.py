@@ -209,7 +209,7 @@ def stop(pool: Standing) -> None:
 def hang(pool: Standing) -> None:
     with pool.passes:
         pool.beats = False
-    pool.board.header.beat = time.monotonic() - 100
+    pool.board.header.beat = time.monotonic() - 1000
 
 
 #: what has happened, the state, whether it takes jobs, the exit code, whether it is well, and the worst of it
@@ -325,7 +325,7 @@ def test_a_pool_whose_code_breaks_and_whose_workers_all_die_fails_until_it_is_me
         told(
             site, 4, "failing", "no worker becomes ready, so no job begins: cannot import deployed: RuntimeError: half"
         )
-        assert pool.pids(r"^queuepool: master \[default\] failing workers=")
+        eventually(lambda: pool.pids(r"^queuepool: master \[default\] failing workers="))  # shown after the board
 
         module.write_text("import tests.support.poolapp\n\n")
         told(site, 0, "running", without="become")  # which is said until the last one works

@@ -131,6 +131,7 @@ def test_each_form_is_as_the_page_says(site):
     with site.pool(*flags.split()) as pool:
         eventually(lambda: (job := site.queue.job(tracked)) and job.progress)
         eventually(lambda: site.queue.stores.failed.get(failed))
+        eventually(lambda: site.queue.sizes().quarantined)
         site.run("pause", *site.where, "low")
         DueLog(site.queue.stores.values).write("held", DueLine(7200, 7201.0, first=3600, reason="late"))
         [board] = [path for path in Path(pool.runtime).glob("*/board.*") if path.name.count(".") == 1]

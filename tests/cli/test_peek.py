@@ -255,12 +255,12 @@ def test_outcomes_that_wait_for_more_than_a_minute_are_told(place: Place) -> Non
     place.queue.push_raw(payload(), queue="after")
     calm = place.run("check").stdout, place.run("monitor")
     with closing(sqlite3.connect(place.path / "q.db")) as database, database:
-        database.execute("UPDATE jobs SET available_at = available_at - 70")
+        database.execute("UPDATE jobs SET available_at = available_at - 7000")
     checked, watched = place.run("check").stdout, place.run("monitor")
 
     assert "ok   outcomes after: 1 waiting for Laravel, the oldest for" in calm[0]
     assert ("warn outcomes" in calm[0], calm[1].stderr) == (False, "")
-    assert "warn outcomes after: 1 outcome waiting in queue after, the oldest for 7" in checked
+    assert "warn outcomes after: 1 outcome waiting in queue after, the oldest for 70" in checked
     assert [True, True] == [
         watched.stderr.startswith("warn: 1 outcome waiting in queue after"), "after" in watched.stdout,
     ]  # fmt: skip

@@ -69,7 +69,7 @@ def test_every_verb_does_its_work(site):
 
         assert {} == {verb: said[verb] for verb in COMMANDS if COMMANDS[verb][2] not in said[verb][0]}
         assert {} == {verb: text for verb, (text, is_broken) in said.items() if is_broken}
-        assert "" == site.run("stop", *where["place"], "--wait", "20").stderr
+        assert "" == site.run("stop", *where["place"], "--wait", "60").stderr
         assert 3 == site.run("drain", *where["place"], check=False).returncode
 
 

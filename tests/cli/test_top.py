@@ -155,8 +155,7 @@ def test_it_stops_for_ctrl_z_and_comes_back_to_a_terminal_of_another_size(tmp_pa
 def test_names_on_the_board_move_no_cursor(top, board):
     board.slots[2].job = f"{EVIL}{'x' * 500}"
     board.slots[2].queue = EVIL
-    top.shows(r"\x1b[2J")
-    lines = top.text().splitlines()
+    lines = top.shows(r"\x1b[2J").splitlines()
 
     assert "queuepool default  running" == lines[0][:26]
     assert b"pwned\x07" not in top.sent
@@ -301,7 +300,7 @@ def test_keys_ask_and_run_the_verb_of_their_name(site):
         found.shows(f"Pause pool 'default' (master {pool.pid})?", "y = yes, any other key = no")
         found.press("n")
         eventually(lambda: "y = yes" not in found.text())
-        assert "queuepool default  running" in found.text()
+        found.shows("queuepool default  running")
 
         found.press("Py")
         found.shows("queuepool default  paused", "pool default: paused: its workers start no more jobs")

@@ -556,7 +556,7 @@ def test_push_prints_the_id_and_stores_the_payload(site, cli, at, server):
 
     assert f"{fields['id']}\n" == done.stdout
     assert ("Report@build", {"id": 7}) == (fields["job"], fields["data"])
-    assert 115 < due - server.time()[0] <= 121
+    assert 60 < due - server.time()[0] <= 121
 
 
 def test_push_reads_its_data_from_standard_input(site, at):
@@ -681,7 +681,7 @@ def test_monitor_tells_the_parts_of_a_queue_and_whether_it_is_too_long(site, cli
         "reserved": 0,
         "status": "OK",
     }.items() <= high.items()
-    assert (0 <= high["oldest_pending"] < 10, None) == (True, low["oldest_pending"])
+    assert (0 <= high["oldest_pending"] < 60, None) == (True, low["oldest_pending"])
     assert (0, 1, True) == (calm.returncode, alert.returncode, "ALERT" in alert.stdout)
 
 

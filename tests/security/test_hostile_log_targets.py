@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import processes
 from tests.support.eventually import eventually
 from tests.support.lines import Pipe
 
@@ -51,7 +52,7 @@ def test_a_fifo_has_the_lines_while_somebody_reads_and_costs_nobody_when_he_leav
         os.close(reader)
         done = site.push("ok")
         eventually(lambda: site.trail(event="end", id=done))
-        os.kill(pool.workers()[0], signal.SIGKILL)  # its successor has nowhere to write to
+        processes.kill(pool.workers()[0])  # its successor has nowhere to write to
         eventually(lambda: len(pool.workers()) == 2)
         again = site.push("ok")
         eventually(lambda: site.trail(event="end", id=again))
@@ -114,6 +115,8 @@ def test_what_a_start_was_given_to_write_to_is_a_log(site, name, kind):
 
 def test_a_terminal_is_a_log(site):
     ours, theirs = pty.openpty()
+    os.set_blocking(ours, False)
+    said = Pipe(ours)
     site.run("work", *site.flags("--stop-when-empty", "--log", os.ttyname(theirs)))
 
-    assert b"worker starting" in os.read(ours, 1 << 16)
+    eventually(lambda: b"worker starting" in said.read())

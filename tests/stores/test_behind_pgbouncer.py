@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +14,7 @@ from queuepool.jobs.client import Queue
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.migrate import migrate
 from queuepool.stores.sql.postgresql import is_lent
+from tests.support import processes
 from tests.support.databases import USER, DatabaseServer
 from tests.support.drivers import site_at
 from tests.support.eventually import eventually
@@ -51,7 +50,7 @@ def test_through_a_pooler_nothing_is_lost_or_run_twice_while_workers_are_killed(
         for pool in running * 3:
             victim = eventually(pool.workers)[0]
             killed.add(victim)
-            os.kill(victim, signal.SIGKILL)
+            processes.kill(victim)
             eventually(lambda pool=pool: 2 == len(pool.workers()))
         pushed = {identity for some in pushing for identity in some}
         eventually(lambda: 0 == site.queue.size())

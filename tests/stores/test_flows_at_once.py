@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 
 import pytest
 
@@ -18,6 +17,8 @@ from tests.support.graphs import Drawn, as_done, ended, taken
 from tests.support.store_contract import OURS
 
 WORKERS = 8
+#: seconds: who waits for another's rows is not to take the server for down, and eight threads share two processors here
+PATIENCE = 60.0
 
 
 _MORE = pytest.mark.thorough("the stores' own locks; the contract is proved on each one by one")
@@ -25,8 +26,7 @@ _MORE = pytest.mark.thorough("the stores' own locks; the contract is proved on e
 
 @pytest.fixture(params=["postgres", *(pytest.param(one, marks=_MORE) for one in ("redis", "sqlite", "mariadb"))])
 def connection(request: pytest.FixtureRequest) -> ConnectionSettings:
-    # Who waits for the rows of another is not to take the server for down: eight threads share two processors here.
-    return replace(connection_of(request.param, request), timeout=60.0)
+    return connection_of(request.param, request)
 
 
 def at_once(connection: ConnectionSettings, leases: list[Lease], how_of: Callable[[int], str]) -> list[bool]:
@@ -39,7 +39,7 @@ def at_once(connection: ConnectionSettings, leases: list[Lease], how_of: Callabl
             answers.append(ended(stores.queue, leases[number], how_of(number)))  # type: ignore[arg-type]
 
     with ExitStack() as stack:
-        workers = [stack.enter_context(opened(connection)) for _ in range(WORKERS)]
+        workers = [stack.enter_context(opened(connection, PATIENCE)) for _ in range(WORKERS)]
         threads = [threading.Thread(target=work, args=(one, first)) for first, one in enumerate(workers)]
         for thread in threads:
             thread.start()
@@ -51,7 +51,7 @@ def at_once(connection: ConnectionSettings, leases: list[Lease], how_of: Callabl
 @pytest.mark.parametrize("count", [8, 40, 120])
 def test_what_follows_many_is_pushed_once(connection, count):
     names = [f"m{number}" for number in range(count)]
-    with opened(connection) as stores:
+    with opened(connection, PATIENCE) as stores:
         drawn = Drawn(dict.fromkeys(names, ()) | {"merge": names, "end?a": names})
         stores.flows.write(drawn.flow, drawn.members)
         answers = at_once(connection, list(taken(stores.queue).values()), lambda _: "d")
@@ -77,7 +77,7 @@ def with_reserves(connection: ConnectionSettings, leases: list[Lease]) -> list[L
             taken.extend(found.leases)
 
     with ExitStack() as stack:
-        workers = [stack.enter_context(opened(connection)) for _ in range(WORKERS)]
+        workers = [stack.enter_context(opened(connection, PATIENCE)) for _ in range(WORKERS)]
         threads = [threading.Thread(target=work, args=(one, number)) for number, one in enumerate(workers)]
         for thread in threads:
             thread.start()
@@ -89,7 +89,7 @@ def with_reserves(connection: ConnectionSettings, leases: list[Lease]) -> list[L
 @pytest.mark.parametrize("count", [40, 400])
 def test_what_follows_many_that_end_with_reserves_is_pushed_once(connection, count):
     names = [f"m{number}" for number in range(count)]
-    with opened(connection) as stores:
+    with opened(connection, PATIENCE) as stores:
         drawn = Drawn(dict.fromkeys(names, ()) | {"merge": names, "end?a": names})
         stores.flows.write(drawn.flow, drawn.members)
         last = with_reserves(connection, list(taken(stores.queue).values()))
@@ -104,7 +104,7 @@ def test_what_follows_many_that_end_with_reserves_is_pushed_once(connection, cou
 @pytest.mark.parametrize("stops", [True, False], ids=["stops", "goes on"])
 def test_failures_and_successes_at_once_end_the_flow(connection, stops):
     names = [f"m{number}" for number in range(40)]
-    with opened(connection) as stores:
+    with opened(connection, PATIENCE) as stores:
         graph = dict.fromkeys(names, ()) | {f"after {name}": [name] for name in names} | {"end?a": names}
         drawn = Drawn(graph, stops=stops)
         stores.flows.write(drawn.flow, drawn.members)
@@ -120,7 +120,7 @@ def test_failures_and_successes_at_once_end_the_flow(connection, stops):
 
 def test_retries_beside_settlements_lose_no_member(connection):
     names = [f"m{number}" for number in range(40)]
-    with opened(connection) as stores, opened(connection) as operator:
+    with opened(connection, PATIENCE) as stores, opened(connection, PATIENCE) as operator:
         drawn = Drawn(dict.fromkeys(names, ()) | {f"after {name}": [name] for name in names} | {"merge": names})
         stores.flows.write(drawn.flow, drawn.members)
         leases = list(taken(stores.queue).values())

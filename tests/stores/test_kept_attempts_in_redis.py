@@ -33,7 +33,7 @@ def test_a_reserve_ahead_keeps_what_it_ends(stores):
 
 def test_a_reserve_that_waits_keeps_what_it_ends_before(stores):
     leases = reserved(stores.queue, payload("a"))
-    reply = stores.queue.reserve_waiting(["default"], 5.0, OURS, 1, list(map(noted, leases)))
+    reply = stores.queue.reserve_waiting(["default"], 30.0, OURS, 1, list(map(noted, leases)))
     assert [] == reply.deleted().refused
     assert ["a"] == kept_ids_by_another(stores)
     push_by_another(stores)
@@ -118,11 +118,11 @@ def test_of_what_was_sent_ahead_and_denied_nothing_was_done_and_the_next_one_has
     assert [] == narrow.queue.reserve_ahead(["default"], OURS, 1, leases[:1])().refused
 
     with closing(Stores(narrow.settings)) as other:
-        reply = other.queue.reserve_waiting(["default"], 5.0, OURS, 1, leases[1:])
+        reply = other.queue.reserve_waiting(["default"], 30.0, OURS, 1, leases[1:])
         with pytest.raises(StoreDenied):
             reply.deleted()
         reply.give_up()
-        reply = other.queue.reserve_waiting(["default"], 5.0, OURS, 1, leases[1:])
+        reply = other.queue.reserve_waiting(["default"], 30.0, OURS, 1, leases[1:])
         assert [] == reply.deleted().refused
         reply.give_up()
 
@@ -131,7 +131,7 @@ def test_a_server_that_has_never_kept_a_record_keeps_that_of_a_reserve_that_wait
     with closing(Stores(replace(connection, url=f"unix://{own_server.path}"))) as stores:
         leases = reserved(stores.queue, payload("a"))
         own_server.say("SCRIPT", "FLUSH")
-        reply = stores.queue.reserve_waiting(["default"], 5.0, OURS, 1, list(map(noted, leases)))
+        reply = stores.queue.reserve_waiting(["default"], 30.0, OURS, 1, list(map(noted, leases)))
         assert [] == reply.deleted().refused
         assert ["a"] == kept_ids_by_another(stores)
         reply.give_up()

@@ -33,7 +33,7 @@ def stores(connection: ConnectionSettings) -> Iterator[Stores]:
 
 
 def sweep(connection: ConnectionSettings) -> None:
-    with closing(Stores(connection)) as stores:
+    with closing(Stores(connection, reply_timeout=60.0)) as stores:
         stores.limits.sweep()
 
 
@@ -46,6 +46,7 @@ def test_a_steward_waits_for_what_the_next_job_needs(stores, connection):
     engine = stores.client.engine
     with engine.connect() as other, engine.connect() as watcher:
         other.execution_options(isolation_level="READ COMMITTED")
+        other.execute(text("SET idle_in_transaction_session_timeout = 0"))
         limits = stores.client.tables.queuepool_limits.c
         other.execute(select(limits.key).where(limits.key == "b").with_for_update())
         assert store.finish(first, NOTHING)

@@ -99,11 +99,12 @@ def test_a_steward_that_finds_flows_under_way_has_them_followed(stores, settler)
 
 
 def test_a_flow_that_is_broken_stops_the_look_for_no_other(stores, settler):
-    whole, broken, now = Drawn({"a": []}, deadline=0.1), Drawn({"a": []}, deadline=0.05), time.monotonic()
+    whole, broken = Drawn({"a": []}, deadline=0.1), Drawn({"a": []}, deadline=0.05)
     for one in (whole, broken):
         stores.flows.write(one.flow, one.members)
     stores.client.command("DEL", stores.flows._keys.flow(broken.id))
     stores.client.command("SET", stores.flows._keys.flow(broken.id), "odd")
+    now = time.monotonic()
     eventually(lambda: time.monotonic() > now + 0.3)
     flows = Looks(stores.client, stores.flows._keys, lambda: "")
     chore = LookAtFlows(flows, Board.private().header, settler)

@@ -107,12 +107,12 @@ def test_the_tag_is_retired_before_it_is_looked_for(store, lost_replies, server)
 
 @pytest.mark.fault("F53")
 def test_what_is_committed_after_the_burial_is_given_back_when_nothing_can_be_committed_any_more(table, told):
-    lost_replies = chore(table, told)
-    lost_replies.take(TAG, time.monotonic(), [])
+    lost_replies, now = chore(table, told), time.monotonic()
+    lost_replies.take(TAG, now, [])
     table.push("default", new_jobs(*JOBS))
     table.reserve(["default"], TAG, 1)
 
-    lost_replies.look_again(time.monotonic())
+    lost_replies.look_again(now)
     assert 1 == table.sizes("default").reserved
     lost_replies.look_again(time.monotonic() + table.commits_late)
 

@@ -26,7 +26,7 @@ _END = "SELECT pg_terminate_backend({})"
 
 @pytest.fixture
 def stores(postgres_url: str) -> Iterator[Stores]:
-    with opened(ConnectionSettings(url=postgres_url)) as stores:
+    with opened(ConnectionSettings(url=postgres_url), patience=60.0) as stores:
         yield stores
 
 

@@ -258,11 +258,12 @@ def test_what_is_committed_after_a_burial_is_given_back_later(board, bury, postg
     with opened(ConnectionSettings(url=postgres_url)) as stores:
         chore, table = bury(stores), stores.queue
         dead(board)
-        chore.run(time.monotonic())
+        now = time.monotonic()
+        chore.run(now)
         table.push("default", new_jobs(payload("a")))
         table.reserve(["default"], TAG, 1)
 
-        chore.run(time.monotonic())
+        chore.run(now)
         assert 1 == table.sizes("default").reserved
         chore.run(time.monotonic() + table.commits_late)
 

@@ -52,9 +52,13 @@ def _connection(driver: str, url: str) -> ConnectionSettings:
 
 
 @contextmanager
-def opened(connection: ConnectionSettings) -> Iterator[Stores]:
-    """With Laravel's tables, where there are to be tables."""
-    stores = Stores(connection)
+def opened(connection: ConnectionSettings, patience: float | None = None) -> Iterator[Stores]:
+    """With Laravel's tables, where there are to be tables.
+
+    ``patience``: seconds after which a silent server counts as down, if not a worker's. Who is to wait for another
+    client's locks needs more: that one may itself wait for a processor.
+    """
+    stores = Stores(connection, reply_timeout=patience)
     try:
         if not is_redis(connection.url):
             migrate(stores.client)

@@ -154,7 +154,9 @@ def seen_while_rows_are_added(board: Board) -> set[tuple[str, str]]:
     elsewhere, is_over, seen = Board.open(board.path), threading.Event(), set[tuple[str, str]]()
 
     def look() -> None:
-        while not is_over.is_set():
+        ends = False
+        while not ends:
+            ends = is_over.is_set()  # the last look comes after the last row
             seen.update(counts_of(elsewhere).jobs)
 
     reader = threading.Thread(target=look)

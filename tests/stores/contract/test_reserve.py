@@ -8,7 +8,6 @@ import pytest
 
 from queuepool.stores.factory import Stores
 from tests.support.asked_again import asked_again
-from tests.support.eventually import eventually
 from tests.support.samples import attempted, ids, new_jobs, payload
 from tests.support.store_contract import EMPTY, OURS, QUEUES, RETRY_AFTER, THEIRS, attempts_of, drained, reserved, seen
 
@@ -138,7 +137,8 @@ def test_many_workers_never_share_a_job(built, connection):
     workers = [threading.Thread(target=work, args=(mine,)) for mine in taken]
     for worker in workers:
         worker.start()
-    eventually(lambda: not any(worker.is_alive() for worker in workers))
+    for worker in workers:
+        worker.join()
 
     everything = [name for mine in taken for name in mine]
     assert 300 == len(everything) == len(set(everything))
