@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from queuepool.stores.horizon import Gain, ListedJob, Supervised
 from tests.support.eventually import eventually
 from tests.support.horizon import SOURCE, Horizon, Recorded, recorded
 from tests.support.laravel_peer import require_php
@@ -120,6 +121,20 @@ def test_check_says_who_is_shown_at_the_prefix(site: Site, redis_socket: str) ->
         server.zadd(f"{OWN}masters", {"web1-Xk3f": time.time()})
         assert f"ok   pool default horizon: at {OWN} are the masters {NAME}, web1-Xk3f" in check(site)
     assert [] == server.keys("*check*")
+
+
+@pytest.mark.parametrize("key", ["masters", f"master:{NAME}", "measured_jobs"])
+def test_a_job_whose_id_is_a_key_of_horizons_hurts_neither_that_nor_other_jobs(
+    key: str, site: Site, redis_socket: str
+) -> None:
+    horizon, keys = recorded(redis_socket, OWN), site.queue.stores.horizon(OWN)
+    known: dict[str, Any] = {"name": "do", "queue": "default", "payload": "{}", "created": 1.0, "began": 0.0}
+    keys.show(Supervised(NAME, 1, False, "redis", ["default"], 1, {}), {"do": Gain(1, 1.0)}, {})
+    before = horizon.server.dump(f"{OWN}{key}")
+    keys.list_jobs([ListedJob(id=one, ended=time.time(), **known, retry_of=key) for one in (key, "other")], "redis")
+
+    assert {"other": "completed"} == names_of(horizon.dashboard()["completed"])
+    assert before == horizon.server.dump(f"{OWN}{key}")
 
 
 def test_a_pool_without_it_sends_nothing_of_it(site: Site, redis_socket: str) -> None:
