@@ -44,6 +44,11 @@ class Histogram(NamedTuple):
         """The observations made since ``earlier``."""
         return Histogram(tuple(map(sub, self.counts, earlier.counts)), self.total - earlier.total)
 
+    def since(self, earlier: Histogram) -> Histogram:
+        """As ``minus``, but never below 0."""
+        counts, total = self.minus(earlier)
+        return Histogram(tuple(max(count, 0) for count in counts), max(total, 0.0))
+
     def quantile(self, share: float, bounds: Sequence[float]) -> float:
         """The value below which a ``share`` (0 to 1) of the observations lies, in seconds; 0.0 if there are none.
 
@@ -86,6 +91,18 @@ class JobCounts(NamedTuple):
     def ended(self) -> int:
         """All attempts that have ended."""
         return self.done + self.released + self.failed + self.given_back
+
+    def since(self, earlier: JobCounts | None) -> JobCounts:
+        """What has been counted since then; ``None``: since the pool began.
+
+        A job may write over the meters. What is less than before counts as nothing then: all of it would be counted twice
+        by whoever adds up.
+        """
+        if earlier is None:
+            return self
+        *counts, run, wait = zip(self, earlier, strict=True)
+        gained = [max(now - then, 0) for now, then in counts]
+        return JobCounts(*gained, run[0].since(run[1]), wait[0].since(wait[1]))
 
 
 class QueueFacts(NamedTuple):
