@@ -29,8 +29,8 @@ AWAITED = frozenset({
 })  # fmt: skip
 #: seconds for which ``all`` trusts its last count
 _COUNTS = 1.0
-#: a replica that has confirmed something: one that still loads its copy has not, and a backup (``redis-cli --rdb``) never
-#: does; if these counted, all would wait for them, and go on waiting when they have left
+#: a replica that has confirmed something: one that still loads its copy has not, and a backup (``redis-cli --rdb``)
+#: never does; if these counted, all would wait for them, and go on waiting when they have left
 _FOLLOWS = re.compile(rb"^slave\d+:.*state=online,offset=[1-9]", re.MULTILINE)
 _GONE = redis.ConnectionError, redis.TimeoutError
 
@@ -38,8 +38,8 @@ _GONE = redis.ConnectionError, redis.TimeoutError
 class Replicas:
     """How many replicas must have what was written, and within how many seconds. One for all connections of a client.
 
-    ``all``: as many as have followed its primary since this was made, and at least one. So one that leaves is missed, as a
-    replica does that a forced failover has promoted.
+    ``all``: as many as have followed its primary since this was made, and at least one. So one that leaves is missed,
+    as a replica does that a forced failover has promoted.
     """
 
     def __init__(self, wanted: str, within: float) -> None:
