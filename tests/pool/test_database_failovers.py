@@ -69,14 +69,14 @@ def test_a_standby_takes_no_job_and_check_says_what_it_protects_from(pair, over)
     for said in ("is the primary", "warn: standbys that follow: 1, none of them synchronous", "is a standby"):
         assert is_said(pair, said)
     for names, commits, said in (
-        ("other", "on", "fail: of 1 standbys that follow, none is among synchronous_standby_names (other)"),
+        ("other", "on", "FAIL: of 1 standbys that follow, none is among synchronous_standby_names (other)"),
         ("*", "off", "warn: standbys that follow: 1, but synchronous_commit is off"),
         ("*", "on", "ok: standbys that follow: 1, synchronous_standby_names *"),
     ):
         pair.configure(synchronous_standby_names=names, synchronous_commit=commits)
         eventually(partial(is_said, pair, said))
     pair.standby.stop()
-    eventually(partial(is_said, pair, "fail: of 0 standbys that follow"))
+    eventually(partial(is_said, pair, "FAIL: of 0 standbys that follow"))
 
 
 def is_said(pair: Pair, words: str) -> bool:

@@ -46,7 +46,7 @@ class Replicas:
         self.counts = wanted == ALL
         self.scripts: set[str] = set()
         self._wanted = 1 if self.counts else int(wanted)
-        self._within = round(within * 1000)
+        self._within = max(round(within * 1000), 1)  # 0 would be for ever
         self._primary = b""
 
     def wait(self) -> tuple[str, int, int]:
