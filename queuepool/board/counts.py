@@ -100,9 +100,8 @@ class JobCounts(NamedTuple):
         """
         if earlier is None:
             return self
-        *counts, run, wait = zip(self, earlier, strict=True)
-        gained = [max(now - then, 0) for now, then in counts]
-        return JobCounts(*gained, run[0].since(run[1]), wait[0].since(wait[1]))
+        gained = {name: max(getattr(self, name) - getattr(earlier, name), 0) for name in self._fields[:-2]}
+        return JobCounts(**gained, run=self.run.since(earlier.run), wait=self.wait.since(earlier.wait))
 
 
 class QueueFacts(NamedTuple):
