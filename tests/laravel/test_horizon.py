@@ -13,12 +13,16 @@ from typing import Any
 
 import pytest
 
+from queuepool.config.settings import PoolSettings
+from queuepool.steward.horizon_jobs import EndedJobs
 from queuepool.stores.horizon import Gain, ListedJob, Supervised
 from tests.support.eventually import eventually
 from tests.support.horizon import SOURCE, Horizon, Recorded, recorded
 from tests.support.laravel_peer import require_php
 from tests.support.pools import Site
 from tests.support.redis_server import PREFIX
+from tests.support.samples import payload, record
+from tests.support.store_contract import Clock, reserved
 
 OWN = "laravel_horizon:"
 NAME = f"Queuepool-{os.uname().nodename}-default"
@@ -135,6 +139,16 @@ def test_a_job_whose_id_is_a_key_of_horizons_hurts_neither_that_nor_other_jobs(
 
     assert {"other": "completed"} == names_of(horizon.dashboard()["completed"])
     assert before == horizon.server.dump(f"{OWN}{key}")
+
+
+def test_failed_jobs_are_listed_though_the_clock_of_the_host_is_wrong(site: Site) -> None:
+    stores = site.queue.stores
+    Clock(stores.queue)  # many years behind the host's
+    [lease] = reserved(stores.queue, payload("a"))
+    stores.queue.fail(lease, "a", record(lease))
+    ended = EndedJobs(PoolSettings(connection=site.connection), stores)
+
+    assert ["a"] == [one.id for one in ended.found([], 1)]
 
 
 def test_a_pool_without_it_sends_nothing_of_it(site: Site, redis_socket: str) -> None:
