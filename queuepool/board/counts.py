@@ -44,6 +44,11 @@ class Histogram(NamedTuple):
         """The observations made since ``earlier``."""
         return Histogram(tuple(map(sub, self.counts, earlier.counts)), self.total - earlier.total)
 
+    def since(self, earlier: Histogram) -> Histogram:
+        """As ``minus``, but never below 0."""
+        counts, total = self.minus(earlier)
+        return Histogram(tuple(max(count, 0) for count in counts), max(total, 0.0))
+
     def quantile(self, share: float, bounds: Sequence[float]) -> float:
         """The value below which a ``share`` (0 to 1) of the observations lies, in seconds; 0.0 if there are none.
 
@@ -86,6 +91,17 @@ class JobCounts(NamedTuple):
     def ended(self) -> int:
         """All attempts that have ended."""
         return self.done + self.released + self.failed + self.given_back
+
+    def since(self, earlier: JobCounts | None) -> JobCounts:
+        """What has been counted since then; ``None``: since the pool began.
+
+        A job may write over the meters. What is less than before counts as nothing then: whoever adds up would count
+        all of it twice.
+        """
+        if earlier is None:
+            return self
+        gained = {name: max(getattr(self, name) - getattr(earlier, name), 0) for name in self._fields[:-2]}
+        return JobCounts(**gained, run=self.run.since(earlier.run), wait=self.wait.since(earlier.wait))
 
 
 class QueueFacts(NamedTuple):

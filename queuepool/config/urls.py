@@ -153,6 +153,11 @@ def of_one_node(url: str) -> str:
     return of_each_node(url)[0]
 
 
+def bracketed(host: str) -> str:
+    """The host as it stands before a port: an IPv6 address is in brackets."""
+    return f"[{host}]" if ":" in host else host
+
+
 def folds_keys(url: str) -> bool:
     """Whether the store's collations treat keys as equal that differ in case, accents or trailing spaces."""
     return scheme_of(url) in ("mysql", "mariadb")

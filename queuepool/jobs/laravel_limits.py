@@ -67,28 +67,24 @@ class LaravelLimit:
         key = self.key_of(job)
         if not self._may_begin(job, key):
             return
-        error = None
         try:
             yield
-        except BaseException as raised:
-            error = raised
-            raise
-        finally:
+        except BaseException as error:
             self.leave(job, key, error)
+            raise
+        self.leave(job, key, None)
 
     async def in_async(self, job: Current) -> AsyncIterator[None]:
         """Around a coroutine: the event loop goes on while the cache is asked."""
         key = self.key_of(job)
         if not await self._may_begin_beside(job, key):
             return
-        error = None
         try:
             yield
-        except BaseException as raised:
-            error = raised
-            raise
-        finally:
+        except BaseException as error:
             await asyncio.to_thread(self.leave, job, key, error)
+            raise
+        await asyncio.to_thread(self.leave, job, key, None)
 
     async def _may_begin_beside(self, job: Current, key: str) -> bool:
         """As ``_may_begin``, in a thread: it cannot be cancelled, so a job that is leaves what it has entered."""

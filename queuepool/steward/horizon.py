@@ -6,10 +6,9 @@ import logging
 import os
 from collections import defaultdict
 from contextlib import suppress
-from typing import NamedTuple
 
 from queuepool.board.board import Board, Role, State
-from queuepool.board.counts import JobCounts, PoolCounts, counts_of
+from queuepool.board.counts import PoolCounts, counts_of
 from queuepool.config.settings import PoolSettings
 from queuepool.errors import RefusesNew, StoreDenied, StoreDown, StoreError
 from queuepool.steward.horizon_jobs import EndedJobs
@@ -66,7 +65,7 @@ class ShowInHorizon:
 
     def _list(self, now: PoolCounts, before: PoolCounts) -> None:
         """List the jobs that have ended in this round or the last one."""
-        ends = {names: _since(counts, before.jobs.get(names)) for names, counts in now.jobs.items()}
+        ends = {names: counts.since(before.jobs.get(names)) for names, counts in now.jobs.items()}
         queues = frozenset(queue for (queue, _), end in ends.items() if end.ended)
         failed = sum(end.failed for end in ends.values())
         if jobs := self._ended.found(queues | self._queues, failed + self._failed):
@@ -112,29 +111,13 @@ def _is_away(error: StoreError) -> bool:
     return isinstance(error, StoreDown) and not isinstance(error, StoreDenied | RefusesNew)
 
 
-class _Ends(NamedTuple):
-    """Attempts that have ended: all, those that are done, those that failed; and how long all took, in seconds."""
-
-    ended: int
-    done: int
-    failed: int
-    took: float
-
-
-def _since(now: JobCounts, before: JobCounts | None) -> _Ends:
-    """What has ended since then. Never below 0: a job may write over the meters."""
-    then = before or JobCounts()
-    ended, done, failed = now.ended - then.ended, now.done - then.done, now.failed - then.failed
-    return _Ends(max(ended, 0), max(done, 0), max(failed, 0), max(now.run.total - then.run.total, 0.0))
-
-
 def _gains(now: PoolCounts, before: PoolCounts) -> tuple[dict[str, Gain], dict[str, Gain]]:
     """What was done between the two, by job and by queue, each with the mean time of all attempts."""
     jobs, queues = defaultdict[str, Gain](_nothing), defaultdict[str, Gain](_nothing)
     for (queue, job), counts in now.jobs.items():
-        end = _since(counts, before.jobs.get((queue, job)))
+        end = counts.since(before.jobs.get((queue, job)))
         if end.done:
-            gain = Gain(end.done, 1000.0 * end.took * end.done / max(end.ended, 1))
+            gain = Gain(end.done, 1000.0 * end.run.total * end.done / end.ended)
             jobs[job], queues[queue] = _sum(jobs[job], gain), _sum(queues[queue], gain)
     return dict(list(jobs.items())[:_MOST]), dict(queues)
 

@@ -46,8 +46,8 @@ class EndedJobs:
         """The latest of these queues; ``failed``: about how many have failed. Raises ``StoreError``."""
         now = time.time()
         self._listed = {key: ended for key, ended in self._listed.items() if ended > now - _REMEMBERED}
-        jobs = [*self._done(queues), *self._failed(failed)]
-        fresh = {(job.id, job.ended): job for job in jobs if job.ended > now - _REMEMBERED}
+        done = (job for job in self._done(queues) if job.ended > now - _REMEMBERED)
+        fresh = {(job.id, job.ended): job for job in (*done, *self._failed(failed))}
         new = [job for key, job in fresh.items() if key not in self._listed]
         return sorted(new, key=lambda job: job.ended)[-MOST:]
 
@@ -87,9 +87,10 @@ class EndedJobs:
 
     def _failed(self, number: int) -> Iterator[ListedJob]:
         if number and self._has_records:
+            since = self._stores.queue.now() - _REMEMBERED  # not by this host's clock, which may be wrong
             for one in self._stores.failed.page(None, min(number, _FAILED)):
                 with suppress(*DAMAGED):
-                    if one.queue in self._pool.queues:
+                    if one.queue in self._pool.queues and one.failed_at > since:
                         yield _of_record(one)
 
 

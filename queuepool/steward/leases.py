@@ -69,10 +69,11 @@ class Renew:
 
 
 class Reassert:
-    """Tells another server than before, as it may have been promoted, at once what the workers of the pool hold.
+    """Tells a server that was not known, as it may have been promoted, at once what the workers of the pool hold.
 
-    Workers wait a moment before they ask it for jobs. ``follow`` has a function called whenever another one answers,
-    and ``reassert`` renews leases and takes their jobs again.
+    Workers wait a moment before they ask another one for jobs. ``follow`` has a function called whenever another one
+    answers than before, and by the first: the steward before this one may have died in the same moment. ``reassert``
+    renews leases and takes their jobs again.
     """
 
     def __init__(
@@ -84,15 +85,11 @@ class Reassert:
     ) -> None:
         self._store = store
         self._renew = renew
-        self._follow = follow
         self._reassert = reassert
-        self._follows = False
         self._is_due = False
+        follow(self._changed)
 
     def run(self, now: float) -> float:
-        if not self._follows:
-            self._follow(self._changed)
-            self._follows = True
         self._store.reach()  # unless the connection is open
         if self._is_due:
             self._renew.through(self._reassert)

@@ -12,7 +12,6 @@ from queuepool.board.board import Board, BoardName
 from queuepool.board.counts import Histogram, JobCounts, PoolCounts, counts_of
 from queuepool.board.fields import Totals
 from queuepool.board.health import NOT_RUNNING, Health, health_of, health_of_none
-from queuepool.board.meters import LOSSES, OUTCOMES
 from queuepool.board.record import SharedFile
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import LocalPool, board_of, local_pool
@@ -187,15 +186,7 @@ class PaceMeter:
         if (found := self._counts.earliest(now)) is None:
             return None
         _, before = found
-        return {key: minus(new, before[key]) if key in before else new for key, new in jobs.items()}
-
-
-def minus(new: JobCounts, old: JobCounts) -> JobCounts:
-    """What has been counted since ``old``; all of ``new`` if it is not the later one."""
-    if new.ended < old.ended or new.run.observations < old.run.observations:
-        return new
-    numbers = {name: getattr(new, name) - getattr(old, name) for name in (*OUTCOMES, *LOSSES)}
-    return JobCounts(**numbers, run=new.run.minus(old.run), wait=new.wait.minus(old.wait))
+        return {key: new.since(before.get(key)) for key, new in jobs.items()}
 
 
 def _most(found: Mapping[K, V]) -> dict[K, V]:

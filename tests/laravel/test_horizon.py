@@ -13,11 +13,16 @@ from typing import Any
 
 import pytest
 
+from queuepool.config.settings import PoolSettings
+from queuepool.steward.horizon_jobs import EndedJobs
+from queuepool.stores.horizon import Gain, ListedJob, Supervised
 from tests.support.eventually import eventually
 from tests.support.horizon import SOURCE, Horizon, Recorded, recorded
 from tests.support.laravel_peer import require_php
 from tests.support.pools import Site
 from tests.support.redis_server import PREFIX
+from tests.support.samples import payload, record
+from tests.support.store_contract import Clock, reserved
 
 OWN = "laravel_horizon:"
 NAME = f"Queuepool-{os.uname().nodename}-default"
@@ -121,6 +126,30 @@ def test_check_says_who_is_shown_at_the_prefix(site: Site, redis_socket: str) ->
         server.zadd(f"{OWN}masters", {"web1-Xk3f": time.time()})
         assert f"ok   pool default horizon: at {OWN} are the masters {NAME}, web1-Xk3f" in check(site)
     assert [] == server.keys("*check*")
+
+
+@pytest.mark.parametrize("key", ["masters", f"master:{NAME}", "measured_jobs"])
+def test_a_job_whose_id_is_a_key_of_horizons_hurts_neither_that_nor_other_jobs(
+    key: str, site: Site, redis_socket: str
+) -> None:
+    horizon, keys = recorded(redis_socket, OWN), site.queue.stores.horizon(OWN)
+    known: dict[str, Any] = {"name": "do", "queue": "default", "payload": "{}", "created": 1.0, "began": 0.0}
+    keys.show(Supervised(NAME, 1, False, "redis", ["default"], 1, {}), {"do": Gain(1, 1.0)}, {})
+    before = horizon.server.dump(f"{OWN}{key}")
+    keys.list_jobs([ListedJob(id=one, ended=time.time(), **known, retry_of=key) for one in (key, "other")], "redis")
+
+    assert {"other": "completed"} == names_of(horizon.dashboard()["completed"])
+    assert before == horizon.server.dump(f"{OWN}{key}")
+
+
+def test_failed_jobs_are_listed_though_the_clock_of_the_host_is_wrong(site: Site) -> None:
+    stores = site.queue.stores
+    Clock(stores.queue)  # many years behind the host's
+    [lease] = reserved(stores.queue, payload("a"))
+    stores.queue.fail(lease, "a", record(lease))
+    ended = EndedJobs(PoolSettings(connection=site.connection), stores)
+
+    assert ["a"] == [one.id for one in ended.found([], 1)]
 
 
 def test_a_pool_without_it_sends_nothing_of_it(site: Site, redis_socket: str) -> None:

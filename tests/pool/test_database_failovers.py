@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreDown
 from queuepool.jobs.client import Queue
 from queuepool.stores.factory import Stores
+from queuepool.stores.sql.hosts_check import inspect_hosts
 from tests.pool.test_failovers import AT_WORK, Ledger, Load, loaded, resumes
 from tests.support.databases import DatabaseServer
 from tests.support.drivers import site_at
@@ -56,13 +58,29 @@ def ended(pair: Pair, load: Load, site: Site) -> float:
     return promoted
 
 
-def test_a_standby_takes_no_job_and_says_so(pair, over):
+def test_a_standby_takes_no_job_and_check_says_what_it_protects_from(pair, over):
     pair.catch_up()
     on_standby = ConnectionSettings(url=pair.standby.url)
     with closing(Queue(on_standby)) as queue, pytest.raises(StoreDown, match="read-only, like a standby"):
         queue.push("do", {"mode": "ok"})
     with closing(Stores(on_standby)) as stores, pytest.raises(StoreDown, match="read-only, like a standby"):
         stores.queue.sizes("default")  # a loop's session begins with LISTEN
+
+    for said in ("is the primary", "warn: standbys that follow: 1, none of them synchronous", "is a standby"):
+        assert is_said(pair, said)
+    for names, commits, said in (
+        ("other", "on", "FAIL: of 1 standbys that follow, none is among synchronous_standby_names (other)"),
+        ("*", "off", "warn: standbys that follow: 1, but synchronous_commit is off"),
+        ("*", "on", "ok: standbys that follow: 1, synchronous_standby_names *"),
+    ):
+        pair.configure(synchronous_standby_names=names, synchronous_commit=commits)
+        eventually(partial(is_said, pair, said))
+    pair.standby.stop()
+    eventually(partial(is_said, pair, "FAIL: of 0 standbys that follow"))
+
+
+def is_said(pair: Pair, words: str) -> bool:
+    return any(words in f"{grade.value}: {found}" for grade, found in inspect_hosts(urls.url(pair.url)))
 
 
 @pytest.mark.thorough("half a minute, and what a standby promises is PostgreSQL's")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.payload.lease import Lease
 from queuepool.stores.contract import NewJob
 from queuepool.stores.factory import Stores
+from tests.support.redis_server import Server
 
 JOBS = [b'{"uuid":"%d","attempts":%d}' % (number, number) for number in range(4)]
 
@@ -88,3 +90,21 @@ def test_wake_up_tokens_are_those_of_the_jobs_that_are_left(store, reassert):
 
     reassert(leases)
     assert 0 == store.client.command("LLEN", "queues:default:notify")
+
+
+def test_a_steward_is_told_of_the_first_server_and_of_each_other_one(tmp_path):
+    """The first counts as well: the steward before this one may have died as the servers changed."""
+    server, calls = Server(str(tmp_path)), list[int]()
+    with closing(Stores(ConnectionSettings(url=f"unix://{server.path}"))) as stores:
+        assert stores.reassertion
+        stores.reassertion.follow(lambda: calls.append(1))
+        for _ in range(2):
+            stores.queue.reach()
+            stores.close()  # the same one answers again
+        assert [1] == calls
+
+        server.kill()
+        server.start()
+        stores.queue.reach()
+    server.kill()
+    assert [1, 1] == calls

@@ -148,7 +148,9 @@ def store_of_another(cluster: Cluster) -> Any:
     return Stores(on_cluster(cluster.url), reply_timeout=PATIENCE).queue
 
 
-def test_a_worker_takes_a_new_tag_where_another_node_has_its_slot(cluster, stores, store):
+def test_a_worker_takes_a_new_tag_and_a_steward_reasserts_where_another_node_has_its_slot(cluster, stores, store):
+    calls = list[int]()
+    stores.reassertion.follow(lambda: calls.append(1))
     store.join()
     before = stores.client.unanswered
 
@@ -156,6 +158,7 @@ def test_a_worker_takes_a_new_tag_where_another_node_has_its_slot(cluster, store
     ready(store)
 
     assert before < stores.client.unanswered
+    assert [1, 1] == calls
 
 
 # ASK, TRYAGAIN

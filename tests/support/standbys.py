@@ -23,7 +23,6 @@ from tests.support.redis_server import free_port
 EVERYBODY = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'postgres' AND pid <> pg_backend_pid()"
 )
-_SYNCHRONOUS = ["ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"]
 
 
 @dataclass(frozen=True)
@@ -58,8 +57,13 @@ class Pair:
 
     def be_synchronous(self) -> None:
         """Have a commit wait until the standby has it on its disk."""
-        self.primary.execute(self.primary.url, *_SYNCHRONOUS)
+        self.configure(synchronous_standby_names="*")
         eventually(lambda: self.ask("SELECT sync_state FROM pg_stat_replication") == "sync")
+
+    def configure(self, **settings: str) -> None:
+        """Change settings of the primary; it reads them a moment later."""
+        changes = [f"ALTER SYSTEM SET {name} = '{value}'" for name, value in settings.items()]
+        self.primary.execute(self.primary.url, *changes, "SELECT pg_reload_conf()")
 
     def ask(self, statement: str) -> object:
         """The first value that the primary answers."""
@@ -73,9 +77,7 @@ class Pair:
 
     def make_read_only(self) -> None:
         """Have the primary refuse every write from now on, also in the sessions that are open."""
-        self.primary.execute(
-            self.primary.url, "ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()"
-        )
+        self.configure(default_transaction_read_only="on")
 
     def stop_sending(self) -> float:
         """Have the standby lag from now on, a Unix time: the primary's sender gets no processor any more."""

@@ -73,13 +73,14 @@ def test_what_has_ended_of_late_is_the_difference_to_a_minute_ago():
 
 
 @pytest.mark.bad_input("B138")
-def test_numbers_that_go_backwards_give_no_negative_rate():
+def test_numbers_that_go_backwards_count_as_nothing():
     meter = PaceMeter()
     meter.pace(0.0, Totals(100, 5, 1), counts(done=50))
     pace = meter.pace(5.0, Totals(0, 0, 0), counts(done=7))
 
     assert (0.0, 0.0, 0.0) == pace.rates
-    assert 7 == pace.recent["high", "mail"].done
+    lower = pace.recent["high", "mail"]
+    assert (0, 0, 0.0) == (lower.done, lower.run.observations, lower.run.total)
 
 
 @pytest.mark.bad_input("B138")

@@ -19,6 +19,8 @@ from urllib.parse import parse_qsl, quote, quote_from_bytes, unquote_to_bytes, u
 
 from django.db import connections
 
+from queuepool.config.urls import bracketed
+
 _Options = Mapping[str, Any]
 #: keys of DATABASES about a login or a session that concern only Django
 _DJANGOS = frozenset((
@@ -137,7 +139,7 @@ def _places(hosts: list[str], ports: list[str]) -> str:
     ports = ports * len(hosts) if len(ports) == 1 else ports
     if len(ports) != len(hosts):
         raise ValueError("has not as many ports as hosts")
-    named = (f"[{host}]" if ":" in host else host for host in hosts)
+    named = map(bracketed, hosts)
     return ",".join(f"{host}:{port}" if port else host for host, port in zip(named, ports, strict=True))
 
 

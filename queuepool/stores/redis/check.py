@@ -82,7 +82,7 @@ def _server(stores: Stores, queues: Sequence[str]) -> Iterator[tuple[Grade, str]
     if words:
         yield Grade.WARN, f"version, persistence and eviction are unknown: {words}"
         yield from _room(stores, about)
-        yield from inspect_replicas(stores, about)
+        yield from inspect_replicas(stores)
         return
     if not is_cluster(stores.settings.url):
         examine(str(about.get("redis_mode") or about.get("server_mode", "")))
@@ -91,7 +91,7 @@ def _server(stores: Stores, queues: Sequence[str]) -> Iterator[tuple[Grade, str]
     yield _eviction(str(about.get("maxmemory_policy", "")))
     yield from _room(stores, about)
     yield from inspect_primary(stores, about)
-    yield from inspect_replicas(stores, about)
+    yield from inspect_replicas(stores)
 
 
 def _version(version: str, valkeys: str) -> tuple[Grade, str]:

@@ -34,7 +34,7 @@ def _denied(keys: HorizonKeys, prefix: str) -> Iterator[str]:
     for words in (
         ("HSET", table, "a", 1), ("HGET", table, "a"), ("HMGET", table, "a"), ("EXPIRE", table, 60),
         ("ZADD", ordered, 1, "a"), ("ZRANGEBYSCORE", ordered, 0, 1), ("ZREM", ordered, "a"),
-        ("ZREMRANGEBYSCORE", ordered, 0, 1), ("SADD", names, "a"), ("DEL", table, ordered, names),
+        ("ZREMRANGEBYSCORE", ordered, 0, 1), ("SADD", names, "a"), ("EXISTS", table), ("DEL", table, ordered, names),
     ):  # fmt: skip
         if problem := refusal(partial(keys.client.command, *words)):
             yield problem

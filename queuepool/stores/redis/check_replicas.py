@@ -4,35 +4,45 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from statistics import median
-from typing import Any
 
 from queuepool.config.values import ALL
-from queuepool.errors import StoreError
+from queuepool.errors import StoreDenied, StoreError
 from queuepool.stores.factory import Stores
 from queuepool.stores.finding import Grade
+from queuepool.stores.redis.replicas import followers
 
 #: writes by which the price is measured, and milliseconds that replicas have for each
 _WRITES, _WITHIN = 9, 1000
 
 
-def inspect_replicas(stores: Stores, about: Mapping[str, Any]) -> Iterator[tuple[Grade, str]]:
-    """The findings about the replicas; none if nothing waits for them. ``about``: the primary's INFO."""
+def inspect_replicas(stores: Stores) -> Iterator[tuple[Grade, str]]:
+    """The findings about the replicas; none if nothing waits for them."""
     wanted = stores.settings.wait_replicas
     if not wanted:
         return
-    if not about and wanted == ALL:
+    there = _there(stores)
+    if there is None and wanted == ALL:
         yield Grade.FAIL, "wait_replicas = all counts replicas by INFO, which the user may not run (ACL): add +info"
         return
-    there = int(about.get("connected_slaves", 0))
-    needed = max(there, 1) if wanted == ALL else int(wanted)
+    needed = max(there or 0, 1) if wanted == ALL else int(wanted)
     try:
         reached, price = _waited(stores, needed)
     except StoreError as error:
         yield Grade.FAIL, f"wait_replicas = {wanted} needs WAIT, which the server refuses: {error}"
         return
+    if there is not None:
+        there = max(there, reached)  # before the first write none has confirmed anything
     yield from _findings(f"wait_replicas = {wanted}", needed, there, reached, price)
+
+
+def _there(stores: Stores) -> int | None:
+    """How many replicas follow; ``None`` if the user may not ask."""
+    try:
+        return followers(stores.client.blocking("INFO", "replication"))
+    except StoreDenied:
+        return None
 
 
 def _waited(stores: Stores, needed: int) -> tuple[int, float]:
@@ -49,14 +59,20 @@ def _waited(stores: Stores, needed: int) -> tuple[int, float]:
     return reached, median(times)
 
 
-def _findings(what: str, needed: int, there: int, reached: int, price: float) -> Iterator[tuple[Grade, str]]:
+def _findings(what: str, needed: int, there: int | None, reached: int, price: float) -> Iterator[tuple[Grade, str]]:
+    known = "unknown" if there is None else there
     if reached < needed:
         words = f"{what}: {needed} must answer, and {reached} do: until then nothing is pushed or run"
-        yield Grade.FAIL, f"{words} (replicas: {there})"
+        yield Grade.FAIL, f"{words} (replicas: {known})"
         return
-    words = f"{needed} of {there} have all that is pushed, reserved or settled, {price * 1000:.2f} ms later"
+    words = f"{needed} of {known} have all that is pushed, reserved or settled, {price * 1000:.2f} ms later"
     yield Grade.OK, f"{what}: {words}"
-    if needed < there:
+    if there is None:
+        yield (
+            Grade.WARN,
+            f"{what}: how many replicas there are is unknown, as the user may not run INFO (ACL): add +info",
+        )
+    elif needed < there:
         words = "a crash of the primary then loses nothing, but a failover by hand or by mistake may: set all"
         yield Grade.WARN, f"{what} of {there}: {words}"
     else:

@@ -102,7 +102,7 @@ class RedisClient:
         self._subscribed: tuple[str, ...] = ()
         #: the scripts that were once sent as texts before a wait
         self._known: set[str] = set()
-        #: the run_id of the server that knows our tag; ``None``: any server will do
+        #: the run_id of the server that knows our tag, empty if it does not say; ``None``: any server will do
         self._server: str | None = None
         #: commands that may have been sent but were not answered, as each may still be carried out; and changes of the
         #: server, as the new one may not know what the old one has answered
@@ -138,6 +138,10 @@ class RedisClient:
         """Connect, unless connected. Not for a ``shared`` client."""
         with self._translating("connect", ()):
             self._connection.open()
+
+    def follow_server(self, changed: Callable[[], object]) -> None:
+        """Have this called by the next connection, and whenever another server answers. Not for a ``shared`` client."""
+        self.changed, self._server = changed, ""
 
     def note_server(self) -> None:
         """Remember the server, to notice at a reconnect that another one answers. Does nothing if ``shared``."""

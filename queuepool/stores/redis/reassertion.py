@@ -29,9 +29,8 @@ class RedisReassertion:
         self._queue.client.changed = partial(sleep, _STEWARDS_FIRST)
 
     def follow(self, changed: Callable[[], object]) -> None:
-        """For a steward: have this called whenever another server answers. Raises ``StoreDown``."""
-        self._queue.client.changed = changed
-        self._queue.client.note_server()
+        """For a steward: have this called whenever another server answers than before, and by the first."""
+        self._queue.client.follow_server(changed)
 
     def reassert(self, leases: Sequence[Lease]) -> list[bool]:
         """Renew these leases, and take them again where their jobs are ready; returns for each whether it holds."""

@@ -19,31 +19,34 @@ from queuepool.config.values import ALL
 from queuepool.stores.redis.client import RedisClient
 from queuepool.stores.redis.connections import Connection, PendingReplies, PendingReply, ShortOfReplicas
 
-#: Scripts that push, take, keep, settle and drop jobs, or say who holds them. What only moves jobs on (stage, reclaim),
-#: or is about them, is done again, or may be lost.
+#: Scripts that push, take, keep, settle and drop jobs, or say who holds them, or that one must not run. What only moves
+#: jobs on (stage, reclaim), or is about them, is done again, or may be lost.
 AWAITED = frozenset({
-    "push", "push_with", "push_limited", "add_members", "start_flow", "fire", "admit", "move", "requeue",
-    "join", "retire", "reserve", "renew", "reassert", "enter", "step",
+    "push", "push_with", "push_limited", "add_members", "start_flow", "fire", "admit", "refuse", "move", "requeue",
+    "join", "retire", "reserve", "renew", "reassert", "enter", "step", "take_lock", "drop_held", "clear",
     "delete", "release", "postpone", "give_back", "finish", "fail", "cancel", "quarantine",
     "finish_member", "fail_member", "cancel_member", "retry", "retry_member", "resume_member", "stop_flow",
 })  # fmt: skip
 #: seconds for which ``all`` trusts its last count
 _COUNTS = 1.0
+#: a replica that has confirmed something: one that still loads its copy has not, and a backup (``redis-cli --rdb``)
+#: never does; if these counted, all would wait for them, and go on waiting when they have left
+_FOLLOWS = re.compile(rb"^slave\d+:.*state=online,offset=[1-9]", re.MULTILINE)
 _GONE = redis.ConnectionError, redis.TimeoutError
 
 
 class Replicas:
     """How many replicas must have what was written, and within how many seconds. One for all connections of a client.
 
-    ``all``: as many as its primary has had since this was made, and at least one. So one that leaves is missed, as a
-    replica does that a forced failover has promoted.
+    ``all``: as many as have followed its primary since this was made, and at least one. So one that leaves is missed,
+    as a replica does that a forced failover has promoted.
     """
 
     def __init__(self, wanted: str, within: float) -> None:
         self.counts = wanted == ALL
         self.scripts: set[str] = set()
         self._wanted = 1 if self.counts else int(wanted)
-        self._within = round(within * 1000)
+        self._within = max(round(within * 1000), 1)  # 0 would be for ever
         self._primary = b""
 
     def wait(self) -> tuple[str, int, int]:
@@ -53,10 +56,10 @@ class Replicas:
     def count(self, connection: Any) -> None:
         """Ask the server of this connection of redis-py how many it has; another primary begins with its own."""
         connection.send_command("INFO", "replication")
-        about = dict(re.findall(rb"(connected_slaves|master_replid):(\w+)", connection.read_response()))
-        least = self._wanted if about[b"master_replid"] == self._primary else 1
-        self._primary = about[b"master_replid"]
-        self._wanted = max(least, int(about[b"connected_slaves"]))
+        about = connection.read_response()
+        (primary,) = re.findall(rb"master_replid:(\w+)", about)
+        least = self._wanted if primary == self._primary else 1
+        self._primary, self._wanted = primary, max(least, followers(about))
 
     def check(self, reached: int, needed: int) -> None:
         """Raise ``ShortOfReplicas`` if these are too few."""
@@ -65,6 +68,11 @@ class Replicas:
                 f"the primary has done it, but after {self._within / 1000:g} s only {reached} of {needed} replicas have"
                 " it (wait_replicas): it stands, unless a failover loses it"
             )
+
+
+def followers(about: bytes) -> int:
+    """How many replicas follow a primary, by its INFO."""
+    return len(_FOLLOWS.findall(about))
 
 
 class ReplicatedConnection(Connection):

@@ -22,6 +22,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from queuepool.config import sentinels
+from queuepool.config.urls import bracketed
 from queuepool.stores.redis.connections import Connection
 from queuepool.unix.originals import is_readable
 
@@ -94,7 +95,7 @@ class Sentinel:
         #: when it was last found silent, and last asked (monotonic)
         self._silent_at = -inf
         self.asked_at = 0.0
-        self._url = f"{url.scheme}://{f'[{host}]' if ':' in host else host}:{port}?{url.tls}"
+        self._url = f"{url.scheme}://{bracketed(host)}:{port}?{url.tls}"
         self._login = {"username": url.user, "password": url.password}
         self._connection: Connection | None = None
 

@@ -16,8 +16,14 @@ from queuepool.stores.sql.client import SqlClient
 #: seconds for a host, which may be the one that is lost
 _PATIENCE = 2.0
 _WRITABLE = "SELECT NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off'"
-_FOLLOWERS = "SELECT count(*), current_setting('synchronous_standby_names') FROM pg_stat_replication"
-_LOSES = "a failover loses what was acknowledged in its last moments, unless you set synchronous_standby_names"
+#: the last number is 0 as well where the user may not see who is what
+_FOLLOWERS = (
+    "SELECT current_setting('synchronous_standby_names'), current_setting('synchronous_commit'), count(*),"
+    " count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')), count(sync_state) FROM pg_stat_replication"
+)
+_LOSES = "a failover loses what was acknowledged in its last moments"
+#: settings of ``synchronous_commit`` with which a commit waits for no standby
+_WAITS_FOR_NONE = ("off", "local")
 
 
 def inspect_hosts(url: str) -> Iterator[tuple[Grade, str]]:
@@ -51,9 +57,17 @@ def _is_writable(connection: Connection) -> bool:
 
 
 def _followed(connection: Connection) -> list[tuple[Grade, str]]:
-    count, synchronous = connection.exec_driver_sql(_FOLLOWERS).one()
+    names, commits, count, synchronous, seen = connection.exec_driver_sql(_FOLLOWERS).one()
+    waits = names and commits not in _WAITS_FOR_NONE
+    if waits and not synchronous and seen == count:
+        words = f"of {count} standbys that follow, none is among synchronous_standby_names ({names})"
+        return [(Grade.FAIL, f"{words}: each commit waits for one, so that nothing is pushed or run")]
     if not count:
         return [(Grade.WARN, "no standby follows the primary: a failover would lose jobs")]
-    if not synchronous:
-        return [(Grade.WARN, f"standbys that follow: {count}, none of them synchronous: {_LOSES}")]
-    return [(Grade.OK, f"standbys that follow: {count}, synchronous_standby_names {synchronous}")]
+    following = f"standbys that follow: {count}"
+    if not names:
+        words = f"none of them synchronous: {_LOSES}, unless you set synchronous_standby_names"
+        return [(Grade.WARN, f"{following}, {words}")]
+    if not waits:
+        return [(Grade.WARN, f"{following}, but synchronous_commit is {commits}: {_LOSES}")]
+    return [(Grade.OK, f"{following}, synchronous_standby_names {names}")]

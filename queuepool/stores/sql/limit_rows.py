@@ -150,9 +150,12 @@ class LimitRows:
 
     def pages(self, queue: str) -> Iterator[list[ParkedJob]]:
         parked, rows_of, last = self._parked.c, self._client.tables.jobs.c, 0
+        newest = select(func.max(parked.id)).where(parked.queue == queue)
+        # Workers may park others as fast as these are read: to drop them all would never end.
+        end = self._client.ask(lambda connection: connection.execute(newest).scalar()) or 0
         about = select(parked.id, rows_of.payload, rows_of.attempts).select_from(self._joined)
-        while True:
-            these = parked.queue == queue, parked.id > last
+        while last < end:
+            these = parked.queue == queue, parked.id > last, parked.id <= end
             wanted = about.where(*these).order_by(parked.id).limit(_PAGE)
             rows = self._client.ask(partial(_rows, wanted=wanted))
             if not rows:

@@ -53,12 +53,13 @@ def formula(costs: Sequence[Cost], what: Callable[[Cost], float]) -> Formula:
 def write(page: Path, about: str, measured: Mapping[str, Sequence[Cost]]) -> None:
     """In the place of what the page had of this; ``measured``: by store."""
     before = page.read_text().partition(HEADING)[0] if page.exists() else ""
-    page.write_text(before + text(about, measured))
+    page.write_text(f"{before.rstrip()}\n\n{text(about, measured)}")
 
 
 def kept(page: Path) -> str:
-    """This part of the page as it is; empty if it has none."""
-    return "".join(page.read_text().partition(HEADING)[1:]) if page.exists() else ""
+    """This part of the page as it is, behind an empty line; empty if it has none."""
+    part = "".join(page.read_text().partition(HEADING)[1:]) if page.exists() else ""
+    return f"\n{part}" if part else ""
 
 
 def text(about: str, measured: Mapping[str, Sequence[Cost]]) -> str:

@@ -436,6 +436,17 @@ def test_parked_jobs_are_found_and_put_back(built, store, worker):
     store.finish(first, NOTHING)  # nobody is left in the line
 
 
+def test_a_look_at_parked_jobs_ends_although_others_are_parked_meanwhile(store, worker):
+    pushed(store, "a", "b")
+    worker.enter(ONE)
+    worker.enter(ONE)
+    pages = store.limits.pages("default")
+    for number in range(3):
+        assert bool(next(pages, None)) == (number == 0)
+        pushed(store, f"c{number}")
+        worker.enter(ONE)
+
+
 def test_a_line_whose_jobs_were_taken_out_keeps_nobody_waiting(store, worker):
     """Redis parks what a dispatch that knows the limit pushes; its numbers stay in the line until their turn."""
     jobs = [NewJob(payload(f"j{number}"), None, job_word(f"j{number}"), [ONE]) for number in range(3000)]
