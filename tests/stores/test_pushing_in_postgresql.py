@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.stores.factory import Stores
-from tests.stores.test_reserving_in_postgresql import turns_of
+from tests.stores.test_reserving_in_postgresql import driver_of, turns_of
 from tests.support.databases import DatabaseServer
 from tests.support.drivers import opened
 from tests.support.samples import ids, new_jobs, payload
@@ -70,8 +71,10 @@ def test_a_connection_that_was_not_used_for_a_second_is_asked_first(stores):
 def test_a_push_after_the_server_has_ended_the_connection_takes_another_and_adds_one_job(
     stores, postgres: DatabaseServer, postgres_url, seconds
 ):
+    socket = driver_of(stores.client).pgconn.socket
     facts_of(stores)["used_at"] += seconds
-    postgres.execute(postgres_url, _END_ALL)
+    postgres.execute(postgres_url, _END_ALL)  # returns when they are told to end
+    assert select.select([socket], [], [], PAUSE)[0]
 
     stores.queue.push("default", new_jobs(payload("a")))
 
