@@ -148,6 +148,7 @@ def copying(server: Process) -> Iterator[None]:
     with socket.create_connection(("127.0.0.1", server.port)) as other:
         for words in (b"REPLCONF listening-port 1", b"REPLCONF capa eof capa psync2", b"PSYNC ? -1"):
             other.sendall(words + b"\r\n")
+            other.recv(100)  # no copy is begun for one that has yet to take an answer
         eventually(lambda: "online" in str(server.say("INFO", "replication").get("slave1")))
         yield
 
