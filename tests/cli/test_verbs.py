@@ -619,7 +619,7 @@ def test_a_registered_job_is_pushed_with_its_own_wishes(site):
     site.run("push", "slow", *site.flags())
     fields = json.loads(site.queue.sizes().oldest or b"")
 
-    assert (2, 0.3) == (fields["maxTries"], fields["timeout"])
+    assert (2, 1) == (fields["maxTries"], fields["timeout"])
 
 
 def test_push_warns_of_a_queue_that_no_pool_serves(site, config):
