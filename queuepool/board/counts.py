@@ -95,8 +95,8 @@ class JobCounts(NamedTuple):
     def since(self, earlier: JobCounts | None) -> JobCounts:
         """What has been counted since then; ``None``: since the pool began.
 
-        A job may write over the meters. What is less than before counts as nothing then: whoever adds up would count
-        all of it twice.
+        A number that is lower than before counts as nothing: a job has written over the meters, and a sum of such
+        differences would count the same attempts twice.
         """
         if earlier is None:
             return self

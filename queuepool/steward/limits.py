@@ -12,10 +12,12 @@ from queuepool.payload.envelope import ready_for
 from queuepool.steward.measure import MeasuringPace, PoolMeters
 from queuepool.stores.limits import JobLimits, KeyRecord, LimitLine, LimitSum, sums_of
 
-#: seconds between looks at least; at most while jobs wait, for a place may come free that nobody could hand on at once;
-#: at most while jobs with limits start; and afterwards, as others may park some
-_SOON, _OFTEN, _LONGER, _PERIOD = 0.02, 0.1, 0.2, 1.0
-#: seconds for which they are called to start
+#: the shortest pause between two looks, in seconds
+_SHORTEST = 0.02
+#: the longest pause while jobs wait: a worker that cannot lock all that the next job needs leaves its place free
+_WHILE_JOBS_WAIT = 0.1
+#: the longest pause for ``_LATELY`` seconds after a job with limits has started; and later, as others may park some
+_WHILE_IN_USE, _PERIOD = 0.2, 1.0
 _LATELY = 60.0
 
 
@@ -46,8 +48,8 @@ class LookAtLimits:
             self._header.limits_at = now
         self._limits.in_use = self._header.limits_at > 0
         if due is None:
-            return _LONGER if now < marked + _LATELY else _PERIOD
-        return min(max(due, _SOON), _OFTEN)
+            return _WHILE_IN_USE if now < marked + _LATELY else _PERIOD
+        return min(max(due, _SHORTEST), _WHILE_JOBS_WAIT)
 
 
 class MeasureLimits:
