@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import hypothesis
 import pytest
 import redis
 
@@ -21,7 +20,7 @@ from queuepool.stores.factory import Stores
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.migrate import migrate
 from tests.faults.entries import entries_of
-from tests.support import redis_cluster, sentinels, warm
+from tests.support import effort, redis_cluster, sentinels, warm
 from tests.support.databases import DatabaseServer, MariaDB, Postgres, running
 from tests.support.laravel_peer import Peer, require_php
 from tests.support.left_behind import files_of, require_none_in
@@ -94,11 +93,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Hypothesis tries fewer examples by default, where a test does not say how many."""
-    examples = 100 if config.option.whole or config.option.part else 30
-    # No example is too slow: on a busy machine any may be.
-    hypothesis.settings.register_profile("queuepool", deadline=None, max_examples=examples)
-    hypothesis.settings.load_profile("queuepool")
+    """Hypothesis tries fewer examples by default."""
+    effort.load(whole=bool(config.option.whole or config.option.part))
 
 
 # A script's background processes ignore these two, and so would all processes that the tests start.

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import count
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from queuepool.config.settings import PoolSettings, ScheduleSettings
@@ -22,6 +22,7 @@ from queuepool.stores.contract import Control
 from queuepool.stores.due_log import KEPT_LINES, DueLog
 from queuepool.stores.factory import Stores
 from tests.support.drivers import connection_of, opened
+from tests.support.effort import effort
 from tests.support.stewards import Stewards, Wire
 
 START = 1_764_000_000
@@ -286,7 +287,7 @@ STEPS = st.one_of(
 def test_each_time_is_pushed_at_most_once_and_once_unless_older_than_late(request, driver, examples):
     connection = connection_of(driver, request)
 
-    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    @effort(examples)
     @given(steps=st.lists(STEPS, max_size=60), late=st.sampled_from([0.0, 100.0, 3600.0]))
     def check(steps, late):
         queue = f"q{next(_PREFIXES)}"

@@ -48,7 +48,10 @@ def at_once(connection: ConnectionSettings, leases: list[Lease], how_of: Callabl
     return answers
 
 
-@pytest.mark.parametrize("count", [8, 40, 120])
+_WIDER = pytest.mark.thorough("as one of fewer, which are at it at once too")
+
+
+@pytest.mark.parametrize("count", [8, *(pytest.param(count, marks=_WIDER) for count in (40, 120))])
 def test_what_follows_many_is_pushed_once(connection, count):
     names = [f"m{number}" for number in range(count)]
     with opened(connection, PATIENCE) as stores:
@@ -86,7 +89,7 @@ def with_reserves(connection: ConnectionSettings, leases: list[Lease]) -> list[L
     return taken
 
 
-@pytest.mark.parametrize("count", [40, 400])
+@pytest.mark.parametrize("count", [40, pytest.param(400, marks=_WIDER)])
 def test_what_follows_many_that_end_with_reserves_is_pushed_once(connection, count):
     names = [f"m{number}" for number in range(count)]
     with opened(connection, PATIENCE) as stores:
@@ -101,6 +104,7 @@ def test_what_follows_many_that_end_with_reserves_is_pushed_once(connection, cou
         assert "done" == stores.flows.find(drawn.id).state
 
 
+@pytest.mark.by_turns("stops")
 @pytest.mark.parametrize("stops", [True, False], ids=["stops", "goes on"])
 def test_failures_and_successes_at_once_end_the_flow(connection, stops):
     names = [f"m{number}" for number in range(40)]

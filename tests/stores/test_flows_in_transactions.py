@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from queuepool import Flow, chain, group, job
 from queuepool.jobs.client import Queue
 from queuepool.stores.factory import Stores
-from tests.stores.test_within import database, each_connection, own, queue, some_connection, sql  # noqa: F401
+from tests.stores.test_within import database, own, queue, some_connection, sql  # noqa: F401
 from tests.support.graphs import ended, taken
 
 
@@ -29,8 +29,7 @@ def run_all(built: Stores) -> int:
     return ran
 
 
-@pytest.mark.every_store("database")
-@each_connection
+@some_connection
 def test_a_flow_begins_with_the_commit(sql: Stores, queue: Queue, own: Any):  # noqa: F811
     flow = Flow("ä album")
     first = flow.add(step.call(1))

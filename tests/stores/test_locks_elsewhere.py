@@ -31,6 +31,9 @@ RESTART = "illuminate:queue:restart"
 ALL, CACHE = "laravel-database-", "laravel-cache-"
 
 
+pytestmark = pytest.mark.every_store("place")
+
+
 @pytest.fixture
 def database(sqlite_url: str) -> str:
     with closing(client_at(sqlite_url, TableNames())) as client:

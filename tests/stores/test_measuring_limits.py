@@ -19,6 +19,8 @@ from queuepool.stores.factory import Stores
 from tests.support.drivers import DATABASES, connection_of
 from tests.support.samples import ids, new_jobs, payload
 
+pytestmark = pytest.mark.every_store("stores")
+
 
 @pytest.fixture(params=["redis", *DATABASES])
 def stores(request: pytest.FixtureRequest) -> Any:

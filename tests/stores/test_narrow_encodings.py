@@ -35,6 +35,9 @@ NARROW = {
 }
 
 
+pytestmark = pytest.mark.every_store("encoding")
+
+
 @pytest.fixture(params=NARROW)
 def encoding(request: pytest.FixtureRequest) -> str:
     return request.param

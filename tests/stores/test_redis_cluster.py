@@ -131,7 +131,7 @@ def test_a_steward_hears_at_the_new_owner(cluster, store):
     ready(store)
 
     assert Wake.NEWS == store.wait_for_change(QUEUES, 0.0)
-    assert f"{TAGGED}queuepool:due:low".encode() in cluster.owner().say("PUBSUB", "CHANNELS")
+    eventually(lambda: f"{TAGGED}queuepool:due:low".encode() in cluster.owner().say("PUBSUB", "CHANNELS"))
 
 
 def test_a_reserve_that_waits_at_the_server_goes_on_at_the_new_owner(cluster, store):

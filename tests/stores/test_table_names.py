@@ -90,6 +90,7 @@ def test_a_push_within_a_transaction_uses_them(built, settings):
     queue.close()
 
 
+@pytest.mark.every_store("settings")
 def test_migrate_and_check_use_them(settings, tmp_path):
     file = tmp_path / "pool.ini"
     schema = f"schema = {settings.schema}" if settings.schema else ""

@@ -165,6 +165,7 @@ def test_an_expired_lock_is_taken_over(sql, queue):
 
 
 @pytest.mark.fault("F75")
+@pytest.mark.every_store("database")
 @each_database
 def test_a_process_that_is_killed_before_its_commit_has_pushed_nothing(sql):
     script = """

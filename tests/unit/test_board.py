@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from queuepool.board.board import Board, Header, Killed, Role, Slot, State, next_deadline
@@ -23,6 +23,7 @@ from queuepool.board.step_place import StepPlace
 from queuepool.master.children import Child, Children
 from queuepool.payload.lease import Lease
 from tests.support.each import each
+from tests.support.effort import effort
 
 READER = """
 import hashlib, json, sys
@@ -123,7 +124,6 @@ def test_a_shorter_text_leaves_nothing_of_a_longer_one(sample):
 
 
 @given(text=st.text(max_size=20), more=st.text(max_size=20))
-@settings(deadline=None)
 def test_whatever_is_written_stays_in_its_place(text, more):
     sample = Sample(bytearray(Sample.size), 0)
     sample.text, sample.seconds, sample.last, sample.whole = text, 2.5, more, 9
@@ -393,7 +393,7 @@ def test_what_its_process_cannot_have_written_is_seen(children, slot, field):
 
 
 @given(raw=st.binary(min_size=Slot.size + 64, max_size=Slot.size + 64), fill=st.sampled_from([b"", b"\xff", b"\x7f"]))
-@settings(max_examples=200, deadline=None)
+@effort(200)
 def test_whatever_a_slot_holds_it_can_be_read(tmp_path_factory, raw, fill):
     board = Board.create(tmp_path_factory.mktemp("board") / "board.1-1", capacity=2)
     children, slot = Children(is_ours=lambda pid: True), board.slots[0]
@@ -466,7 +466,7 @@ def test_a_receipt_of_a_megabyte_is_held_with_its_neighbours(board, slot):
     sizes=st.lists(st.sampled_from([0, 1, 100, 5_000, 100_000, 200_000]), max_size=64), queue=st.sampled_from([1, 200])
 )
 @example(sizes=[100_000, *[5_000] * 5, 4_000, *[200_000] * 57], queue=200)
-@settings(max_examples=60, deadline=None)
+@effort(60)
 def test_receipts_of_any_size_never_touch_the_next_slot(tmp_path_factory, sizes, queue):
     path = tmp_path_factory.mktemp("board") / "board.1"
     board = Board.create(path, capacity=2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from queuepool.config.settings import PoolSettings
@@ -18,8 +18,9 @@ from queuepool.settlement.failing import record
 from queuepool.settlement.verdict import Policy, judge, may_start
 from queuepool.worker.plan import policy_of, timeout_of
 from tests.support.each import each
+from tests.support.effort import effort
 
-MANY = settings(max_examples=400, deadline=None)
+MANY = effort(400)
 
 #: as Laravel 8.83 wrote it
 LARAVEL_8 = rb"""{"uuid":"1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed","displayName":"App\\Jobs\\SendMail",

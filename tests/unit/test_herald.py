@@ -11,13 +11,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from queuepool.board.board import Board, Role, State
 from queuepool.config.settings import PoolSettings
 from queuepool.master.service_manager import PASS, Herald, NotifySocket, Signs, SignsOfPool, is_being_replaced
+from tests.support.effort import effort
 from tests.support.service_manager import ServiceManager, service_manager
 
 WATCHDOG = 2.0
@@ -115,7 +115,7 @@ class Systemd(RuleBasedStateMachine):
             assert self.now - max(self.last_ping, self.live_since) <= WATCHDOG / 2
 
 
-Systemd.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Systemd.TestCase.settings = effort(60, steps=40)
 TestSystemd = Systemd.TestCase
 
 

@@ -29,7 +29,7 @@ from queuepool.stores.records import json_in
 from queuepool.stores.values import Mark
 from tests.support.hostile_texts import hostile
 
-SIZE, SECONDS = 128 * 1024, 30
+SIZE, SECONDS = 64 * 1024, 30
 KEY = ("k1", "0123456789abcdef")
 
 

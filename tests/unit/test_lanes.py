@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from queuepool.board.board import Board, Role, Slot, next_deadline
@@ -18,6 +18,7 @@ from queuepool.board.lane_writer import LaneJobs, LaneWriter
 from queuepool.board.lanes import HeldLane, LaneOrder, Lanes
 from queuepool.board.record import Field, SharedFile
 from queuepool.payload.lease import Lease, LeaseRow
+from tests.support.effort import effort
 
 MAIL = LaneJobs('{"tries":3}', "app.mail", track=60.0)
 LEASE = Lease("high", b'{"id":"a"}', 5)
@@ -398,7 +399,7 @@ def test_a_damaged_lane_is_no_job_and_its_neighbours_are(lanes, writer, path):
     fill=st.sampled_from([b"", b"\xff", b"\x7f", b"\x01\0\0\0\0\0\0\0"]),
     seed=st.integers(0, 5),
 )
-@settings(max_examples=200, deadline=None)
+@effort(200)
 def test_whatever_lanes_hold_they_can_be_read(tmp_path_factory, raw, fill, seed):
     board = Board.create(tmp_path_factory.mktemp("board") / "board.1-1", capacity=2, lanes=3)
     slot, size = board.slots[0], lanes_size(3)

@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from queuepool.config.timetable import NEVER, Cron, Every, cron, zone
 from tests.support.each import each
+from tests.support.effort import effort
 
 BERLIN, NEW_YORK, LORD_HOWE = map(ZoneInfo, ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe"))
 YEAR = 366 * 86400
@@ -71,7 +72,7 @@ EXPRESSIONS = (
 )
 
 
-@settings(max_examples=300, deadline=None)
+@effort(300)
 @given(
     expression=st.sampled_from(EXPRESSIONS),
     place=st.sampled_from([BERLIN, NEW_YORK, LORD_HOWE, UTC]),

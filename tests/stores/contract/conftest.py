@@ -15,8 +15,9 @@ from tests.support.one_slot import all_in_one_slot
 from tests.support.store_contract import Clock
 
 #: the databases share their code but for the dialect: by default each test has Redis and one of them, another one for
-#: each test. What speaks of the dialects has ``database``, and each of them.
+#: each test
 _ONE_DATABASE = [pytest.param(name, marks=pytest.mark.every_store("connection")) for name in DATABASES]
+_EACH_DATABASE = [pytest.param(name, marks=pytest.mark.every_store("database")) for name in DATABASES]
 #: the same scripts as on one server, or the same server reached in another way
 _OTHERS = [pytest.param(name, marks=pytest.mark.thorough("Redis runs in any case")) for name in (*CLUSTERS, "sentinel")]
 
@@ -46,13 +47,13 @@ def at(built: Stores) -> Clock:
     return Clock(built.queue)
 
 
-@pytest.fixture(params=DATABASES)
+@pytest.fixture(params=_EACH_DATABASE)
 def database(request: pytest.FixtureRequest) -> ConnectionSettings:
     return connection_of(request.param, request)
 
 
 @pytest.fixture
 def sql(database: ConnectionSettings) -> Iterator[Stores]:
-    """Every database, one after the other."""
+    """Every database; by default one of them for each test, each for some."""
     with opened(database) as stores:
         yield stores

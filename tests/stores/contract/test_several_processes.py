@@ -100,6 +100,7 @@ def test_who_has_a_wrong_clock_takes_no_leased_and_no_delayed_job(served, hosted
 
 
 @pytest.mark.fault("F41")
+@pytest.mark.thorough("the other way round, by three programs more")
 @pytest.mark.every_store("served")
 @pytest.mark.by_turns("clock")
 @pytest.mark.parametrize("clock", WRONG)

@@ -24,7 +24,7 @@ from tests.support.store_contract import OURS, failed_job, record, reserved
 
 #: seconds: that of a store whose server is silent, and that which a busy machine may take for anything
 PATIENCE, ROOM = 2.0, 15.0
-SERVERS = ["postgres", "mariadb"]
+SERVERS = [pytest.param(name, marks=pytest.mark.every_store("server", "own")) for name in ("postgres", "mariadb")]
 
 VERBS: dict[str, Callable[[Stores], object]] = {
     "push": lambda stores: stores.queue.push("default", new_jobs(payload("b"))),
