@@ -213,6 +213,13 @@ def hurries_an_example(module: ast.Module) -> Iterator[ast.AST]:
             yield from [call] if ast.unparse(deadline) != "None" else []
 
 
+def demands_nothing(module: ast.Module) -> Iterator[ast.AST]:
+    """A list is true whenever something is in it, whatever that is: ``all``, unless it is of those that fit."""
+    for check in nodes(module)[ast.Assert]:
+        if isinstance(check.test, ast.ListComp) and not any(part.ifs for part in check.test.generators):
+            yield check
+
+
 Rule = Callable[[ast.Module], Iterator[ast.AST]]
 #: each rule, and where it does not hold
 RULES: dict[Rule, dict[str, str]] = {
@@ -233,6 +240,7 @@ RULES: dict[Rule, dict[str, str]] = {
     reads_lines_that_are_being_written: {},
     takes_one_thing_for_another: {},
     hurries_an_example: {},
+    demands_nothing: {},
 }
 
 
@@ -262,6 +270,7 @@ with site.pool() as pool:
     assert 1 == len(site.trail())
 """,
     hurries_an_example: "@settings(deadline=200)\ndef test(): ...",
+    demands_nothing: "assert [lease.id == 'a' for lease in leases]",
 }
 
 

@@ -94,7 +94,9 @@ class SqlLimits:
     def unpark(self, queue: str, job_id: str = "", delay: float = 0.0) -> int:
         parked, back = self._parked.c, 0
         these = [parked.queue == queue, *([parked.job == job_word(job_id)] if job_id else [])]
-        wanted = select(parked.id).where(*these).order_by(parked.id).limit(_UNPARKED)
+        last = select(func.max(parked.id)).where(*these)  # those that are parked meanwhile are left
+        most = self._client.ask(lambda connection: connection.execute(last).scalar()) or 0
+        wanted = select(parked.id).where(*these, parked.id <= most).order_by(parked.id).limit(_UNPARKED)
         while ids := list(self._client.ask(lambda connection: connection.execute(wanted).scalars())):
             back += self.unpark_these(queue, ids, delay)
         return back
