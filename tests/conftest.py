@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import shutil
 import signal
 import tempfile
@@ -20,7 +21,7 @@ from queuepool.stores.factory import Stores
 from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.migrate import migrate
 from tests.faults.entries import entries_of
-from tests.support import effort, redis_cluster, sentinels, warm
+from tests.support import databases, effort, redis_cluster, sentinels, warm
 from tests.support.databases import DatabaseServer, MariaDB, Postgres, running
 from tests.support.laravel_peer import Peer, require_php
 from tests.support.left_behind import files_of, require_none_in
@@ -242,6 +243,12 @@ def own_cluster(tmp_path: Path) -> Iterator[Cluster]:
     """A cluster with replicas, which a test may break."""
     with redis_cluster.running(tmp_path / "cluster", replicas=True, lost_after=redis_cluster.SOON) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session", autouse=True)
+def servers_are_set_up_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+    own = tmp_path_factory.getbasetemp()
+    databases.keep_in(own.parent if "PYTEST_XDIST_WORKER" in os.environ else own)
 
 
 @pytest.fixture(scope="session")
