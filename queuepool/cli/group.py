@@ -16,12 +16,17 @@ COMPLETE = "_QUEUEPOOL_COMPLETE"
 
 
 class Verbs(click.Group):
-    """Lists the verbs in the order in which they were added; without one, prints the help as for a mistake."""
+    """Lists the verbs in the order in which they were added.
+
+    Without one, ``list`` is meant where it is one of them; else the help is printed as for a mistake.
+    """
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(self.commands)
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        if "list" in self.commands and not context.resilient_parsing and _names_no_verb(args, context):
+            args = ["list", *args]
         if all(word == "--" for word in args) and not context.resilient_parsing:
             for line in context.get_help().splitlines():
                 output.complain(line)
@@ -46,6 +51,11 @@ class Verbs(click.Group):
         if verb not in known and not verb.startswith("-"):
             context.fail(f"there is no {verb!r}{_hint(verb, known)}")
         return super().resolve_command(context, args)
+
+
+def _names_no_verb(args: list[str], context: click.Context) -> bool:
+    """Whether an option comes first, other than that for help."""
+    return not args or (args[0].startswith("-") and args[0] not in context.help_option_names)
 
 
 def _hint(verb: str, known: list[str]) -> str:

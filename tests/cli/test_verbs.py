@@ -150,9 +150,7 @@ def test_every_key_of_a_pool_is_a_flag_but_for_its_connection_of_which_two_are()
     [
         ((), "  start         Run the pool in the foreground"),
         (("--",), "  start         Run the pool in the foreground"),
-        (("quarantine",), "  list   List the quarantine of queues, by default the pools'"),
-        (("quarantine", "--"), "  list   List the quarantine of queues, by default the pools'"),
-        (("schedule",), "  pause   Pause schedules on all hosts, by default all"),
+        (("step",), "  Forget a step that is kept of a job, so that it runs again"),
     ],
 )
 def test_without_a_verb_the_help_is_shown_with_exit_code_2(cli, words, line):
@@ -160,6 +158,13 @@ def test_without_a_verb_the_help_is_shown_with_exit_code_2(cli, words, line):
 
     assert (2, "") == (done.returncode, done.stdout)
     assert line in done.stderr.splitlines()
+
+
+@each("words", [("limits",), ("limits", "--json"), ("limits", "list", "--json"), ("flow",)])
+def test_a_group_lists_where_no_verb_is_named(cli, at, words):
+    done = cli(*words, *at)
+
+    assert (0, "") == (done.returncode, done.stderr)
 
 
 # Output
