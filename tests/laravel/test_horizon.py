@@ -142,6 +142,17 @@ def test_a_job_whose_id_is_a_key_of_horizons_hurts_neither_that_nor_other_jobs(
     assert before == horizon.server.dump(f"{OWN}{key}")
 
 
+def test_names_of_dead_pools_do_not_pile_up_where_no_horizon_runs(site: Site, redis_socket: str) -> None:
+    horizon, keys = recorded(redis_socket, OWN), site.queue.stores.horizon(OWN)
+    dead, alive = {"dead": time.time() - 15}, {"alive": time.time()}
+    for kind in ("masters", "supervisors"):
+        horizon.server.zadd(f"{OWN}{kind}", dead | alive)
+    keys.show(Supervised(NAME, 1, False, "redis", ["default"], 1, {}), {}, {})
+
+    assert {b"alive", NAME.encode()} == set(horizon.server.zrange(f"{OWN}masters", 0, -1))
+    assert {b"alive", f"{NAME}:pool".encode()} == set(horizon.server.zrange(f"{OWN}supervisors", 0, -1))
+
+
 def test_failed_jobs_are_listed_though_the_clock_of_the_host_is_wrong(site: Site) -> None:
     stores = site.queue.stores
     Clock(stores.queue)  # many years behind the host's
