@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,8 +13,9 @@ from queuepool.config.settings import ConnectionSettings
 from queuepool.payload.lease import NOTHING, Lease
 from queuepool.payload.limits import NO_PART, PlaceAsked, holding
 from queuepool.stores.factory import Stores
-from queuepool.stores.limits import Admission
+from queuepool.stores.limits import GRANT_LASTS, Admission
 from tests.support.drivers import connection_of, opened
+from tests.support.eventually import eventually
 from tests.support.idle_transactions import LIMITS
 from tests.support.samples import new_jobs, payload
 
@@ -95,3 +97,16 @@ def test_a_key_that_was_forgotten_meanwhile_keeps_nobody_waiting(stores, leases)
     assert stores.queue.finish(first, NOTHING)
 
     assert IN == stores.limits.enter(taken(stores), "second", [A, B])
+
+
+def test_a_place_that_was_kept_too_long_is_taken_over_while_another_of_its_job_is_locked(stores, leases):
+    first, _, third, fourth = leases
+    assert stores.queue.finish(first, NOTHING)
+    assert AT_B == stores.limits.enter(fourth, "fourth", [B])
+    stale = time.monotonic() + 2 * GRANT_LASTS
+    eventually(lambda: time.monotonic() > stale)
+    with locked(stores):
+        assert IN == stores.limits.enter(third, "third", [A])
+
+    assert not stores.limits.enter(taken(stores), "second", [A, B]).is_in
+    assert IN == stores.limits.enter(taken(stores), "fourth", [B])

@@ -62,7 +62,7 @@ class SqlLimits:
             seen = self.places.view.again(connection, one, start)
         keys = [place.key for place in one.asked]
         refusing = next((key for key in keys if not self.places.admits(connection, seen, key)), "")
-        ended = self.places.end_grant(connection, one.granted) if seen.granted else set[str]()
+        ended = self.places.end_grant(connection, one.granted, keys) if seen.granted else set[str]()
         if refusing:
             freed = ended
             self.places.park(connection, refusing, [one], seen.now)

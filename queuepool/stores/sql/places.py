@@ -70,12 +70,13 @@ class SqlPlaces:
 
         Where one of the ``ended`` places was kept for it, it has that: no more are free than before.
         """
+        keys = [asked.key for asked in one.asked]
         freed = {key for key in ended if key not in seen.rows or seen.free(key) > 0}
         for asked in one.asked:
             key = asked.key
             is_full = seen.free(key) <= 0 and key not in seen.granted
             if is_full and (stale := self._stale(connection, key, seen.now)):
-                freed |= self.end_grant(connection, stale[0].holder)
+                freed |= self.end_grant(connection, stale[0].holder, keys)
             if asked.per:
                 self._drop_ended(connection, key, seen.now)
                 per = seen.per(key) or asked.per
@@ -254,13 +255,14 @@ class SqlPlaces:
         about = {"at_key": key, "of_holder": holder, "of_queue": queue, "ends": until, "of_row": granted}
         connection.execute(self.statements.add, about)
 
-    def end_grant(self, connection: Connection, job: str) -> set[str]:
-        """Keep no place for this job; returns at which keys some were, which are locked now.
+    def end_grant(self, connection: Connection, job: str, locked: Collection[str]) -> set[str]:
+        """Keep no place for this job; returns at which keys some were, which are locked now, as those in ``locked``.
 
         Where others have the key, the place is kept until a steward looks at it, as if no worker had taken the job.
         """
         kept = set(connection.execute(self.statements.keys_of, {"holders": [job]}).scalars())
-        keys = self._locked_at_once(connection, kept)
+        keys = kept.intersection(locked)
+        keys |= self._locked_at_once(connection, kept - keys)
         if keys:
             connection.execute(self.statements.end_at, {"holders": [job], "at_keys": sorted(keys)})
         return keys
@@ -301,7 +303,7 @@ class SqlPlaces:
 
     def _end_elsewhere(self, connection: Connection, job: str, key: str, now: float) -> None:
         """Keep no place for this job, and hand on those that this frees at other keys than this one."""
-        self.free_as_well(connection, self.end_grant(connection, job) - {key}, now)
+        self.free_as_well(connection, self.end_grant(connection, job, [key]) - {key}, now)
 
     def free_as_well(self, connection: Connection, keys: Iterable[str], now: float) -> None:
         """Hand on what came free at these keys, which are locked."""
