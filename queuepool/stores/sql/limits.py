@@ -110,10 +110,12 @@ class SqlLimits:
     def sweep(self, name: str | None = None) -> float | None:
         due = self._client.ask(self._due)
         keys = self._to_look_at(name) if name is not None or due == 0.0 else ()
-        if not (looked := {**dict.fromkeys(keys), **dict.fromkeys(self._ended())}):
+        ended = self._ended()
+        if not (looked := {**dict.fromkeys(keys), **dict.fromkeys(ended)}):
             return due
         for key in looked:
-            self._client.transaction(partial(self.places.look, key=key))
+            if_due = name is None and key not in ended
+            self._client.transaction(partial(self.places.look, key=key, if_due=if_due))
         return self._client.ask(self._due)
 
     def _due(self, connection: Connection) -> float | None:

@@ -272,9 +272,20 @@ class SqlPlaces:
         connection.execute(delete(self._parked).where(self._parked.c.id.in_(ids)))
         self._jobs.unpark(connection, ids, queue, delay)
 
-    def look(self, connection: Connection, key: str) -> None:
+    def look(self, connection: Connection, key: str, *, if_due: bool = False) -> None:
+        """``if_due``: unless another steward has looked while this one waited for it."""
         self.lock(connection, [key])
         now = self.now(connection)
+        if not if_due or self._is_due(connection, key, now):
+            self._look(connection, key, now)
+        if key != name_of(key) and not self._waits(connection, key):
+            self._forget_unused(connection, key)
+
+    def _is_due(self, connection: Connection, key: str, now: float) -> bool:
+        limits = self._limits.c
+        return connection.execute(select(limits.key).where(limits.key == key, limits.look <= now)).first() is not None
+
+    def _look(self, connection: Connection, key: str, now: float) -> None:
         self._drop_ended(connection, key, now)
         untaken = list[Any]()
         jobs = self._client.tables.jobs
@@ -293,8 +304,6 @@ class SqlPlaces:
         if passed:
             self._hand_on(connection, key, now, passed)
         self._hand_on(connection, key, now)
-        if key != name_of(key) and not self._waits(connection, key):
-            self._forget_unused(connection, key)
 
     def _drop_ended(self, connection: Connection, key: str, now: float) -> None:
         """The starts of this key, which is locked, whose period is over, and the places of hosts that were lost."""
