@@ -14,7 +14,7 @@ from queuepool.stores.limits import JobLimits, KeyRecord, LimitLine, LimitSum, s
 
 #: the shortest pause between two looks, in seconds
 _SHORTEST = 0.02
-#: the longest pause while jobs wait: a worker that cannot lock all that the next job needs leaves its place free
+#: the longest pause while jobs wait: meanwhile others may have parked some for which a place comes free sooner
 _WHILE_JOBS_WAIT = 0.1
 #: the longest pause for ``_LATELY`` seconds after a job with limits has started; and later, as others may park some
 _WHILE_IN_USE, _PERIOD = 0.2, 1.0

@@ -1,29 +1,34 @@
-"""A steward hands a place on although others hold, again and again, what the next job needs at its other limits."""
+"""A place is handed on although others have locked what the next job needs at its other limits."""
 
 from __future__ import annotations
 
-import threading
+import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import contextmanager
 
 import pytest
 from sqlalchemy import select, text
 
 from queuepool.config.settings import ConnectionSettings
-from queuepool.payload.lease import NOTHING
+from queuepool.payload.lease import NOTHING, Lease
 from queuepool.payload.limits import NO_PART, PlaceAsked, holding
 from queuepool.stores.factory import Stores
+from queuepool.stores.limits import GRANT_LASTS, Admission
 from tests.support.drivers import connection_of, opened
 from tests.support.eventually import eventually
+from tests.support.idle_transactions import LIMITS
 from tests.support.samples import new_jobs, payload
 
-A, B = PlaceAsked("a", NO_PART, 1), PlaceAsked("b", NO_PART, 1)
-_WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+A, B = PlaceAsked("a", NO_PART, 1), PlaceAsked("b=1", NO_PART, 1)
+IN, AT_B = Admission(is_in=True), Admission(is_in=False, parked_at=B.key)
+NAMES = ("first", "second", "third", "fourth")
+
+pytestmark = pytest.mark.every_store("connection")
 
 
-@pytest.fixture
+@pytest.fixture(params=["postgres", "mariadb"])
 def connection(request: pytest.FixtureRequest) -> ConnectionSettings:
-    return connection_of("postgres", request)
+    return connection_of(request.param, request)
 
 
 @pytest.fixture
@@ -32,30 +37,76 @@ def stores(connection: ConnectionSettings) -> Iterator[Stores]:
         yield found
 
 
-def sweep(connection: ConnectionSettings) -> None:
-    with closing(Stores(connection, reply_timeout=60.0)) as stores:
-        stores.limits.sweep()
+@pytest.fixture
+def leases(stores: Stores) -> list[Lease]:
+    """The first holds the only place at one limit; the second is parked, as it needs that and one at another limit."""
+    store = stores.queue
+    store.push("default", new_jobs(*map(payload, NAMES)))
+    leases = list(map(holding, store.reserve(["default"], store.join(), len(NAMES)).leases))
+    assert IN == stores.limits.enter(leases[0], "first", [A])
+    assert not stores.limits.enter(leases[1], "second", [A, B]).is_in
+    return leases
 
 
-def test_a_steward_waits_for_what_the_next_job_needs(stores, connection):
-    store, tag = stores.queue, stores.queue.join()
-    store.push("default", new_jobs(payload("first"), payload("second")))
-    first, second = map(holding, store.reserve(["default"], tag, 2).leases)
-    store.limits.enter(first, "first", [A])
-    store.limits.enter(second, "second", [A, B])
-    engine = stores.client.engine
-    with engine.connect() as other, engine.connect() as watcher:
-        other.execution_options(isolation_level="READ COMMITTED")
-        other.execute(text("SET idle_in_transaction_session_timeout = 0"))
-        limits = stores.client.tables.queuepool_limits.c
-        other.execute(select(limits.key).where(limits.key == "b").with_for_update())
-        assert store.finish(first, NOTHING)
-        assert 1 == store.limits.parked("default")
+@contextmanager
+def locked(stores: Stores) -> Iterator[None]:
+    """The row of the second limit's key, by another client."""
+    limits = stores.client.tables.queuepool_limits.c
+    with stores.client.engine.connect() as other:
+        other.execute(text(f"SET SESSION {LIMITS[other.dialect.name]} = 0"))
+        other.execute(text("BEGIN"))
+        assert other.execute(select(limits.key).where(limits.key == B.key).with_for_update()).all()
+        yield
+        other.execute(text("ROLLBACK"))
 
-        steward = threading.Thread(target=sweep, args=[connection], daemon=True)
-        steward.start()
-        eventually(lambda: not steward.is_alive() or watcher.execute(text(_WAITING)).scalar())
-        other.rollback()
 
-    eventually(lambda: not steward.is_alive())
-    assert 0 == store.limits.parked("default")
+def taken(stores: Stores) -> Lease:
+    """The only job that is ready."""
+    [lease] = stores.queue.reserve(["default"], stores.queue.join(), len(NAMES)).leases
+    return holding(lease)
+
+
+def test_a_job_whose_other_place_is_locked_gets_the_one_at_hand_and_asks_for_the_other_as_it_enters(stores, leases):
+    with locked(stores):
+        assert stores.queue.finish(leases[0], NOTHING)
+        second = taken(stores)
+        assert not stores.limits.enter(leases[2], "third", [A]).is_in, "the place is kept"
+
+    assert IN == stores.limits.enter(second, "second", [B, A])
+    assert stores.queue.finish(second, NOTHING)
+    assert IN == stores.limits.enter(taken(stores), "third", [A])
+
+
+def test_a_job_that_is_refused_the_other_place_hands_on_the_one_it_was_kept(stores, leases):
+    _, _, third, fourth = leases
+    assert IN == stores.limits.enter(third, "third", [B])
+    assert not stores.limits.enter(fourth, "fourth", [A]).is_in
+    with locked(stores):
+        assert stores.queue.finish(leases[0], NOTHING)
+        second = taken(stores)
+
+    assert AT_B == stores.limits.enter(second, "second", [A, B])
+    assert IN == stores.limits.enter(taken(stores), "fourth", [A])
+    assert 1 == stores.queue.limits.parked("default")
+
+
+def test_a_key_that_was_forgotten_meanwhile_keeps_nobody_waiting(stores, leases):
+    first, _, third, _ = leases
+    stores.limits.enter(third, "third", [B])
+    assert stores.queue.finish(third, NOTHING)
+    assert stores.queue.finish(first, NOTHING)
+
+    assert IN == stores.limits.enter(taken(stores), "second", [A, B])
+
+
+def test_a_place_that_was_kept_too_long_is_taken_over_while_another_of_its_job_is_locked(stores, leases):
+    first, _, third, fourth = leases
+    assert stores.queue.finish(first, NOTHING)
+    assert AT_B == stores.limits.enter(fourth, "fourth", [B])
+    stale = time.monotonic() + 2 * GRANT_LASTS
+    eventually(lambda: time.monotonic() > stale)
+    with locked(stores):
+        assert IN == stores.limits.enter(third, "third", [A])
+
+    assert not stores.limits.enter(taken(stores), "second", [A, B]).is_in
+    assert IN == stores.limits.enter(taken(stores), "fourth", [B])

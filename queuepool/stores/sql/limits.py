@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from functools import partial
 
 from sqlalchemy import Connection, and_, func, or_, select, update
@@ -62,13 +62,12 @@ class SqlLimits:
             seen = self.places.view.again(connection, one, start)
         keys = [place.key for place in one.asked]
         refusing = next((key for key in keys if not self.places.admits(connection, seen, key)), "")
-        if seen.granted:
-            self.places.end_grant(connection, one.granted)
+        ended = self.places.end_grant(connection, one.granted, keys) if seen.granted else set[str]()
         if refusing:
-            freed: Set[str] = seen.granted
+            freed = ended
             self.places.park(connection, refusing, [one], seen.now)
         else:
-            freed = self.places.take(connection, one, start, seen)
+            freed = self.places.take(connection, one, start, seen, ended)
         self.places.free_as_well(connection, freed, seen.now)
         return Admission(is_in=not refusing, parked_at=refusing)
 
@@ -113,10 +112,12 @@ class SqlLimits:
     def sweep(self, name: str | None = None) -> float | None:
         due = self._client.ask(self._due)
         keys = self._to_look_at(name) if name is not None or due == 0.0 else ()
-        if not (looked := {**dict.fromkeys(keys), **dict.fromkeys(self._ended())}):
+        ended = self._ended()
+        if not (looked := {**dict.fromkeys(keys), **dict.fromkeys(ended)}):
             return due
         for key in looked:
-            self._client.transaction(partial(self.places.look, key=key))
+            if_due = name is None and key not in ended
+            self._client.transaction(partial(self.places.look, key=key, if_due=if_due))
         return self._client.ask(self._due)
 
     def _due(self, connection: Connection) -> float | None:

@@ -68,6 +68,7 @@ class PlaceStatements:
             one.c for one in (tables.queuepool_places, tables.queuepool_limits, tables.queuepool_rings)
         )
         theirs = is_among(database)(places.holder, "holders")
+        self.end_at = delete(tables.queuepool_places).where(theirs, is_among(database)(places.key, "at_keys"))
         is_waited_for = waits_at(rings, places.key)
         self.left = select(places.key, is_waited_for).where(theirs).distinct()
         keys = limits.key.in_(select(places.key).where(theirs))
@@ -76,6 +77,7 @@ class PlaceStatements:
             "lock_left": select(limits.key).where(keys).order_by(limits.key).with_for_update(),
             "left": self.left,
             "end": delete(tables.queuepool_places).where(theirs).returning(places.key),
+            "end_at": self.end_at.returning(places.key),
         }
 
     def _of_lines(self, table: Table, waiting: Table, names: Table, database: str) -> None:

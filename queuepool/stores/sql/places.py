@@ -1,7 +1,9 @@
 """Places of limits in their tables, in the transactions that start and end jobs; see ``limits.SqlLimits``.
 
 A row of ``queuepool_limits`` is that of a limit's name, or of one of its keys, which whoever changes what is there
-locks first. A transaction locks several in their order; while it hands places on, it waits for no further one.
+locks first. A transaction locks several in their order; while it hands places on, it waits for no further one: a job
+that needs some at keys which others have locked gets the place at hand, and asks for the others as it enters. So who
+frees a place always hands it on itself, in the same transaction.
 """
 
 from __future__ import annotations
@@ -61,17 +63,20 @@ class SqlPlaces:
     def view(self) -> EnteringView:
         return EnteringView(self._client, self._jobs, self.lock)
 
-    def take(self, connection: Connection, one: Entering, start: str, seen: PlacesSeen) -> set[str]:
+    def take(
+        self, connection: Connection, one: Entering, start: str, seen: PlacesSeen, ended: Collection[str]
+    ) -> set[str]:
         """Returns at which keys others may start now. ``start``: the holder of the places that count its start.
 
-        Where a place was kept for it, it has that: no more are free than before.
+        Where one of the ``ended`` places was kept for it, it has that: no more are free than before.
         """
-        freed = {key for key in seen.granted if key not in seen.rows or seen.free(key) > 0}
+        keys = [asked.key for asked in one.asked]
+        freed = {key for key in ended if key not in seen.rows or seen.free(key) > 0}
         for asked in one.asked:
             key = asked.key
             is_full = seen.free(key) <= 0 and key not in seen.granted
             if is_full and (stale := self._stale(connection, key, seen.now)):
-                freed |= self.end_grant(connection, stale[0].holder)
+                freed |= self.end_grant(connection, stale[0].holder, keys)
             if asked.per:
                 self._drop_ended(connection, key, seen.now)
                 per = seen.per(key) or asked.per
@@ -184,17 +189,15 @@ class SqlPlaces:
             if parked is None:
                 self._note_look(connection, key, now)
                 return
-            others = [other for other, _ in parked.asked if other != key]
-            if not self._try_lock(connection, others):
-                break  # whoever holds it may wait for this key: a steward goes on at once
-            refused = next(
-                (one for one in parked.asked if one[0] != key and self._free(connection, one[0], now) <= 0), None
-            )
+            others = [one for one in parked.asked if one[0] != key]
+            keys = self._locked_at_once(connection, [other for other, _ in others])
+            others = [one for one in others if one[0] in keys]  # who has one of the rest may wait for this key
+            refused = next((one for one in others if self._free(connection, one[0], now) <= 0), None)
             if refused:
                 self._do(connection, self._out_of_line(key, parked))
                 self._move_to(connection, parked, *refused, now)
             else:
-                was_copied = self._grant(connection, key, parked, now)
+                was_copied = self._grant(connection, key, {key, *keys}, parked, now)
                 free = self._free(connection, key, now) if was_copied else free - 1
         self._look_at(connection, key, now)
 
@@ -227,24 +230,24 @@ class SqlPlaces:
         self._line_up(connection, key, one.queue, part)
         self._note_look(connection, key, now)
 
-    def _grant(self, connection: Connection, key: str, one: _Parked, now: float) -> bool:
-        """Back to the head of its queue, where its former number puts it, with a place kept for it at each limit.
+    def _grant(self, connection: Connection, key: str, keys: Collection[str], one: _Parked, now: float) -> bool:
+        """Back to the head of its queue, where its former number puts it, with a place kept for it at each of ``keys``.
 
         Returns whether some were kept for a copy of it, in place of which these are.
         """
         holder = f"{one.job} {one.queue}"
         place = {"of_holder": holder, "of_queue": one.queue, "ends": now + GRANT_LASTS, "of_row": one.id}
-        places: list[_Step] = [("add", {**place, "at_key": asked}) for asked, _ in one.asked]
+        copies = {"holders": [holder], "at_keys": sorted(keys)}
+        places: list[_Step] = [("add", {**place, "at_key": kept}) for kept in sorted(keys)]
         out: list[_Step] = [*self._out_of_line(key, one), ("out", {"of_row": one.id})]
         if can_pipeline(connection):
-            ahead = [(self._ahead[name], values) for name, values in [("end", {"holders": [holder]}), *out, *places]]
-            ended, *_ = send_ahead(connection, *ahead, *self._jobs.unparking(one.id, one.queue))
-            return bool(ended)
+            ahead = [(self._ahead[name], values) for name, values in [("end_at", copies), *out, *places]]
+            return bool(send_ahead(connection, *ahead, *self._jobs.unparking(one.id, one.queue))[0])
         self._do(connection, out)
         self._jobs.unpark(connection, [one.id], one.queue, 0.0)
-        copies = connection.execute(self.statements.end, {"holders": [holder]}).rowcount
+        ended = connection.execute(self.statements.end_at, copies).rowcount
         self._do(connection, places)
-        return bool(copies)
+        return bool(ended)
 
     def _add(
         self, connection: Connection, key: str, holder: str, until: float, queue: str, granted: int | None = None
@@ -252,11 +255,16 @@ class SqlPlaces:
         about = {"at_key": key, "of_holder": holder, "of_queue": queue, "ends": until, "of_row": granted}
         connection.execute(self.statements.add, about)
 
-    def end_grant(self, connection: Connection, job: str) -> set[str]:
-        """Keep no place for this job; returns at which keys some were."""
-        keys = set(connection.execute(self.statements.keys_of, {"holders": [job]}).scalars())
+    def end_grant(self, connection: Connection, job: str, locked: Collection[str]) -> set[str]:
+        """Keep no place for this job; returns at which keys some were, which are locked now, as those in ``locked``.
+
+        Where others have the key, the place is kept until a steward looks at it, as if no worker had taken the job.
+        """
+        kept = set(connection.execute(self.statements.keys_of, {"holders": [job]}).scalars())
+        keys = kept.intersection(locked)
+        keys |= self._locked_at_once(connection, kept - keys)
         if keys:
-            connection.execute(self.statements.end, {"holders": [job]})
+            connection.execute(self.statements.end_at, {"holders": [job], "at_keys": sorted(keys)})
         return keys
 
     def back_to_jobs(self, connection: Connection, ids: Sequence[int], queue: str, delay: float = 0.0) -> None:
@@ -264,10 +272,20 @@ class SqlPlaces:
         connection.execute(delete(self._parked).where(self._parked.c.id.in_(ids)))
         self._jobs.unpark(connection, ids, queue, delay)
 
-    def look(self, connection: Connection, key: str) -> None:
-        # With those that the next job needs: while others hold one of them again and again, to try is not enough.
-        self.lock(connection, [key, *self._needed_next(connection, key)])
+    def look(self, connection: Connection, key: str, *, if_due: bool = False) -> None:
+        """``if_due``: unless another steward has looked while this one waited for it."""
+        self.lock(connection, [key])
         now = self.now(connection)
+        if not if_due or self._is_due(connection, key, now):
+            self._look(connection, key, now)
+        if key != name_of(key) and not self._waits(connection, key):
+            self._forget_unused(connection, key)
+
+    def _is_due(self, connection: Connection, key: str, now: float) -> bool:
+        limits = self._limits.c
+        return connection.execute(select(limits.key).where(limits.key == key, limits.look <= now)).first() is not None
+
+    def _look(self, connection: Connection, key: str, now: float) -> None:
         self._drop_ended(connection, key, now)
         untaken = list[Any]()
         jobs = self._client.tables.jobs
@@ -283,20 +301,9 @@ class SqlPlaces:
             if self._free(connection, key, now) > 0 or self._next(connection, key, passed) is None:
                 break
             self._end_elsewhere(connection, grant.holder, key, now)
-        self._hand_on(connection, key, now, passed)
+        if passed:
+            self._hand_on(connection, key, now, passed)
         self._hand_on(connection, key, now)
-        if key != name_of(key) and not self._waits(connection, key):
-            self._forget_unused(connection, key)
-
-    def _needed_next(self, connection: Connection, key: str) -> list[str]:
-        """The keys at which the next job of this one's line needs places; without a lock, the turn may have passed."""
-        rings, parked = self._rings.c, self._parked.c
-        turns = select(rings.queue, rings.part).where(rings.key == key).order_by(rings.turn).limit(1)
-        if (turn := connection.execute(turns).first()) is None:
-            return []
-        lane = parked.key == key, parked.part == turn.part, parked.queue == turn.queue
-        asked = connection.execute(select(parked.asked).where(*lane).order_by(parked.id).limit(1)).scalar()
-        return asked.split(" ")[::2] if asked else []
 
     def _drop_ended(self, connection: Connection, key: str, now: float) -> None:
         """The starts of this key, which is locked, whose period is over, and the places of hosts that were lost."""
@@ -305,15 +312,13 @@ class SqlPlaces:
 
     def _end_elsewhere(self, connection: Connection, job: str, key: str, now: float) -> None:
         """Keep no place for this job, and hand on those that this frees at other keys than this one."""
-        self.free_as_well(connection, self.end_grant(connection, job) - {key}, now)
+        self.free_as_well(connection, self.end_grant(connection, job, [key]) - {key}, now)
 
     def free_as_well(self, connection: Connection, keys: Iterable[str], now: float) -> None:
-        """Hand on what came free at these keys, unless others have them."""
+        """Hand on what came free at these keys, which are locked."""
         for key in sorted(keys):
-            if self._waits(connection, key) and self._try_lock(connection, [key]):
+            if self._waits(connection, key):
                 self._hand_on(connection, key, now)
-            else:
-                self._look_at(connection, key, now)
 
     def _note_look(self, connection: Connection, key: str, now: float) -> None:
         """When a place may come free by itself, if a job waits."""
@@ -357,17 +362,17 @@ class SqlPlaces:
         """Unless there is one with its key."""
         connection.execute(unless_there(table, connection.dialect.name, row))
 
-    def _try_lock(self, connection: Connection, keys: Sequence[str]) -> bool:
-        """Lock these as well, unless others have them; in SQLite, all is locked."""
+    def _locked_at_once(self, connection: Connection, keys: Collection[str]) -> set[str]:
+        """Those of these keys that are there and that no others have locked, locked as well; in SQLite, all is."""
         if not keys or connection.dialect.name == "sqlite":
-            return True
+            return set(keys)
         limits = self._limits.c
         rows, skips = (
             select(limits.key).where(limits.key.in_(keys)).order_by(limits.key),
             skips_locked(connection.dialect),
         )
         locked = rows.with_for_update(skip_locked=skips, nowait=not skips)
-        return len(connection.execute(locked).all()) == len(set(keys))
+        return set(connection.execute(locked).scalars())
 
     def now(self, connection: Connection) -> float:
         return self._jobs.now(connection)
