@@ -8,7 +8,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 #: seconds between two looks: at first, and at most
-_FIRST, _LONGEST = 0.01, 0.1
+_FIRST, _LONGEST = 0.02, 0.1
 
 
 def eventually(condition: Callable[[], T], within: float = 45.0) -> T:

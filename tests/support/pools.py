@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -118,6 +118,7 @@ class RunningPool:
                 env=site.env(), cwd=site.path, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
             )  # fmt: skip
         self.seen: set[int] = set()
+        self._boards: dict[Path, Board] = {}
 
     @property
     def pid(self) -> int:
@@ -170,6 +171,7 @@ class RunningPool:
             self.signal(signal.SIGTERM)
             assert 0 == self.wait()
         eventually(lambda: not [pid for pid in self.seen if is_ours(pid)])
+        self._close()
         eventually(lambda: not self._files_left())  # a killed master's steward clears them a second after the orphans
 
     def _files_left(self) -> list[Path]:
@@ -184,17 +186,24 @@ class RunningPool:
 
         kill(*self._family())
         self.process.wait()
+        self._close()
+
+    def _close(self) -> None:
+        while self._boards:
+            self._boards.popitem()[1].memory.close()
 
     def _family(self) -> list[int]:
         return family(self.pid) if self.process.poll() is None else []
 
-    def _board(self) -> Iterator[Board]:
-        """Its board, if it is in sight: a pool in a container, or of another version, has none here."""
-        for path in Path(self.site.path, self.runtime).glob(f"*/board.{self.pid}-*"):
+    def _board(self) -> list[Board]:
+        """Its board: a pool in a container, or of another version, has none here.
+
+        It stays open: to open one takes longer than to look at it.
+        """
+        for path in Path(self.site.path, self.runtime).glob(f"*/board.{self.pid}-*") if not self._boards else ():
             with suppress(OSError, ValueError):  # it is gone by now, or a file beside the board
-                board = Board.open(path)
-                with closing(board.memory):
-                    yield board
+                self._boards[path] = Board.open(path)
+        return list(self._boards.values())
 
 
 def _is_at_work(board: Board, workers: int | None) -> bool:
