@@ -137,6 +137,7 @@ def test_a_host_that_dies_is_made_up_for_within_the_life_of_its_notice_and_five_
     assert left[0].wait(0.95, since=dies_at + made_up) <= 5.0
 
 
+@pytest.mark.thorough("two seconds; what a host decides by its memory is in unit tests")
 def test_what_a_host_has_no_memory_for_is_done_by_the_others_and_does_not_come_and_go():
     jobs = coming(lambda _: 16.0, 16.0, 0.5)(random.Random(1))
     world = on_hosts(jobs, 2, AIMS, until=WHOLE, rooms=[2.0])

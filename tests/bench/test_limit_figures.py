@@ -58,7 +58,7 @@ def test_each_start_among_parked_jobs_leaves_as_many(store: str, partitions: int
 
 def test_a_flood_through_one_place_is_watched_to_its_end(capsys: pytest.CaptureFixture[str]):
     with world("redis") as rig:
-        through.measure(rig, 1000)
+        through.measure(rig, 200)
 
     said = capsys.readouterr().out
     assert "98% begun" in said

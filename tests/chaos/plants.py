@@ -18,6 +18,8 @@ from tests.chaos.plants_of_steps import OF_STEPS
 from tests.chaos.plants_of_stops import OF_STOPS
 
 _HANGING = replace(PEACE, hostile=8.0, modes=("hang_in_c",), drain=2.0)
+#: a run of few tiny jobs, for what every job shows: those of the tests that every run has
+_SPARING = replace(QUICK, rate=100.0, backlog=50, bulk=20, seconds=1.0)
 _LATE = replace(
     PEACE, workers=2, remote=10, only=("late_requests",), naps=3.0, nap=(1.5, 5.0), rate=10.0, backlog=20, bulk=5,
     seconds=18.0, drain=20.0, retry_after=6.0,
@@ -87,7 +89,7 @@ PLANTS = {
             ),
             ("unix/signals.py", "faulthandler.register(signal.SIGALRM, file=", "dict(file="),
         ),
-        _HANGING,
+        replace(_HANGING, rate=20.0, backlog=10, bulk=5, seconds=1.0),
     ),
     "no second line behind the alarm": Plant(
         "I10 never killed",
@@ -105,6 +107,7 @@ PLANTS = {
     "settled before it ran": Plant(
         "I1 lost",
         (("worker/attempt.py", _BEFORE_IT_RUNS, f"        self._settler.delete([lease])\n{_BEFORE_IT_RUNS}"),),
+        _SPARING,
     ),
     "done before it ran": Plant(
         "I1 lost",
@@ -225,6 +228,7 @@ PLANTS = {
     "death that uses up the only try": Plant(
         "I19 failed by a death",
         (("settlement/verdict.py", "    if died and not policy.counts_deaths:\n        return False\n", ""),),
+        _SPARING,
     ),
     "rows taken without a lock": Plant(
         "I5 done twice, unexplained",

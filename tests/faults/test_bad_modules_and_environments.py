@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import resource
 import signal
-import subprocess
 import sys
 
 import pytest
 
 from tests.faults.corpus.cases import cases
 from tests.faults.corpus.modules import BROKEN, HOSTILE
+from tests.support import warm
 from tests.support.commands import queuepool
 from tests.support.eventually import eventually
 
@@ -47,6 +47,8 @@ def test_bad_input_module_that_does_not_import(tmp_path, entry):
     assert done.stderr.splitlines()[-1].startswith("queuepool: cannot import broken: ")
 
 
+#: what an interpreter reads at its start: a worker with another is executed, the others are forked
+AS_EVER = {name: value for name, value in warm.BEGAN_WITH.items() if name.startswith(warm.READ_AT_START)}
 #: what there is of an environment besides the paths of this test; no `env` is ours, whole
 ENVIRONMENTS = {
     # Times are UTC and clocks the store's: neither zone nor clock of the host is asked.
@@ -68,7 +70,9 @@ def test_bad_input_environment(site, entry):
     site.push("ok", tag="zwölf \u202e")
     paths = {key: value for key, value in site.env().items() if key in ("PYTHONPATH", "TRAIL")}
     command = [sys.executable, "-m", "queuepool", "work", *site.flags("--stop-when-empty", "--verbose")]
-    done = subprocess.run(command, env=paths | ENVIRONMENTS[entry], cwd=site.path, capture_output=True, timeout=30)
+    is_bare = not ENVIRONMENTS[entry]
+    env = paths | ({} if is_bare else AS_EVER) | ENVIRONMENTS[entry]
+    done = warm.run(command, real=is_bare, env=env, cwd=site.path, capture_output=True, timeout=30)
 
     assert 0 == done.returncode, done.stderr
     assert ["zwölf \u202e"] == [line["tag"] for line in site.trail(event="end")]

@@ -12,12 +12,12 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
+import redis
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.jobs.client import Queue
 from tests.support.clocks import SetClock
-from tests.support.databases import Postgres, running
-from tests.support.drivers import site_at
+from tests.support.databases import DatabaseServer, Postgres, running
 from tests.support.eventually import eventually
 from tests.support.pools import RunningPool, Site, is_gone
 from tests.support.redis_server import start_redis
@@ -29,7 +29,7 @@ LASTS = 6.0
 A_MOMENT = 3.0
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def clock() -> Iterator[SetClock]:
     with tempfile.TemporaryDirectory(prefix="queuepool-clock-") as folder:
         Path(folder).chmod(0o755)  # a database may be nobody's
@@ -37,10 +37,12 @@ def clock() -> Iterator[SetClock]:
 
 
 @pytest.fixture(params=["redis", "postgres"])
-def site(request, clock, tmp_path, monkeypatch) -> Iterator[Site]:
+def site(request, clock, tmp_path) -> Iterator[Site]:
     """On a store with that clock."""
-    make = {"redis": on_redis, "postgres": on_postgres}[request.param]
-    with make(clock, tmp_path, monkeypatch) as found, closing(found.queue):
+    clock.step(0)
+    settings = ConnectionSettings(url=request.getfixturevalue(f"{request.param}_of_the_clock"), retry_after=LASTS)
+    with closing(Queue(settings)) as queue:
+        found = Site(settings, tmp_path, queue)
         clock.step(500)
         before = time.time()
         assert before + 499 < found.queue.stores.queue.stage(["default"]).now < time.time() + 501
@@ -48,27 +50,36 @@ def site(request, clock, tmp_path, monkeypatch) -> Iterator[Site]:
         yield found
 
 
-@contextmanager
-def on_redis(clock, folder, environment) -> Iterator[Site]:
-    with clock.preloaded(environment):
+@pytest.fixture(scope="module")
+def redis_server(clock, tmp_path_factory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("redis")
+    with clock.preloaded(pytest.MonkeyPatch()):
         server = start_redis(str(folder))
-    settings = ConnectionSettings(url=f"unix://{folder}/redis.sock", retry_after=LASTS)
-    try:
-        yield Site(settings, folder, Queue(settings))
-    finally:
-        server.kill()
-        server.wait()
+    yield f"unix://{folder}/redis.sock"
+    server.kill()
+    server.wait()
 
 
-@contextmanager
-def on_postgres(clock, folder, environment) -> Iterator[Site]:
+@pytest.fixture
+def redis_of_the_clock(redis_server: str) -> str:
+    with closing(redis.Redis.from_url(redis_server)) as client:
+        client.flushall()
+    return redis_server
+
+
+@pytest.fixture(scope="module")
+def postgres_server(clock) -> Iterator[DatabaseServer]:
+    """One for all tests: to make it takes a second of a processor."""
     with ExitStack() as stack:
-        with clock.preloaded(environment):
+        with clock.preloaded(pytest.MonkeyPatch()):
             server = stack.enter_context(running(Postgres))
-        found = site_at(server.url, folder)
-        found.queue.close()
-        settings = ConnectionSettings(url=server.url, retry_after=LASTS)
-        yield Site(settings, folder, Queue(settings))
+        yield server
+
+
+@pytest.fixture
+def postgres_of_the_clock(postgres_server: DatabaseServer) -> Iterator[str]:
+    with postgres_server.tables() as url:
+        yield url
 
 
 @contextmanager

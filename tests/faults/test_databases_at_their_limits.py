@@ -152,6 +152,7 @@ def how_standbys_follow(server: DatabaseServer) -> list[str]:
         return [row[0] for row in connection.execute(text("SELECT sync_state FROM pg_stat_replication"))]
 
 
+@pytest.mark.thorough("pool/test_database_failovers.py has it in every run")
 def test_a_standby_as_url_is_told(own_postgres, standby):
     with connected(own_postgres.url):
         pass

@@ -279,7 +279,7 @@ def _holder(lease: Lease) -> Holder:
 @pytest.mark.parametrize(
     ("brand", "examples"),
     [
-        ("sqlite", 50),
+        ("sqlite", 20),
         *(
             pytest.param(*more, marks=pytest.mark.thorough("more orders; every run proves the contract on each store"))
             for more in [("sqlite", 150), ("postgres", 15), ("mariadb", 15)]

@@ -277,7 +277,8 @@ def _text(job: Job) -> str:
 
 
 @patient
-def test_after_any_verbs_the_server_holds_what_the_model_says(server, stores):
+@pytest.mark.parametrize("examples", [30, pytest.param(80, marks=pytest.mark.thorough("more orders"))])
+def test_after_any_verbs_the_server_holds_what_the_model_says(examples, server, stores):
     machine = type("Verbs", (Verbs,), {"server": server, "stores": stores})
 
-    run_state_machine_as_test(machine, settings=effort(80, steps=30))
+    run_state_machine_as_test(machine, settings=effort(examples, steps=30))

@@ -33,6 +33,8 @@ WORKERS, STEWARDS = ("reserve", "reclaim", "release"), ("bury", "renew")
 #: the largest searches: what they say together, others say one by one
 LONG = {
     "longer leases, more deaths",
+    "two answers are lost",
+    "requests of the steward come late",
     "an answer is lost, and workers are stopped",
     "an answer is lost, and jobs have deadlines",
     "two jobs",
@@ -50,6 +52,7 @@ OURS = {
     "deadlines": Rules(stops=1, delays=(0, 1), timeout=1),
     "deadlines and no renewal": Rules(stops=1, timeout=1, renewed=False),
     "partition: no lease can be renewed": Rules(renewed=False),
+    "an answer is lost": Rules(losses=1, crashes=0),
     "two answers are lost": Rules(losses=2, crashes=0),
     "an answer is lost, and workers are stopped": Rules(losses=1, stops=1, crashes=0),
     "an answer is lost, and jobs have deadlines": Rules(losses=1, timeout=1),

@@ -10,6 +10,7 @@ from tests.model.explore import explore
 from tests.model.flows import LAWS, FlowRules, FlowWorld, steps
 
 
+@pytest.mark.by_turns("stops")
 @pytest.mark.parametrize("stops", [True, False], ids=["stops the rest", "goes on"])
 def test_the_laws_of_flows_hold_in_every_order(stops):
     found = explore(FlowWorld(), partial(steps, FlowRules(stops=stops)), LAWS)

@@ -33,6 +33,7 @@ WITHOUT = {
 }  # fmt: skip
 
 
+@pytest.mark.by_turns("rule")
 @pytest.mark.parametrize("rule", WITHOUT)
 def test_without_one_of_its_rules_it_is_in_two_places(rule):
     value, law = WITHOUT[rule]

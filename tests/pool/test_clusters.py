@@ -68,7 +68,7 @@ class Ledger:
         return Counter(note["id"] for note in self.site.trail(event="end"))
 
     def _push(self) -> None:
-        while not self._ends.wait(0.002):
+        while not self._ends.wait(0.008):
             began = time.time()
             try:
                 identity = self.site.push()

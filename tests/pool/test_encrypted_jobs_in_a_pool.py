@@ -34,6 +34,7 @@ def keyed(connection: ConnectionSettings, tmp_path: Path, monkeypatch: pytest.Mo
     queue.close()
 
 
+@pytest.mark.by_turns("style")
 @pytest.mark.parametrize("style", ["-v", "--json"])
 def test_nothing_of_an_encrypted_job_is_anywhere_in_clear(keyed, server: redis.Redis, style):
     place = ["--runtime-dir", str(keyed.path / "run")]

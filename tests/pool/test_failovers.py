@@ -63,7 +63,7 @@ class Load:
                 self.unsure += 1
             else:
                 self.acked[str(number)] = time.time()
-            threading.Event().wait(0.002)
+            threading.Event().wait(0.008)
 
     @contextmanager
     def pushing(self) -> Iterator[None]:

@@ -57,7 +57,7 @@ class Place:
         return list(json.loads(self.run(verb, *words, "--json").stdout))
 
     def start(self, *words: str) -> warm.Process | subprocess.Popen[bytes]:
-        env = {key: value for key, value in os.environ.items() if not key.startswith("QUEUEPOOL_")} | self._env()
+        env = self.shell_env()
         command = [sys.executable, "-m", "queuepool", "start", "--modules", "jobs", "--runtime-dir", "run", *words]
         with (self.path / "log").open("ab") as log:
             return warm.start(command, env=env, cwd=self.path, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -67,6 +67,10 @@ class Place:
 
     def trail(self) -> list[str]:
         return whole_lines(self.path / "trail")
+
+    def shell_env(self) -> dict[str, str]:
+        """Of this process, but for what it may say of a queue."""
+        return {key: value for key, value in os.environ.items() if not key.startswith("QUEUEPOOL_")} | self._env()
 
     def _env(self) -> dict[str, str]:
         return {"PYTHONPATH": f"{self.path}:{ROOT}"}
@@ -161,7 +165,7 @@ def test_maintenance_holds_the_workers(pool):
 
 def test_what_is_no_job_is_kept_where_it_can_be_seen(pool):
     push = "import queuepool; queuepool.connect().push_raw(b'[]')"
-    warm.run([sys.executable, "-c", push], cwd=pool.path, env=pool._env(), check=True)
+    warm.run([sys.executable, "-c", push], cwd=pool.path, env=pool.shell_env(), check=True)
     [entry] = eventually(lambda: pool.rows("quarantine", "list"))
 
     assert ("default", "[]") == (entry["queue"], entry["payload"])
@@ -218,6 +222,7 @@ def test_a_new_file_is_no_other_users_to_read(tmp_path, umask, mode):
     assert dict.fromkeys(("q.db", "q.db-wal", "q.db-shm"), mode) == found
 
 
+@pytest.mark.by_turns("url")
 @pytest.mark.parametrize("url", ["", "sqlite:///named.db"])
 def test_a_pool_whose_directory_cannot_be_written_to_ends_at_its_start(place, url):
     place.path.chmod(0o555)
@@ -254,8 +259,8 @@ def test_who_comes_second_takes_the_file_that_is_there(place):
 
 def test_a_python_program_pushes_there_too(place):
     push = "import queuepool; print(queuepool.connect().push('jobs.hello'), queuepool.connect('sqlite:///queuepool.db').size())"
-    done = subprocess.run(
-        [sys.executable, "-c", push], cwd=place.path, env=place._env(), capture_output=True, text=True, check=True
+    done = warm.run(
+        [sys.executable, "-c", push], cwd=place.path, env=place.shell_env(), capture_output=True, text=True, check=True
     )
 
     assert "1" == done.stdout.split()[1]
@@ -289,7 +294,7 @@ def test_a_program_that_dispatches_without_a_configuration_is_warned_once_and_wi
     (place.path / "pool.ini").write_text("[pool]\nmodules = jobs\n")
     command = [sys.executable, "-c", DISPATCH]
     run = partial(warm.run, command, cwd=place.path / "elsewhere", capture_output=True, text=True, check=True)
-    env = {key: value for key, value in os.environ.items() if not key.startswith("QUEUEPOOL_")} | place._env()
+    env = place.shell_env()
     without = run(env=env)
     found = run(env=env | {"QUEUEPOOL_CONFIG": str(place.path / "pool.ini")})
     sizes = [

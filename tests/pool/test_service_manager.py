@@ -52,7 +52,7 @@ def asked(manager: ServiceManager, *, stop: bool) -> list[float]:
 @contextmanager
 def ready(site, manager: ServiceManager, *flags: str) -> Iterator[RunningPool]:
     """A pool that has said that it is ready: its workers are at work a moment before."""
-    with site.pool(*flags, parent=manager.parent()) as pool:
+    with site.pool(*flags, env=manager.variables()) as pool:
         eventually(lambda: ["READY"] == manager.phases())
         yield pool
 
@@ -62,7 +62,9 @@ def held(site, **data) -> None:
 
 
 def test_a_pool_says_once_that_it_is_ready_and_goes_on_saying_that_it_lives(site, manager):
-    with ready(site, manager, "--workers", "1") as pool:
+    """Executed, with its pid in WATCHDOG_PID."""
+    with site.pool("--workers", "1", parent=manager.parent()) as pool:
+        eventually(lambda: ["READY"] == manager.phases())
         first = len(eventually(lambda: manager.having("WATCHDOG=1")))
         eventually(lambda: manager.having("STATUS=running workers=1 busy=0 done=0 failed=0"))
         eventually(lambda: len(manager.having("WATCHDOG=1")) > first)
@@ -78,7 +80,7 @@ def test_a_pool_says_once_that_it_is_ready_and_goes_on_saying_that_it_lives(site
 def test_neither_a_job_nor_what_it_starts_can_speak_for_the_pool(site, manager):
     (site.path / "showing.py").write_text(ENVIRONMENT)
     site.queue.push("show")
-    with site.pool("--workers", "1", "--modules", "showing", parent=manager.parent()):
+    with site.pool("--workers", "1", "--modules", "showing", env=manager.variables()):
         [seen] = eventually(lambda: site.trail(event="seen"))
 
     for name in ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"):
@@ -169,7 +171,7 @@ def test_a_start_asks_for_the_time_that_its_imports_may_take(site, manager):
         f"while not Path({str(site.path / 'gate')!r}).exists(): time.sleep(0.01)\n"
     )
     flags = ("--workers", "1", "--modules", "slow_import", "--boot-timeout", "50")
-    with site.pool(*flags, parent=manager.parent(), wait=False):
+    with site.pool(*flags, env=manager.variables(), wait=False):
         eventually(lambda: len(manager.having("EXTEND_TIMEOUT_USEC=.*")) >= 2)
         early = manager.phases()
         (site.path / "gate").touch()
@@ -181,13 +183,13 @@ def test_a_start_asks_for_the_time_that_its_imports_may_take(site, manager):
 
 def test_a_pool_that_starts_while_its_store_is_away_is_ready(site, manager):
     flags = ["--url", f"unix://{site.path}/none.sock", "--workers", "1"]
-    with site.pool(*flags, parent=manager.parent(), wait=False):
+    with site.pool(*flags, env=manager.variables(), wait=False):
         eventually(lambda: ["READY"] == manager.phases())
 
 
 def test_a_pool_that_gives_up_says_so(site, manager):
     (site.path / "broken.py").write_text("raise RuntimeError('never')\n")
-    with site.pool("--workers", "1", "--modules", "broken", parent=manager.parent(), wait=False) as pool:
+    with site.pool("--workers", "1", "--modules", "broken", env=manager.variables(), wait=False) as pool:
         assert 1 == pool.wait(within=30)
 
     assert [] == manager.having("READY=1")
@@ -200,7 +202,7 @@ def test_a_pool_that_gives_up_says_so(site, manager):
 @pytest.mark.parametrize("address", ["/etc/passwd", "/nonexistent/notify", "relative", "@" + "x" * 200])
 def test_a_pool_that_cannot_notify_works_and_says_so_once(site, manager, address):
     site.push("ok")
-    with site.pool("--workers", "1", parent=manager.parent(NOTIFY_SOCKET=address, WATCHDOG_USEC="1")) as pool:
+    with site.pool("--workers", "1", env=manager.variables(NOTIFY_SOCKET=address, WATCHDOG_USEC="1")) as pool:
         eventually(lambda: site.trail(event="end"))
 
     assert 1 == sum("NOTIFY_SOCKET" in line or "cannot be notified" in line for line in pool.log().splitlines())
@@ -216,7 +218,7 @@ workers = 1
 
 def test_several_pools_of_one_file_are_ready_together_and_live_together(site, manager):
     masters = r"^queuepool: master \[{}\] running"
-    with site.pool(config=TWO, parent=manager.parent(), wait=False) as pool:
+    with site.pool(config=TWO, env=manager.variables(), wait=False) as pool:
         eventually(lambda: ["READY"] == manager.phases())
         [second] = eventually(lambda: pool.pids(masters.format("second")))
         assert pool.pids(masters.format("first"))
@@ -246,7 +248,7 @@ class Service(RuleBasedStateMachine):
         (self.site.path / "notify").unlink(missing_ok=True)
         self.listening = service_manager(self.site.path / "notify", WATCHDOG)
         self.manager = self.listening.__enter__()
-        self.running = self.site.pool("--workers", "1", "--timeout", "9", parent=self.manager.parent())
+        self.running = self.site.pool("--workers", "1", "--timeout", "9", env=self.manager.variables())
         self.pool = self.running.__enter__()
         [path] = (path for path in (self.site.path / "run/default").glob("board.*") if path.name.count(".") == 1)
         self.header, self.beats = Board.open(path).header, [time.monotonic()]

@@ -79,7 +79,7 @@ def test_a_pool_that_cannot_start_ends_the_start_of_all_and_nobody_is_told_that_
         (site.path / "picky.py").write_text(PICKY)
         modules = "picky" if what == "code" else "tests.support.poolapp"
         flags = ("--workers", "1", "--modules", modules)
-        with site.pool(*flags, config=TWO + listen, parent=manager.parent(), wait=False) as pool:
+        with site.pool(*flags, config=TWO + listen, env=manager.variables(), wait=False) as pool:
             code = pool.wait()
     name, expected = {"code": ("first", 1), "address": ("third", 78)}[what]
 
@@ -137,7 +137,7 @@ def test_a_pool_that_is_down_can_be_seen_tried_again_paused_and_stopped(site):
 
 def test_a_pool_that_is_stopped_stays_so_and_the_other_one_goes_on(site, manager):
     place = ("--runtime-dir", "run", "-c", "pool.ini", *site.where)
-    with site.pool(config=TWO, parent=manager.parent(), wait=False) as pool:
+    with site.pool(config=TWO, env=manager.variables(), wait=False) as pool:
         eventually(lambda: ["READY"] == manager.phases())
         killed = master_of(pool, "second")
         site.run("stop", "--pool", "first", "--wait", "30", *place)

@@ -16,7 +16,7 @@ from tests.support.pools import Site
 pytestmark = pytest.mark.every_store("any_site")
 
 APP = ("--workers", "1", "--modules", "tests.support.softapp")
-JOBS = 200
+JOBS = 100
 #: seconds: the soft timeout of the stress, as in ``softapp``
 SHORT = 0.004
 #: seconds within which it is raised, also on a busy machine: a handler that does not get it goes on for a minute

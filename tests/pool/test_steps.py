@@ -48,7 +48,7 @@ def test_killed_again_and_again_each_effect_happens_once_and_again_at_most_for_a
     with place.pool(*APP, "--workers", "1") as pool:
         place.queue.push(name, {"pause": 0.004})
         while not place.trail(event="end"):
-            more = len(place.trail(event="effect")) + chance.randrange(1, 30)
+            more = len(place.trail(event="effect")) + chance.randrange(8, 32)
             eventually(lambda more=more: len(place.trail(event="effect")) >= more or place.trail(event="end"))
             if place.trail(event="end"):
                 break

@@ -15,7 +15,7 @@ from tests.support.eventually import eventually
 from tests.support.pools import Site
 from tests.support.redis_server import Server
 
-MANY = 100
+MANY = 40
 
 
 def beside(site: Site, **urls: str) -> Iterator[Site]:

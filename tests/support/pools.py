@@ -7,11 +7,12 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import psutil
@@ -24,6 +25,7 @@ from tests.support.eventually import eventually
 from tests.support.lines import Appended
 
 ROOT = Path(__file__).parents[2]
+NOTHING: Mapping[str, str] = MappingProxyType({})
 #: titles of a pool's processes that are at work
 MASTER = r"^queuepool: master \[\w+\] running workers=(\d+)"
 STEWARD = r"^queuepool: steward \[\w+\] running"
@@ -83,14 +85,15 @@ class Site:
 
     @contextmanager
     def pool(
-        self, *flags: str, config: str = "", wait: bool = True, parent: Sequence[str] = ()
-    ) -> Iterator[RunningPool]:
+        self, *flags: str, config: str = "", wait: bool = True, parent: Sequence[str] = (),
+        env: Mapping[str, str] = NOTHING,
+    ) -> Iterator[RunningPool]:  # fmt: skip
         """A pool, started and ready; stopped at the end, when nothing of it may be left.
 
-        ``parent``: a command that prepares the environment and then becomes the pool by ``exec``.
+        ``parent``: a command that prepares the environment and then becomes the pool by ``exec``. ``env``: more variables.
         """
         place = () if "--runtime-dir" in flags else ("--runtime-dir", str(self.path / "run"))
-        pool = RunningPool(self, self.flags(*place, *flags), config, parent)
+        pool = RunningPool(self, self.flags(*place, *flags), config, parent, env)
         try:
             if wait:
                 pool.wait_until_ready()
@@ -105,7 +108,9 @@ class Site:
 class RunningPool:
     """A running ``queuepool start``, and what can be seen of it."""
 
-    def __init__(self, site: Site, flags: list[str], config: str, parent: Sequence[str] = ()) -> None:
+    def __init__(
+        self, site: Site, flags: list[str], config: str, parent: Sequence[str] = (), env: Mapping[str, str] = NOTHING
+    ) -> None:
         self.site = site
         self.log_file = site.path / "log"
         self.runtime = flags[flags.index("--runtime-dir") + 1]
@@ -115,9 +120,10 @@ class RunningPool:
         with self.log_file.open("ab") as log:
             self.process = warm.start(
                 [*parent, sys.executable, "-m", "queuepool", "start", *flags],
-                env=site.env(), cwd=site.path, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                env=site.env() | dict(env), cwd=site.path, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
             )  # fmt: skip
         self.seen: set[int] = set()
+        self._boards: dict[Path, Board] = {}
 
     @property
     def pid(self) -> int:
@@ -170,6 +176,7 @@ class RunningPool:
             self.signal(signal.SIGTERM)
             assert 0 == self.wait()
         eventually(lambda: not [pid for pid in self.seen if is_ours(pid)])
+        self._close()
         eventually(lambda: not self._files_left())  # a killed master's steward clears them a second after the orphans
 
     def _files_left(self) -> list[Path]:
@@ -184,17 +191,24 @@ class RunningPool:
 
         kill(*self._family())
         self.process.wait()
+        self._close()
+
+    def _close(self) -> None:
+        while self._boards:
+            self._boards.popitem()[1].memory.close()
 
     def _family(self) -> list[int]:
         return family(self.pid) if self.process.poll() is None else []
 
-    def _board(self) -> Iterator[Board]:
-        """Its board, if it is in sight: a pool in a container, or of another version, has none here."""
-        for path in Path(self.site.path, self.runtime).glob(f"*/board.{self.pid}-*"):
+    def _board(self) -> list[Board]:
+        """Its board: a pool in a container, or of another version, has none here.
+
+        It stays open: to open one takes longer than to look at it.
+        """
+        for path in Path(self.site.path, self.runtime).glob(f"*/board.{self.pid}-*") if not self._boards else ():
             with suppress(OSError, ValueError):  # it is gone by now, or a file beside the board
-                board = Board.open(path)
-                with closing(board.memory):
-                    yield board
+                self._boards[path] = Board.open(path)
+        return list(self._boards.values())
 
 
 def _is_at_work(board: Board, workers: int | None) -> bool:

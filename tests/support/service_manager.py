@@ -53,11 +53,14 @@ class ServiceManager:
         names = ("READY=1", "RELOADING=1", "STOPPING=1")
         return [line.partition("=")[0] for message in self.read() for line in message.lines if line in names]
 
-    def parent(self, **more: str) -> Sequence[str]:
-        """The command that prepares the environment and then becomes the pool."""
+    def variables(self, **more: str) -> dict[str, str]:
+        """What it gives to a service, without WATCHDOG_PID, which only a command that becomes the pool can know."""
         usec = {"WATCHDOG_USEC": str(int(self.watchdog * 1e6))} if self.watchdog else {}
-        variables = {"NOTIFY_SOCKET": self.address, **usec, **more}
-        return ["env", *(f"{name}={value}" for name, value in variables.items()), "sh", "-c", EXEC, "sh"]
+        return {"NOTIFY_SOCKET": self.address, **usec, **more}
+
+    def parent(self) -> Sequence[str]:
+        """The command that prepares the environment and then becomes the pool."""
+        return ["env", *(f"{name}={value}" for name, value in self.variables().items()), "sh", "-c", EXEC, "sh"]
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from typing import Any, NoReturn
 from setproctitle import getproctitle, setproctitle
 
 import queuepool
+from queuepool.stores.redis.scripts import load_all
 
 #: what queuepool imports only when it is needed, and most commands need
 LIBRARIES = (
@@ -48,7 +49,10 @@ def main(control: socket.socket) -> None:
     """Serve requests; in a child, run what was asked for, and end as an interpreter does."""
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # Ctrl-C is for the tests, which then end this process
     getproctitle()  # finds the memory of the title while the environment is still there
+    gc.disable()  # searches for garbage among modules take a tenth of their import
     import_all()
+    load_all()
+    gc.enable()
     gc.collect()
     gc.freeze()  # children leave its pages shared
     control.send(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})).encode())

@@ -45,11 +45,16 @@ def _around(start: str) -> str:
 
 def _with_parts(file: str) -> str:
     """The text of this file, behind the parts that it includes."""
-    folder = files(__package__) / "lua"
-    text = (folder / file).read_text()
+    text = _text(file)
     included = re.search(r"^-- include: (.*)$", text, re.MULTILINE)
-    parts = [(folder / "include" / f"{part}.lua").read_text() for part in (included[1].split() if included else ())]
+    parts = [_text(f"include/{part}.lua") for part in (included[1].split() if included else ())]
     return "\n".join([*parts, text])
+
+
+@cache
+def _text(file: str) -> str:
+    """Kept, as most scripts include the same few parts."""
+    return (files(__package__) / "lua" / file).read_text()
 
 
 def _digested(whole: str) -> tuple[str, str]:
