@@ -11,10 +11,10 @@ import pytest
 
 pytest.importorskip("django")
 
-from tests.support.django_project import DATABASE, Project, migrated, project_in, settings_on
+from tests.support.django_project import DATABASE, LIBRARIES, Project, migrated, project_in, settings_on
 from tests.support.eventually import eventually
 
-pytestmark = pytest.mark.every_store("anywhere")
+pytestmark = [pytest.mark.every_store("anywhere"), pytest.mark.libraries(*LIBRARIES)]
 
 IMPORTS = """
 from django.db import connection, transaction
