@@ -110,8 +110,8 @@ class Project:
         return [json.loads(line) for line in whole_lines(self.path / "trail")]
 
     def size(self, queue: str = "default") -> int:
-        """How many jobs are in the queue."""
-        return int(self.manage("queuepool", "size", queue).stdout.split()[-1])
+        """How many jobs are in the queue, without the verb, which is executed: a tenth of its cost."""
+        return int(self.python(f"from queuepool import connect\nprint(connect().size({queue!r}))"))
 
     @contextmanager
     def pool(self, *flags: str) -> Iterator[warm.Process | subprocess.Popen[bytes]]:
