@@ -119,6 +119,8 @@ def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
 def executes_what_is_marked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """See ``warm.start``."""
     monkeypatch.setattr(warm, "always_real", request.node.get_closest_marker("real_start") is not None)
+    further = request.node.get_closest_marker("libraries")
+    monkeypatch.setattr(warm, "libraries", further.args if further else ())
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -19,7 +19,7 @@ import pytest
 
 from queuepool.cli.options import FLAGS
 from queuepool.config.settings import KEYS
-from tests.support import in_process
+from tests.support import in_process, warm
 from tests.support.each import each
 from tests.support.eventually import eventually
 from tests.support.pools import Site
@@ -565,10 +565,7 @@ def test_push_prints_the_id_and_stores_the_payload(site, cli, at, server):
 
 
 def test_push_reads_its_data_from_standard_input(site, at):
-    done = subprocess.run(
-        [sys.executable, "-m", "queuepool", "push", "do", *at, "--data", "-"],
-        env=site.env(), input='[1, "zwölf"]', capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    done = site.run("push", "do", *at, "--data", "-", input='[1, "zwölf"]')
 
     assert [1, "zwölf"] == json.loads(site.queue.sizes().oldest or b"")["data"]
     assert 37 == len(done.stdout)
@@ -590,7 +587,7 @@ def test_push_reads_its_data_from_standard_input(site, at):
 )
 def test_what_is_not_json_is_refused(site, at, data):
     command = [sys.executable, "-m", "queuepool", "push", "do", *at, "--data", "-"]
-    done = subprocess.run(command, env=site.env(), input=made(data), capture_output=True, check=False)
+    done = warm.run(command, env=site.env(), input=made(data), capture_output=True)
 
     assert (2, b"", 1) == (done.returncode, done.stdout, len(done.stderr.splitlines()))
     assert 0 == site.queue.size()
@@ -787,7 +784,7 @@ def test_a_quarantined_payload_is_shown_as_it_is_put_back_or_dropped(site, cli, 
     rows = json.loads(cli("quarantine", "list", "high", *at, "--json").stdout)
     ids = [row["id"] for row in rows]
     show = [sys.executable, "-m", "queuepool", "quarantine", "show", "high", ids[0], "--raw", *at]
-    raw = subprocess.run(show, env=site.env(), capture_output=True, check=True).stdout
+    raw = warm.run(show, env=site.env(), capture_output=True, check=True).stdout
     long = cli("quarantine", "show", "high", ids[3], *at).stdout
 
     assert [5, 3, 5, 20_000] == [row["bytes"] for row in rows]

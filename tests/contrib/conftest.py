@@ -6,6 +6,9 @@ import pytest
 
 from tests.support.pools import Site
 
+#: for the mark ``libraries`` of those tests
+LIBRARIES = ("tests.support.otel_sdk", "sentry_sdk.integrations.logging", "sentry_sdk.spotlight")
+
 
 @pytest.fixture
 def traced(site: Site, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Site:

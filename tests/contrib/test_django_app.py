@@ -11,10 +11,10 @@ import pytest
 
 pytest.importorskip("django")
 
-from tests.support.django_project import DATABASE, Project, migrated, project_in, settings_on
+from tests.support.django_project import DATABASE, LIBRARIES, Project, migrated, project_in, settings_on
 from tests.support.eventually import eventually
 
-pytestmark = pytest.mark.every_store("anywhere")
+pytestmark = [pytest.mark.every_store("anywhere"), pytest.mark.libraries(*LIBRARIES)]
 
 IMPORTS = """
 from django.db import connection, transaction
@@ -166,9 +166,9 @@ def test_a_coroutine_has_connections_of_its_own_and_so_pushes_at_once(project):
 def test_a_pool_is_started_and_restarted_with_new_code(project):
     with project.pool("--workers", "1"):
         eventually(lambda: "worker starting" in (project.path / "log").read_text(), within=60)
-        eventually(lambda: " idle" in status(project), within=60)
         project.python(IMPORTS + "send.dispatch(Order.objects.create(name='one').pk)")
         eventually(lambda: ["one"] == [note["name"] for note in project.notes()], within=60)
+        eventually(lambda: " idle" in status(project), within=60)
 
         # Also what was imported by manage.py itself: the models, and a module of jobs that is new.
         models = project.path / "shop/models.py"
@@ -252,6 +252,7 @@ def test_a_file_that_is_named_wins(project, redis_url):
     assert "pool.ini, pools: default" in project.manage("queuepool", "check", "-c", "pool.ini", check=False).stdout
 
 
+@pytest.mark.thorough("the next test calls verbs that do and that fail, and looks at more")
 def test_call_command_runs_a_verb_and_raises_where_it_fails(project):
     lines = """
 from django.core.management import CommandError, call_command

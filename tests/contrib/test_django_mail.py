@@ -11,7 +11,9 @@ import pytest
 
 pytest.importorskip("django")
 
-from tests.support.django_project import Project, migrated, project_in
+from tests.support.django_project import LIBRARIES, Project, migrated, project_in
+
+pytestmark = pytest.mark.libraries(*LIBRARIES)
 
 #: a real backend, which writes files
 FILES = "django.core.mail.backends.filebased.EmailBackend"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
 
 pytest.importorskip("django")
 
-from tests.support.django_project import ROOT
+from tests.support import warm
+from tests.support.django_project import LIBRARIES, ROOT
+
+pytestmark = pytest.mark.libraries(*LIBRARIES)
 
 #: reads one set of settings after another: each line of its input is one
 PROGRAM = """
@@ -54,9 +56,9 @@ LOGIN = "me:a%2Fb%3Ac%40d"
 def read(*cases: dict) -> list[list[str]]:
     """The problems of each, or the URLs of its connections."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("QUEUEPOOL")}
-    done = subprocess.run(
+    done = warm.run(
         [sys.executable, "-c", PROGRAM], input="\n".join(map(json.dumps, cases)), env=env | {"PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True,
     )  # fmt: skip
     assert 0 == done.returncode, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]

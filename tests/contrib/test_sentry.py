@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from typing import Any
 
 import pytest
 
+from tests.contrib.conftest import LIBRARIES
+from tests.support import warm
 from tests.support.eventually import eventually
 from tests.support.pools import Site
+
+pytestmark = pytest.mark.libraries(*LIBRARIES)
 
 JOBS = """
 import asyncio, os, signal
@@ -60,7 +63,7 @@ def sent(site: Site, kind: str) -> list[dict[str, Any]]:
 
 
 def test_one_trace_leads_from_a_dispatch_to_the_failure_of_the_job_that_followed(traced):
-    subprocess.run([sys.executable, "-c", PRODUCER], env=traced.env(), cwd=traced.path, check=True, timeout=60)
+    warm.run([sys.executable, "-c", PRODUCER], env=traced.env(), cwd=traced.path, check=True)
     traced.work(*FLAGS)
     checkout, first, *attempts = sent(traced, "transaction")
     [event] = sent(traced, "event")
@@ -108,7 +111,7 @@ def test_a_trace_of_laravel_goes_on(traced):
 
 
 def test_a_dispatch_writes_the_keys_that_laravel_reads(traced):
-    subprocess.run([sys.executable, "-c", PRODUCER], env=traced.env(), cwd=traced.path, check=True, timeout=60)
+    warm.run([sys.executable, "-c", PRODUCER], env=traced.env(), cwd=traced.path, check=True)
     [lease] = traced.queue.stores.queue.reserve(["default"], 1, 1).leases
     fields = json.loads(lease.receipt)
     [checkout] = sent(traced, "transaction")

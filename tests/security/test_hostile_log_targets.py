@@ -97,7 +97,15 @@ def test_a_link_of_our_own_is_followed(site):
 
 
 @pytest.mark.by_turns("kind")
-@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/stderr", "/dev/fd/1", "link"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "/dev/stdout",
+        pytest.param("/dev/stderr", marks=pytest.mark.thorough("the other stream")),
+        pytest.param("/dev/fd/1", marks=pytest.mark.thorough("another name of the first")),
+        "link",
+    ],
+)
 @pytest.mark.parametrize("kind", ["pipe", "file"])
 def test_what_a_start_was_given_to_write_to_is_a_log(site, name, kind):
     if name == "link":  # as images of containers do

@@ -80,6 +80,7 @@ def test_tables_are_used_again_without_their_rows_and_number_from_one(server):
             assert [(1,)] == query(server, url, row, "SELECT id FROM jobs")
 
 
+@pytest.mark.by_turns("line")
 @pytest.mark.parametrize("line", ["ALTER TABLE jobs ADD more INT", "DROP TABLE cache", "CREATE TABLE orders (id INT)"])
 def test_tables_that_a_test_has_altered_are_not_used_again(server, line):
     with server.tables() as url:
@@ -111,6 +112,7 @@ def test_a_text_may_hold_every_character(server):
         assert [("é😀",)] == query(server, url, "SELECT content FROM texts")
 
 
+@pytest.mark.by_turns("end")
 @pytest.mark.parametrize("end", ["kill", "stop"])
 def test_what_was_committed_outlives_the_server(own, end):
     query(own, own.url, "CREATE TABLE jobs (id INT)", "INSERT INTO jobs VALUES (7)")

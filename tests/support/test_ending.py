@@ -35,7 +35,7 @@ def test_long(server, number):
 """
 
 
-@pytest.mark.by_turns("signum")
+@pytest.mark.by_turns("signum", "everybody")
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("everybody", [False, True])
 def test_an_interrupted_run_clears_away_what_its_workers_have_started(tmp_path, signum, everybody):

@@ -2,7 +2,7 @@
 
 A start costs a twelfth so. The program is executed where its start differs in what an interpreter reads once (variables
 of its own, modules that hide ours or a library's), and where the start itself is tested: ``real=True``, or the mark
-``real_start`` of a test.
+``real_start`` of a test. The mark ``libraries`` names what else the interpreter has imported: a framework, say.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ KNOWN = {"env", "cwd", "stdin", "stdout", "stderr"}
 
 #: set by the mark ``real_start``
 always_real = False
+#: set by the mark ``libraries``
+libraries: tuple[str, ...] = ()
 #: variables of this process as it began: the first program may be started by a test, or a library, that has set others
 BEGAN_WITH = dict(os.environ)
 #: CPU seconds of each forked program that has ended
@@ -82,16 +84,18 @@ def seconds() -> float:
 
 
 def end() -> None:
-    """End the interpreter, if one was started."""
+    """End the interpreters that were started."""
     while _interpreters:
         _interpreters.pop().end()
 
 
 def _interpreter() -> Interpreter:
     with _lock:
-        if not _interpreters:
-            _interpreters.append(Interpreter())
-        return _interpreters[0]
+        for interpreter in _interpreters:
+            if interpreter.libraries == libraries:
+                return interpreter
+        _interpreters.append(Interpreter(libraries))
+        return _interpreters[-1]
 
 
 def _streams(how: Mapping[str, Any], opened: ExitStack) -> list[int]:
@@ -175,13 +179,14 @@ class Process:
 
 
 class Interpreter:
-    """The one that this process of the tests has."""
+    """One of those that this process of the tests has: each has imported other libraries."""
 
-    def __init__(self) -> None:
+    def __init__(self, libraries: tuple[str, ...]) -> None:
+        self.libraries = libraries
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.support.warm_interpreter", str(theirs.fileno())],
+                [sys.executable, "-m", "tests.support.warm_interpreter", str(theirs.fileno()), *libraries],
                 pass_fds=[theirs.fileno()], cwd=ROOT, env=BEGAN_WITH,
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,  # no terminal, whose streams have other buffers
             )  # fmt: skip

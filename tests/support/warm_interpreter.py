@@ -1,7 +1,7 @@
 """An interpreter that has imported queuepool and its libraries once, and forks a Python program at each request.
 
-It imports nothing of an application's and starts no thread. A child begins as ``python WORDS`` would: with its
-``__main__``, ``sys.argv``, ``sys.path``, streams, environment and directory.
+It imports nothing of an application's and starts no thread. Its words name further libraries, of a framework. A child
+begins as ``python WORDS`` would: with its ``__main__``, ``sys.argv``, ``sys.path``, streams, environment and directory.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ USUAL_PATH = [place for place in sys.path[1:] if place not in os.environ.get("PY
 _kept: list[ModuleType] = []
 
 
-def main(control: socket.socket) -> None:
+def main(control: socket.socket, libraries: Sequence[str]) -> None:
     """Serve requests; in a child, run what was asked for, and end as an interpreter does."""
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # Ctrl-C is for the tests, which then end this process
     getproctitle()  # finds the memory of the title while the environment is still there
     gc.disable()  # searches for garbage among modules take a tenth of their import
-    import_all()
+    import_all(libraries)
     load_all()
     gc.enable()
     gc.collect()
@@ -80,12 +80,12 @@ def end(code: int) -> NoReturn:
     os._exit(code & 0xFF)
 
 
-def import_all() -> None:
-    """Every module of queuepool that a command may import, and what those import late."""
+def import_all(libraries: Sequence[str]) -> None:
+    """Every module of queuepool that a command may import, what those import late, and what was asked for."""
     for module in pkgutil.walk_packages(queuepool.__path__, "queuepool."):
         if not module.name.startswith(LEFT_OUT):
             importlib.import_module(module.name)
-    for name in LIBRARIES:
+    for name in (*LIBRARIES, *libraries):
         importlib.import_module(name)
 
 
@@ -177,4 +177,4 @@ def is_plain(words: Sequence[str]) -> bool:
 
 
 if __name__ == "__main__":
-    main(socket.socket(fileno=int(sys.argv[1])))
+    main(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:])

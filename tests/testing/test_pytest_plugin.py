@@ -45,8 +45,8 @@ def test_it_is_installed_with_the_package():
     assert f"queuepool = {PLUGIN}" in setup["options.entry_points"]["pytest11"]
 
 
-def test_each_tool_has_its_fixture(tmp_path):
-    program = """
+#: the tests of a project, the last two of them wrong
+TESTS = """
 def test_fake(queuepool_fake):
     send.dispatch("ada")
     queuepool_fake.assert_pushed(send, "ada")
@@ -67,27 +67,38 @@ def test_as_current(queuepool_as_current):
     send("ada")
     assert DONE.pop() == ("ada", 1)
     assert queuepool_as_current.verdict is None
-"""
-    assert "4 passed" in outcome_of(tmp_path, program)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["pytest.ini", "shop.py", "test_shop.py"]
 
-
-def test_an_assertion_that_fails_shows_the_test_and_what_was_pushed(tmp_path):
-    program = """
-def test_fake(queuepool_fake):
+def test_wrong(queuepool_fake):
     send.dispatch("ada")
     queuepool_fake.assert_pushed(send, "bob")
-"""
-    shown = outcome_of(tmp_path, program)
 
+def test_both(queuepool_fake, queuepool_run_now): ...
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("shop")
+
+
+@pytest.fixture(scope="module")
+def shown(folder: Path) -> str:
+    """What one run says of all of them."""
+    return outcome_of(folder, TESTS)
+
+
+def test_each_tool_has_its_fixture(shown, folder):
+    assert "1 failed, 4 passed, 1 error" in shown
+    assert sorted(path.name for path in folder.iterdir()) == ["pytest.ini", "shop.py", "test_shop.py"]
+
+
+def test_an_assertion_that_fails_shows_the_test_and_what_was_pushed(shown):
     assert "E       AssertionError: shop.send('bob') was never pushed" in shown
     assert re.search(r"(?m)^E +shop\.send\(to='ada'\) queue=default$", shown)
     assert "pushes.py:" not in shown.partition("short test summary")[0]
 
 
-def test_two_fixtures_of_one_test_are_refused(tmp_path):
-    shown = outcome_of(tmp_path, "def test_both(queuepool_fake, queuepool_run_now): ...")
-
+def test_two_fixtures_of_one_test_are_refused(shown):
     assert "run_now() within fake(), which a fixture may have put in force: use that one" in shown
 
 

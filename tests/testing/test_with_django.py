@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
+import os
 import sys
 from pathlib import Path
+
+import pytest
+
+from tests.support import warm
+from tests.support.django_project import LIBRARIES
 
 PROGRAM = """
 import django
@@ -55,11 +60,11 @@ sys.exit(0 if failed.wasSuccessful() and failed.testsRun == 3 else 1)
 """
 
 
+@pytest.mark.libraries(*LIBRARIES)
 def test_a_handler_runs_in_the_transaction_of_the_test_case(tmp_path):
     (tmp_path / "site_tests.py").write_text(PROGRAM)
-    env = {"PYTHONPATH": str(Path(__file__).parents[2]), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run(
-        [sys.executable, "site_tests.py"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=100
-    )
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("QUEUEPOOL")}
+    env = ours | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    done = warm.run([sys.executable, "site_tests.py"], cwd=tmp_path, env=env, capture_output=True, text=True)
 
     assert done.returncode == 0, done.stderr

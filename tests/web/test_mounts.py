@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
@@ -16,7 +15,9 @@ from starlette.routing import Mount
 from queuepool.web import Visitor, WsgiDashboard, dashboard
 from queuepool.web.guard import MAX_BODY
 from queuepool.web.visitors import WebRole
+from tests.support import warm
 from tests.support.dashboards import Browser, config_of
+from tests.support.django_project import LIBRARIES
 from tests.support.drivers import site_at, site_on
 from tests.support.pools import ROOT
 
@@ -154,14 +155,15 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.libraries(*LIBRARIES)
 def test_it_is_mounted_in_django_on_wsgi_and_on_asgi_for_its_own_users(tmp_path):
     pytest.importorskip("django")
     env = {name: value for name, value in os.environ.items() if not name.startswith("QUEUEPOOL")}
     database = tmp_path / "site.sqlite3"
     site_at(f"sqlite:///{database}", tmp_path).queue.close()
-    done = subprocess.run(
+    done = warm.run(
         [sys.executable, "-c", IN_DJANGO, str(database)], env=env | {"PYTHONPATH": str(ROOT)}, cwd=tmp_path,
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True,
     )  # fmt: skip
 
     assert 0 == done.returncode, done.stderr
@@ -198,9 +200,7 @@ print(errand.state, flush=True)
 
 def test_a_process_that_ends_stops_what_runs_in_the_background_after_its_batch_and_notes_it():
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", IN_THE_BACKGROUND], env=env, capture_output=True, text=True, timeout=60, check=True
-    )
+    done = warm.run([sys.executable, "-c", IN_THE_BACKGROUND], env=env, capture_output=True, text=True, check=True)
 
     state, noted = done.stdout.splitlines()
     assert ("running", "") == (state, done.stderr)
