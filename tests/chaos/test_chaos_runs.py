@@ -111,7 +111,9 @@ def test_a_planted_fault_is_caught(name, planted: dict[str, Future]):
 
 @pytest.mark.timeout(300)
 def test_the_package_itself_comes_through_a_few_seconds_of_every_nemesis(tmp_path):
-    findings = check(read(run(tmp_path, Plan(seconds=6.0, seed=12, phase=(0.3, 0.5), rate=60.0, backlog=200, bulk=30, settle=1.0))))
+    findings = check(
+        read(run(tmp_path, Plan(seconds=6.0, seed=12, phase=(0.3, 0.5), rate=60.0, backlog=200, bulk=30, settle=1.0)))
+    )
 
     require_sound(findings)
 
