@@ -18,7 +18,7 @@ from tests.chaos.plants_of_steps import OF_STEPS
 from tests.chaos.plants_of_stops import OF_STOPS
 
 _HANGING = replace(PEACE, hostile=8.0, modes=("hang_in_c",), drain=2.0)
-#: a run of few tiny jobs, for what every job shows: those of the tests that every run has
+#: a run of few tiny jobs: what any job shows is seen soon
 _SPARING = replace(QUICK, rate=100.0, backlog=50, bulk=20, seconds=1.0)
 _LATE = replace(
     PEACE, workers=2, remote=10, only=("late_requests",), naps=3.0, nap=(1.5, 5.0), rate=10.0, backlog=20, bulk=5,

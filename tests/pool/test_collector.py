@@ -40,6 +40,7 @@ WAYS = {
 }
 
 
+@pytest.mark.by_turns("run")
 @pytest.mark.parametrize("run", WAYS.values(), ids=WAYS)
 def test_jobs_and_their_modules_have_the_usual_thresholds(pushed, run):
     usual = list(gc.get_threshold())

@@ -30,7 +30,6 @@ def test_a_first_boot_that_fails_ends_the_pool_with_1_and_says_the_cause_once(si
     assert log.endswith(" stopped: every process of the pool has ended, exit code 1\n")
 
 
-@pytest.mark.real_start
 @pytest.mark.fault("F22")
 def test_modules_without_a_job_end_it_too_and_listeners_that_do_not_import(site):
     (site.path / "none.py").write_text("x = 1\n")
@@ -55,7 +54,6 @@ def test_a_job_that_a_module_dispatches_at_its_import_is_warned_of(site, how):
     assert 1 == pool.log().count("put what the module runs as a program under if __name__ == '__main__'")
 
 
-@pytest.mark.real_start
 def test_what_still_boots_beside_a_failed_first_boot_is_not_waited_for(site):
     """One worker fails while another one is in an import that takes for ever, and hears no signal."""
     (site.path / "uneven.py").write_text(
@@ -126,7 +124,6 @@ def test_a_wait_for_a_restart_ends_when_its_time_is_over(site):
         assert 0 == pool.wait()
 
 
-@pytest.mark.real_start
 def test_a_pool_without_modules_ends_with_1_and_keeps_the_jobs(site):
     site.push("ok")
     place = ("--runtime-dir", str(site.path / "run"))

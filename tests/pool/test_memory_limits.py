@@ -89,9 +89,11 @@ def test_a_lone_worker_does_its_job_too(site):
     assert 1 == done.stderr.count("is below what a worker takes")
 
 
+ABOVE = pytest.mark.thorough("as any that is above")
+
+
 @pytest.mark.parametrize(
-    ("limit", "code"),
-    [("128", 1), ("+64", 0), pytest.param("0", 0, marks=pytest.mark.thorough("as any that is above"))],
+    ("limit", "code"), [("128", 1), pytest.param("+64", 0, marks=ABOVE), pytest.param("0", 0, marks=ABOVE)]
 )
 def test_check_says_it_before(site, limit, code):
     (site.path / "pool.ini").write_text(f"[pool]\nmodules = large\nmemory = {limit}\n")

@@ -266,7 +266,6 @@ def test_check_warns_of_threads_that_no_worker_would_have(site, preload, warned)
 # Restarts
 
 
-@pytest.mark.real_start
 @pytest.mark.fault("F35")
 def test_a_restart_brings_new_code_and_never_has_fewer_workers(site, module):
     with preloading(site, "--workers", "2") as pool:

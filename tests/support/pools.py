@@ -90,7 +90,7 @@ class Site:
     ) -> Iterator[RunningPool]:  # fmt: skip
         """A pool, started and ready; stopped at the end, when nothing of it may be left.
 
-        ``parent``: a command that prepares the environment and then becomes the pool by ``exec``. ``env``: more variables.
+        ``parent``: a command that prepares the environment and then becomes the pool by ``exec``; ``env``: more of it.
         """
         place = () if "--runtime-dir" in flags else ("--runtime-dir", str(self.path / "run"))
         pool = RunningPool(self, self.flags(*place, *flags), config, parent, env)
