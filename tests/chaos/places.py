@@ -53,16 +53,28 @@ class Numbers:
     def __init__(self) -> None:
         #: by limit: the number, from when on, and until when at most
         self._set: dict[str, list[tuple[int, int, int | None]]] = {}
+        #: by limit: when each command that sets it has begun, and when it was done, 0 = not yet
+        self._commands: dict[str, list[tuple[int, int]]] = {}
 
     def read(self, event: Event) -> None:
         """``on``: 1 before it is set, 0 afterwards; ``n``: the number, -1 = as code says."""
         name, now = event["name"], event["t"]
         known = self._set.setdefault(name, [(limited.LIMITS[name][0], 0, None)])
+        commands = self._commands.setdefault(name, [])
         if event["on"]:
+            commands.append((now, 0))
             number = limited.LIMITS[name][0] if event["n"] < 0 else event["n"]
             known.append((number, now, None))
         else:
             known[:-1] = [(n, since, now if until is None else until) for n, since, until in known[:-1]]
+            commands[:] = [(begun, ended or now) for begun, ended in commands]
+
+    def known(self, name: str, since: int, until: int) -> int:
+        """From when on, in this time, no command was setting it, which hands on what it frees before it is done."""
+        for begun, ended in self._commands.get(name, ()):
+            if begun <= until and (not ended or ended >= since):
+                since = max(since, ended or until)
+        return since
 
     def most(self, name: str, since: int, until: int) -> int:
         """The highest number that may have been in force at some moment of this time."""
@@ -203,10 +215,11 @@ class Places:
 
     def _rested(self, key: str, since: int, until: int, job: str) -> None:
         """Only the death or the absence of stewards or of the store excuses it."""
-        seconds, what = (until - since) / 1e9, f"{key}: {(until - since) / 1e9:.3f} s, while {job} waited"
+        what = f"{key}: {(until - since) / 1e9:.3f} s, while {job} waited"
         if excuse := self._windows.excuse(since - _NEW_STEWARD, until):
             self._findings.excused(f"at rest: in {excuse}", what)
             return
-        self._findings.measured(AT_REST, seconds)
+        since = self._numbers.known(name_of(key), since, until)
+        self._findings.measured(AT_REST, max(until - since, 0) / 1e9)
         if until - since > self._windows.slowed(_AT_REST, since, until):
             self._findings.violated("L2 a place at rest while a job waits", what)

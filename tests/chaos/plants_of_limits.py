@@ -97,6 +97,17 @@ OF_LIMITS = {
         ),
         replace(_IN_TABLES, store="sqlite"),
     ),
+    "place in a table that is handed to nobody": Plant(
+        "L2 a place at rest while a job waits",
+        (
+            (
+                f"{_SQL}/places.py",
+                "            if is_waited_for:\n                self._hand_on(connection, key, now)\n",
+                "            if is_waited_for:\n                pass\n",
+            ),
+        ),
+        replace(_IN_TABLES, store="sqlite"),
+    ),
     "place in a table that is handed to two": Plant(
         "L1 above the limit",
         (

@@ -149,6 +149,17 @@ def test_the_death_of_a_steward_excuses_a_place_at_rest_and_that_of_a_worker_doe
     assert ["L2 a place at rest while a job waits"] == violated(rest(0.5), *while_("set_limits"))
 
 
+def test_a_number_that_is_set_frees_places_until_its_command_is_done():
+    def set_until(at, name="few"):
+        return [("limit", {"name": name, "n": 3, "on": on, "t": int(t * _SECOND)}) for on, t in ((1, 0.9), (0, at))]
+
+    assert [] == violated(rest(0.5), *set_until(1.3))
+    assert [] == violated(rest(0.5), *set_until(1.3)[:1]), "it was never done"
+    assert ["L2 a place at rest while a job waits"] == violated(rest(0.5), *set_until(1.2))
+    assert ["L2 a place at rest while a job waits"] == violated(rest(0.5), *set_until(0.95))
+    assert ["L2 a place at rest while a job waits"] == violated(rest(0.5), *set_until(1.3, name="each"))
+
+
 def test_a_place_ends_with_its_lease():
     assert ["L2 a place without a lease"] == violated(("no_lease", {"key": "few", "holder": "x"}))
 
