@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from queuepool.payload.envelope import decode
+from tests.support import in_process
 from tests.support.commands import Done
 from tests.support.drivers import site_on
 from tests.support.each import each
@@ -153,7 +154,8 @@ def test_who_runs_a_job_is_told(at):
 
 
 @pytest.fixture
-def file(site: Site) -> list[str]:
+def file(site: Site, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.chdir(site.path)
     (site.path / "pool.ini").write_text(
         "[pool:web]\nconnection = near\nqueue = default\n[pool:far]\nconnection = far\nqueue = distant\n"
         f"[connection:near]\nurl = {site.connection.url}\nprefix = {site.connection.prefix}\n"
@@ -191,9 +193,9 @@ def file(site: Site) -> list[str]:
         (["jobs", "--url", "redis://127.0.0.1:1"], 1, "cannot be reached"),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(site, file, words, code, line):
+def test_what_is_wrong_is_told_in_one_line(file, capsys, words, code, line):
     url = [] if "--url" in words else file
-    done = site.run(words[0], *words[1:2], *words[2:], *url, check=False)
+    done = in_process.queuepool(capsys, *words, *url)
 
     assert (code, "", True) == (done.returncode, done.stdout, line in done.stderr)
     assert 1 == len(done.stderr.splitlines())

@@ -27,6 +27,7 @@ from queuepool.config.alerts import AlertSettings
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.master.service_manager import SignsOfPool
 from queuepool.metrics.server import Pages
+from tests.support import in_process
 from tests.support.boards import process
 from tests.support.commands import queuepool
 from tests.support.each import each
@@ -295,19 +296,21 @@ def test_a_pause_is_an_alert_if_it_lasts(pool: Standing):
 # Real pools
 
 
-def told(site: Site, code: int, state: str, words: str = "", without: str = "\0") -> str:
+def told(
+    site: Site, capsys: pytest.CaptureFixture[str], code: int, state: str, words: str = "", without: str = "\0"
+) -> str:
     """What ``status`` says once it exits with this code and says all this and no more; the other voices say so, too."""
     place = ["--runtime-dir", str(site.path / "run"), *site.where]
 
     def said() -> str | None:
-        done = site.run("status", *place, check=False)
+        done = in_process.queuepool(capsys, "status", *place)  # the pool is in other processes
         is_said = f"pool default: {state} " in done.stdout and words in done.stdout and without not in done.stdout
         return done.stdout if done.returncode == code and is_said else None
 
     shown: str = eventually(said)
-    assert code == site.run("top", "--once", *place, check=False).returncode
+    assert code == in_process.queuepool(capsys, "top", "--once", *place).returncode
     assert (0 if code == 0 else 1) == probe("ready", site.path / "run").returncode
-    metrics = site.run("metrics", *place).stdout
+    metrics = in_process.queuepool(capsys, "metrics", *place).stdout
     assert f'queuepool_ready{{pool="default"}} {int(code == 0)}' in metrics
     assert f'queuepool_boot_problem{{pool="default"}} {int("become" in shown)}' in metrics
     return shown
@@ -315,7 +318,7 @@ def told(site: Site, code: int, state: str, words: str = "", without: str = "\0"
 
 @pytest.mark.by_turns("how")
 @pytest.mark.parametrize("how", ["--no-preload", "--preload"])
-def test_a_pool_whose_code_breaks_and_whose_workers_all_die_fails_until_it_is_mended(site, how):
+def test_a_pool_whose_code_breaks_and_whose_workers_all_die_fails_until_it_is_mended(site, capsys, how):
     module = site.path / "deployed.py"
     module.write_text("import tests.support.poolapp\n")
     with site.pool("--workers", "2", "--modules", "deployed", how) as pool:
@@ -323,28 +326,32 @@ def test_a_pool_whose_code_breaks_and_whose_workers_all_die_fails_until_it_is_me
         for pid in [*pool.pids("^queuepool: template"), *pool.workers()]:
             os.kill(pid, signal.SIGKILL)
         told(
-            site, 4, "failing", "no worker becomes ready, so no job begins: cannot import deployed: RuntimeError: half"
+            site,
+            capsys,
+            4,
+            "failing",
+            "no worker becomes ready, so no job begins: cannot import deployed: RuntimeError: half",
         )
         eventually(lambda: pool.pids(r"^queuepool: master \[default\] failing workers="))  # shown after the board
 
         module.write_text("import tests.support.poolapp\n\n")
-        told(site, 0, "running", without="become")  # which is said until the last one works
+        told(site, capsys, 0, "running", without="become")  # which is said until the last one works
 
 
-def test_a_pool_whose_master_is_stopped_is_not_ready(site):
+def test_a_pool_whose_master_is_stopped_is_not_ready(site, capsys):
     with site.pool("--workers", "1") as pool:
         with halted(pool.pid):
-            told(site, 4, "stopped by a signal")
-        told(site, 0, "running")
+            told(site, capsys, 4, "stopped by a signal")
+        told(site, capsys, 0, "running")
 
 
-def test_status_counts_every_restart(site):
+def test_status_counts_every_restart(site, capsys):
     place = ["--runtime-dir", str(site.path / "run"), *site.where]
     with site.pool("--workers", "1"):
-        assert "restarts=0 " in told(site, 0, "running")
+        assert "restarts=0 " in told(site, capsys, 0, "running")
         for verb in ("reload", "restart", "reload"):
             site.run(verb, "--wait", *place)
-        assert "restarts=3 " in told(site, 0, "running")
+        assert "restarts=3 " in told(site, capsys, 0, "running")
 
 
 def test_status_of_all_hosts_shows_the_local_pools_while_the_store_is_away(away, own_server):

@@ -161,7 +161,7 @@ def deeper(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.lists(inner) | st.dictionaries(st.text("ab"), inner) | objects
 
 
-@pytest.mark.parametrize("examples", [20, pytest.param(100, marks=pytest.mark.thorough("more of the same"))])
+@pytest.mark.parametrize("examples", [8, pytest.param(100, marks=pytest.mark.thorough("more of the same"))])
 @pytest.mark.parametrize("kind", sorted(WRAPPERS))
 @pytest.mark.by_turns("kind")
 def test_whatever_a_wrapper_holds_it_is_read_or_refused(kind, examples):

@@ -170,7 +170,8 @@ def _compared(row: dict[str, Any]) -> dict[str, Any]:
 @patient
 @pytest.mark.parametrize("only_ours", [True, False], ids=["alone", "in a fleet"])
 @pytest.mark.by_turns("only_ours")
-def test_what_we_write_is_what_laravel_writes(shared, talk, only_ours):
+@pytest.mark.parametrize("share", [3, pytest.param(1, marks=pytest.mark.thorough("more of the same"))])
+def test_what_we_write_is_what_laravel_writes(shared, talk, only_ours, share):
     machine = type("Sides", (Sides,), {"talk": talk, "shared": shared, "only_ours": only_ours})
 
-    run(machine, settings=effort(15 if shared.brand == "sqlite" else 6, steps=30))
+    run(machine, settings=effort((15 if shared.brand == "sqlite" else 6) // share, steps=30))

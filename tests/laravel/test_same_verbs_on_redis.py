@@ -198,9 +198,10 @@ def talk(peer: Peer) -> Iterator[Talk]:
 
 
 @patient
-def test_a_fleet_of_both_does_what_laravel_does_alone(talk, server, connection):
+@pytest.mark.parametrize("examples", [15, pytest.param(40, marks=pytest.mark.thorough("more of the same"))])
+def test_a_fleet_of_both_does_what_laravel_does_alone(talk, server, connection, examples):
     stores = Stores(dataclasses.replace(connection, retry_after=OURS))
     machine = type("Sides", (Sides,), {"talk": talk, "server": server, "stores": stores})
 
-    run(machine, settings=effort(40, steps=30))
+    run(machine, settings=effort(examples, steps=30))
     stores.close()

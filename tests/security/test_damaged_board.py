@@ -59,7 +59,7 @@ def test_a_job_finds_no_file_of_the_pools_open(site):
 
 @pytest.mark.by_turns("how")
 @pytest.mark.parametrize("how", ["--preload", "--no-preload"])
-@pytest.mark.parametrize("size", [0, 4096, 10_000])
+@pytest.mark.parametrize("size", [0, 4096, pytest.param(10_000, marks=pytest.mark.thorough("as 4,096"))])
 def test_a_board_that_a_job_cuts_short_costs_workers_and_no_pool(site, size, how):
     with site.pool("--workers", "2", how, *MODULES, wait=False) as pool:
         before = set(eventually(lambda: len(found := pool.workers()) == 2 and found))
@@ -149,7 +149,7 @@ def narrow(site, size: int) -> list[str]:
 
 
 @can_mount
-@pytest.mark.parametrize("size", [4, 64, 512])
+@pytest.mark.parametrize("size", [4, pytest.param(64, marks=pytest.mark.thorough("between the others")), 512])
 def test_a_directory_without_room_is_refused_in_one_line(site, size):
     flags = site.flags("--workers", "2", "--runtime-dir", "run")
     done = site.run("start", *flags, check=False, parent=narrow(site, size))

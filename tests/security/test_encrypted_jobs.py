@@ -81,6 +81,7 @@ def test_the_other_mode_reads_nothing():
             encrypter(other).decrypt(RECORDED[cipher])
 
 
+@pytest.mark.by_turns("cipher")
 @pytest.mark.parametrize("cipher", RECORDED)
 @given(data=st.data())
 def test_a_text_that_was_changed_anywhere_is_never_decrypted(cipher, data):
@@ -105,6 +106,7 @@ def same_bytes(one: str, other: str) -> bool:
         return False
 
 
+@pytest.mark.by_turns("cipher")
 @pytest.mark.parametrize("cipher", RECORDED)
 @given(st.one_of(st.text(), st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps),
                  st.dictionaries(st.sampled_from(["iv", "value", "mac", "tag"]), st.none() | st.integers() | st.text()
@@ -129,6 +131,7 @@ def test_what_was_encrypted_without_being_serialized_is_refused():
         encrypter().decrypt(text)
 
 
+@pytest.mark.by_turns("cipher")
 @pytest.mark.parametrize("cipher", RECORDED)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_what_is_encrypted_here_is_read_here(cipher, text):
@@ -172,6 +175,7 @@ def reserved(queue: Queue) -> tuple[bytes, Payload]:
     return lease.receipt, decode(lease.receipt)
 
 
+@pytest.mark.by_turns("letter")
 @pytest.mark.parametrize("letter", ["k", "p"])
 def test_an_encrypted_job_of_laravel_is_read_with_its_key_or_a_previous_one(peer: Peer, queue, keyed, cipher, letter):
     peer.run("push-object", "a@b.c", SECRET, encrypted=True, **flags(cipher, letter))
@@ -188,6 +192,7 @@ def test_an_encrypted_object_of_ours_is_run_by_laravel(peer: Peer, queue, cipher
     assert [(MAIL, "a@b.c", SECRET)] == [(line["job"], line["to"], line["template"]) for line in peer.lines()]
 
 
+@pytest.mark.by_turns("cipher")
 def test_the_plaintext_is_what_laravel_would_have_encrypted(queue):
     queue.push_object(MAIL, {"to": "a@b.c"}, encrypted=True)
     text = reserved(queue)[1].data["command"]
@@ -209,6 +214,7 @@ class Letter(Job, name="encrypted.letter", encrypted=True):
     def handle(self) -> None: ...
 
 
+@pytest.mark.by_turns("cipher")
 @pytest.mark.parametrize("dispatch", [
     lambda queue: greet.dispatch(SECRET, times=2), lambda queue: greet.using(delay=0).dispatch(SECRET, times=2),
     lambda queue: greet.bulk([{"name": SECRET, "times": 2}]),
@@ -222,6 +228,7 @@ def test_a_job_of_ours_is_encrypted_as_it_is_declared(queue, keyed, dispatch):
     assert {"name": SECRET, "times": 2} == commands_of(keyed).data_of(found)
 
 
+@pytest.mark.by_turns("cipher")
 @pytest.mark.parametrize("push", [lambda: Letter(SECRET).dispatch(), lambda: Letter.bulk([Letter(SECRET)])])
 def test_a_job_class_of_ours_is_encrypted_as_it_is_declared(queue, keyed, push):
     push()
@@ -230,6 +237,7 @@ def test_a_job_class_of_ours_is_encrypted_as_it_is_declared(queue, keyed, push):
     assert ({"text": SECRET}, False) == (commands_of(keyed).data_of(found), b"s3cret" in raw)
 
 
+@pytest.mark.by_turns("cipher")
 def test_a_signed_payload_may_be_encrypted(keyed):
     signed = Queue(replace(keyed, signing="require", signing_keys=(("k1", "0123456789abcdef"),)))
     signed.push("a.b", {"x": SECRET}, encrypted=True)
@@ -240,6 +248,7 @@ def test_a_signed_payload_may_be_encrypted(keyed):
     signed.close()
 
 
+@pytest.mark.by_turns("cipher")
 @pytest.mark.parametrize("data", [{"qp_encrypted": "x"}, {"qp_encrypted": None}, {"qp_encrypted": {}, "more": 1}])
 def test_data_that_only_looks_encrypted_is_a_bad_argument(queue, keyed, data):
     queue.push("a.b", data)
@@ -251,11 +260,13 @@ def test_data_that_only_looks_encrypted_is_a_bad_argument(queue, keyed, data):
         commands_of(ConnectionSettings()).data_of(found)
 
 
+@pytest.mark.by_turns("cipher")
 def test_what_cannot_be_sent_is_named_as_ever(queue):
     with pytest.raises(NotSendable, match=r"argument 'name' of encrypted\.greet: no JSON for object"):
         greet.dispatch(object())
 
 
+@pytest.mark.by_turns("cipher")
 def test_what_is_too_large_once_it_is_encrypted_is_refused(queue):
     with pytest.raises(BadPayload, match="bytes, at most"):
         queue.push("a.b", {"x": "x" * 10 * 2**20}, encrypted=True)

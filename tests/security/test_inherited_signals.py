@@ -49,7 +49,8 @@ def test_a_killed_worker_is_reaped_and_its_job_runs_again_whatever_the_parent_ma
         assert 2 == len(eventually(lambda: len(found := pool.workers()) == 2 and found))
 
 
-@pytest.mark.by_turns("signum")
+# By turns: the test above ends a pool of each parent by SIGTERM.
+@pytest.mark.by_turns("signum", "parent")
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT])
 def test_every_stop_is_obeyed_whatever_the_parent_made_of_signals(site, parent, signum):
     site.push("sleep", seconds=600, maxTries=0)

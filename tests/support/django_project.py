@@ -24,8 +24,9 @@ from tests.support.lines import whole_lines
 ROOT = Path(__file__).parents[2]
 #: for the mark ``libraries``: most of what such a project imports, as far as it can be without settings
 LIBRARIES = (
-    "django.core.management.commands.migrate", "django.core.management.commands.test", "django.db.backends.sqlite3.base",
-    "django.db.migrations.writer", "django.middleware.csrf", "django.test", "django.utils.translation.reloader",
+    "django.core.management.commands.migrate", "django.core.management.commands.test",
+    "django.db.backends.sqlite3.base", "django.db.migrations.writer", "django.middleware.csrf", "django.test",
+    "django.utils.translation.reloader",
 )  # fmt: skip
 MANAGE = """
 import os, sys

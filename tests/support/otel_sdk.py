@@ -6,7 +6,6 @@ import sys
 
 sys.path.append(f"{sys.prefix}/otel")
 
-import opentelemetry.baggage.propagation
 import opentelemetry.sdk.trace.export as export
 
 __all__ = ["export"]

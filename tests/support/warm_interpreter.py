@@ -1,6 +1,6 @@
 """An interpreter that has imported queuepool and its libraries once, and forks a Python program at each request.
 
-It imports nothing of an application's and starts no thread. Its words name further libraries, of a framework. A child
+It imports nothing of an application's, but the further libraries that its words name, and starts no thread. A child
 begins as ``python WORDS`` would: with its ``__main__``, ``sys.argv``, ``sys.path``, streams, environment and directory.
 """
 
