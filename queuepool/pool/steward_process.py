@@ -117,6 +117,7 @@ class StewardProcess:
             outage=self._outage,
             blame=self._blame,
             prompt=[self._watch, *self._told],
+            between=[self._limits],
         )
 
     def _others(self) -> list[Chore]:
@@ -124,13 +125,12 @@ class StewardProcess:
         room = WatchRoom(self._board.header, self._stores.queue)  # after those that write, as it relies on them
         self._settler.mark_flows = flow_marker(self._board.header)
         flows = LookAtFlows(self._stores.flows, self._board.header, self._settler)
-        limits = LookAtLimits(self._stores.limits, self._board.header)
         return [
             *self._lease_chores(),
             *watching,
             room,
             flows,
-            limits,
+            self._limits,
             *self._measure(),
             *self._history,
             *self._horizon,
@@ -178,6 +178,10 @@ class StewardProcess:
             ),
             StageDue(queue, settings.queues),
         ]
+
+    @cached_property
+    def _limits(self) -> LookAtLimits:
+        return LookAtLimits(self._stores.limits, self._board.header)
 
     def _lease_chores(self) -> list[Chore]:
         connection = self._settings.connection

@@ -36,7 +36,8 @@ class Steward:
     """Runs each chore when it is due, and the urgent ones at every wake-up.
 
     The master wakes it for a death record; a push wakes it for a job that is due sooner, and operators for ``prompt``
-    chores. ``wait`` blocks for up to the given seconds and returns what ended the wait, if not they.
+    chores. Those of ``between`` are looked at before each other one, too: a round may last longer than they may wait.
+    ``wait`` blocks for up to the given seconds and returns what ended the wait, if not they.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Steward:
         outage: Outage,
         blame: Blame,
         prompt: Sequence[Chore] = (),
+        between: Sequence[Chore] = (),
     ) -> None:
         self._name = name
         self._slot = slot
@@ -65,6 +67,7 @@ class Steward:
         self._skip_until = time.monotonic() + SKIP_TIME
         self._change: Wake | None = None
         self._prompt = [chore for chore in prompt if chore in self._due]
+        self._between = [chore for chore in between if chore in self._due]
         self._unanswered: set[Chore] = set()
         self._refused = ""
 
@@ -85,6 +88,7 @@ class Steward:
             del self._due[chore]
         self._urgent = [chore for chore in self._urgent if chore not in chores]
         self._prompt = [chore for chore in self._prompt if chore not in chores]
+        self._between = [chore for chore in self._between if chore not in chores]
 
     def _show(self) -> None:
         """After a round, show that the steward is running."""
@@ -98,12 +102,19 @@ class Steward:
         self._change = None
         for chore in (*(self._urgent if woken else ()), *prompt):
             self._due[chore] = 0.0
-        for chore, due in list(self._due.items()):
-            now = time.monotonic()
-            pause = self._attempt(chore, now) if now >= due else due - now
-            if pause is None:
+        for chore in list(self._due):
+            if not all(map(self._runs, (*self._between, chore))):
                 return  # the other chores would wait for the same silent store
+
+    def _runs(self, chore: Chore) -> bool:
+        """Run the chore if it is due. Returns whether the store is there."""
+        now = time.monotonic()
+        if now < self._due[chore]:
+            return True
+        pause = self._attempt(chore, now)
+        if pause is not None:
             self._due[chore] = now + pause
+        return pause is not None
 
     def _attempt(self, chore: Chore, now: float) -> float | None:
         """Run one chore. Returns the seconds until its next run; ``None`` if the store is away."""

@@ -42,3 +42,31 @@ def test_a_push_wakes_the_urgent_ones_and_operators_those_that_look_for_news(cha
 
     last = 1  # the urgent ones run once more at the end
     assert [runs[0] + last, *runs[1:]] == [chore.runs for chore in chores]
+
+
+class Noted:
+    """A chore that notes its runs."""
+
+    def __init__(self, name: str, notes: list[str], pause: float) -> None:
+        self.name, self.notes, self.pause = name, notes, pause
+
+    def run(self, now: float) -> float:
+        self.notes.append(self.name)
+        return self.pause
+
+
+def test_what_has_to_be_in_time_runs_between_the_others():
+    notes = list[str]()
+    short, never, *others = (
+        Noted(name, notes, 0.0 if name == "short" else 3600.0) for name in ("short", "late", *"abc")
+    )
+    board, signals = Board.private(), WorkerSignals()
+    outage = Outage(signals, Listeners(), announces=False, retries=False)
+    rounds = iter([False, True])
+    steward = Steward(
+        "p", board.slots[0], board.header, [], [*others, short, never], lambda _: None, signals, outage,
+        Blame(board.header), between=[short, never],
+    )  # fmt: skip
+    steward.run(until=lambda: next(rounds))
+
+    assert "short late a short b short c" == " ".join(notes[:7])
