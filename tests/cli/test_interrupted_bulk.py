@@ -16,7 +16,7 @@ from tests.support.drivers import site_on
 from tests.support.eventually import eventually
 from tests.support.many_failed import failed_in_thousands
 from tests.support.pools import Site
-from tests.support.terminal import CTRL_C, Terminal
+from tests.support.terminal import CTRL_C, Forked, Terminal
 
 pytestmark = pytest.mark.every_store("at")
 COUNT = 3000
@@ -93,8 +93,8 @@ def test_a_move_that_is_killed_leaves_each_job_in_one_place(at):
 def test_ctrl_c_ends_it_between_two_batches_and_the_count_is_true(away, own_server):
     """It comes while a batch is under way, which waits at the server meanwhile."""
     failed_in_thousands(away.queue, COUNT)
-    command = [sys.executable, "-m", "queuepool", "retry", *away.where, "--name", "do"]
-    terminal = Terminal(command, 200, 20, away.env(), away.path)
+    words = ["retry", *away.where, "--name", "do"]
+    terminal = Terminal(Forked(words, 200, 20, away.env(), away.path), 200, 20)
     terminal.shows(f"Put back {COUNT} failed jobs on connection default", f"default {COUNT}? [y/N]")
     own_server.say("CLIENT", "PAUSE", 600_000, "WRITE")
     terminal.press("y\n")
