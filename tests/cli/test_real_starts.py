@@ -1,7 +1,4 @@
-"""The module of each verb, and each kind of process, once in a program that is executed; other tests fork theirs.
-
-All verbs are executed with ``--all``: those of one module import the same.
-"""
+"""Each verb and each kind of process once in a program that is executed; other tests fork theirs, already imported."""
 
 from __future__ import annotations
 
@@ -13,6 +10,8 @@ import queuepool
 from queuepool.cli.verbs import VERBS
 from tests.support.eventually import eventually
 from tests.support.http_pages import Pages
+
+pytestmark = pytest.mark.real_start
 
 #: where they look, their operands, and what they print then; in an order that leaves the pool running
 COMMANDS = {
@@ -58,18 +57,13 @@ COMMANDS = {
 THAT_RUN = {"start", "work", "drain", "stop", "listen", "web"}
 
 
-# Slow: so many starts.
-@pytest.mark.timeout(300)
-def test_every_verb_does_its_work(site, request):
+@pytest.mark.timeout(300)  # each of them starts anew
+def test_every_verb_does_its_work(site):
     where = {"store": site.where, "place": [*site.where, "--runtime-dir", str(site.path / "run")], "nowhere": []}
     with site.pool("--workers", "1"):
-        said, begun = {}, set[str]()
+        said = {}
         for verb, (at, operands, words) in COMMANDS.items():
-            module = VERBS[verb][0].partition(".")[0]
-            is_real = request.config.option.whole or module not in begun
-            begun.add(module)
-            # In this order, as some verbs have verbs.
-            done = site.run(verb, *operands, *where[at], check=False, real=is_real)
+            done = site.run(verb, *operands, *where[at], check=False)  # in this order, as some verbs have verbs
             is_refused = done.returncode == 2 and not words
             said[verb] = (done.stdout + done.stderr, is_refused or "Traceback" in done.stderr)
 
@@ -79,7 +73,6 @@ def test_every_verb_does_its_work(site, request):
         assert 3 == site.run("drain", *where["place"], check=False).returncode
 
 
-@pytest.mark.real_start
 def test_a_worker_without_a_master_runs_what_there_is(site):
     site.push("ok")
     site.work()
@@ -87,7 +80,6 @@ def test_a_worker_without_a_master_runs_what_there_is(site):
     assert 1 == len(site.trail(event="end"))
 
 
-@pytest.mark.real_start
 def test_a_pool_has_processes_of_every_role(site):
     pages = Pages()
     with site.pool("--workers", "1", "--preload", "--listen", pages.address) as pool:
