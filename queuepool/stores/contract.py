@@ -335,8 +335,8 @@ class QueueStore(PushStore, Protocol):
         first.
         """
 
-    def renew(self, leases: Sequence[Lease]) -> list[bool]:
-        """Extend leases to ``retry_after`` from now; ``False`` for each that has ended."""
+    def renew(self, leases: Sequence[Lease]) -> Sequence[bool | None]:
+        """Extend leases to ``retry_after`` from now; ``False`` for each that has ended, ``None``: its node is away."""
 
     def stage(self, queues: Sequence[str]) -> Staged:
         """Make due jobs ready, at most 1,000, and wake as many workers as jobs."""

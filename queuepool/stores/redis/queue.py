@@ -82,9 +82,12 @@ class RedisQueue(RedisShelves):
         return 0.0
 
     def join(self, old: int = 0) -> int:
+        return self.claim(1 + secrets.randbelow(TAGS - 1), old)
+
+    def claim(self, tag: int, old: int) -> int:
+        """As ``join``: this tag, or the next one that is free."""
         self.client.note_server()
-        args = [self.clock, self._retry_after, TAGS, 1 + secrets.randbelow(TAGS - 1), old]
-        return int(self.client.script("join", [self.keys.tags], args))
+        return int(self.client.script("join", [self.keys.tags], [self.clock, self._retry_after, TAGS, tag, old]))
 
     def retire(self, tag: int) -> None:
         self.client.script("retire", [self.keys.tags], [self.clock, tag])

@@ -1,0 +1,202 @@
+"""Queues of several hash tags on one cluster: what spans several slots, and what is refused there.
+
+All that one queue does is in the contract (tests/stores/contract), which runs on them too.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from queuepool.errors import NeedsOneSlot, PartDown
+from queuepool.payload.lease import Ending, Outcome
+from queuepool.payload.limits import PlaceAsked
+from queuepool.payload.members import NewFlow
+from queuepool.stores.contract import MovedJob, NewJob, ShelfJob
+from queuepool.stores.factory import Stores
+from queuepool.stores.redis.cluster import slot_of
+from queuepool.stores.redis.spread.relay import parcel, relay_of
+from queuepool.stores.redis.wire import braced
+from tests.support.each import each
+from tests.support.eventually import eventually
+from tests.support.processes import halted
+from tests.support.redis_cluster import Cluster, spread_on_cluster
+from tests.support.samples import ids, new_jobs, payload
+
+#: each on another master
+QUEUES = ["a", "b", "c"]
+
+
+@pytest.fixture
+def cluster(cluster_nodes: Cluster) -> Cluster:
+    cluster_nodes.flush()
+    return cluster_nodes
+
+
+@pytest.fixture
+def stores(cluster: Cluster) -> Iterator[Stores]:
+    found = Stores(spread_on_cluster(cluster.url))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def store(stores: Stores) -> Any:
+    return stores.queue
+
+
+@each(
+    ("queue", "key"),
+    [
+        ("mail", "{mail}"),
+        ("{mail}", "{mail}"),
+        ("{app}high", "{app}high"),
+        ("app{high}", "app{high}"),
+        ("a.b:c", "{a.b:c}"),
+    ],
+)
+def test_a_key_has_the_tag_that_laravel_gives_it(queue, key):
+    assert key == braced(queue)
+
+
+def test_a_queue_has_one_key_with_and_without_braces(cluster, store):
+    store.push("b", new_jobs(payload("1")))
+    store.push("{b}", new_jobs(payload("2")))
+
+    assert 2 == cluster.owner(3300).say("LLEN", "queues:{b}")
+    assert ["b"] == store.queues()
+    assert (2, 2) == (store.sizes("b").ready, store.sizes("{b}").ready)
+
+
+def test_jobs_are_taken_in_the_order_of_the_queues_wherever_they_are(store):
+    for queue in reversed(QUEUES):
+        store.push(queue, new_jobs(payload(f"{queue}1"), payload(f"{queue}2")))
+    tag = store.join()
+
+    first = store.reserve(QUEUES, tag, 3)
+    rest = store.reserve(QUEUES, tag, 10, first.leases)
+
+    assert ["a1", "a2", "b1"] == ids(first.leases)
+    assert ["b2", "c1", "c2"] == ids(rest.leases)
+    assert ([], []) == (rest.refused, rest.problems)
+    assert [0, 1, 2] == [store.sizes(queue).total for queue in QUEUES]
+
+
+@each("queue", QUEUES)
+def test_a_push_to_any_of_them_ends_a_wait(cluster, stores, store, queue):
+    other = Stores(spread_on_cluster(cluster.url))
+    store.reserve(QUEUES, store.join(), 1)
+    ended: list[float] = []
+    waiting = threading.Thread(target=lambda: ended.append(_seconds_of(lambda: store.wait(QUEUES, 30.0))))
+    waiting.start()
+    eventually(lambda: sum(b"cmd=blpop" in _clients(node) for node in cluster.masters()) == len(QUEUES))
+
+    other.queue.push(queue, new_jobs(payload("a")))
+    waiting.join()
+    other.close()
+
+    assert ended[0] < 20.0
+    assert ["a"] == ids(store.reserve(QUEUES, store.join(), 1).leases)
+
+
+def _seconds_of(call: Any) -> float:
+    began = time.monotonic()
+    call()
+    return time.monotonic() - began
+
+
+def _clients(node: Any) -> bytes:
+    # In one word, so that redis-py does not translate the reply.
+    connection = node.client.connection_pool.get_connection()
+    try:
+        connection.send_command("CLIENT", "LIST")
+        return bytes(connection.read_response())
+    finally:
+        node.client.connection_pool.release(connection)
+
+
+def test_what_follows_a_job_comes_to_a_queue_in_another_slot(store):
+    store.push("a", new_jobs(payload("1")))
+    [lease] = store.reserve(QUEUES, store.join(), 1).leases
+
+    assert store.finish(lease, Ending(outcome=Outcome("b", payload("2"))))
+    assert not store.finish(lease, Ending(outcome=Outcome("b", payload("2"))))
+
+    assert (0, 1) == (store.sizes("a").total, store.sizes("b").ready)
+
+
+def test_what_a_process_has_left_on_its_way_is_carried_once(store):
+    left, relay = parcel("b", payload("1")), relay_of("a")
+    for _ in range(2):  # the second time as one that has carried it, but died before it took it away
+        store.push(relay, [NewJob(left)])
+        store.stage(["a"])
+
+    assert (1, 0) == (store.sizes("b").ready, store.sizes(relay).total)
+    assert ["b"] == store.queues()
+
+
+def test_a_job_that_its_queue_refuses_holds_up_no_other_on_its_way(cluster, store):
+    cluster.owner(slot_of("b")).say("SET", "queues:{b}", "of another type")
+    store.push(relay_of("a"), [NewJob(parcel("b", payload("1"))), NewJob(parcel("c", payload("2")))])
+
+    store.stage(["a"])
+
+    assert (1, 1) == (store.sizes("c").ready, store.sizes(relay_of("a")).ready)
+
+
+def test_what_a_node_took_without_an_answer_is_found_with_the_rest_of_that_reserve(cluster):
+    stores = Stores(spread_on_cluster(cluster.url), reply_timeout=0.3)
+    store, silent = stores.queue, cluster.owner(slot_of("b")).process.pid
+    tag = store.join()
+    store.reserve(QUEUES, tag, 1)
+    for queue in ("a", "b"):
+        store.push(queue, new_jobs(payload(queue)))
+
+    with halted(silent), pytest.raises(PartDown):
+        store.reserve(["a", "b"], tag, 2)
+    eventually(lambda: cluster.owner(slot_of("b")).say("LLEN", "queues:{b}") == 0)  # it takes the job now
+    old, tag = tag, store.join(tag)
+    store.reclaim(["a", "b"], old, 10.0, [])
+
+    assert ["a"] == _taken(store, "a", tag)
+    assert ["b"] == eventually(lambda: _taken(store, "b", tag))
+    stores.close()
+
+
+def _taken(store: Any, queue: str, tag: int) -> list[str]:
+    with suppress(PartDown):
+        return ids(store.reserve([queue], tag, 1).leases)
+    return []
+
+
+def test_a_job_that_has_failed_is_with_all_others_and_comes_back_to_its_queue(stores, store):
+    store.push("b", new_jobs(payload("1")))
+    [lease] = store.reserve(QUEUES, store.join(), 1).leases
+    record = {"id": "1", "queue": "b", "connection": "x", "payload": payload("1").decode(), "exception": "e"}
+
+    assert store.fail(lease, "1", record)
+    [failed] = stores.failed.page()
+
+    assert stores.failed.retry(failed)
+    assert (1, 0) == (store.sizes("b").ready, stores.failed.count())
+
+
+def test_what_cannot_be_done_over_several_slots_is_refused_and_nothing_is_written(store):
+    store.push("a", new_jobs(payload("1")))
+    limited = NewJob(payload("2"), word="w", asked=[PlaceAsked("l", "", 1, 0.0)])
+    refused = [
+        lambda: store.write_flow(NewFlow("f", "f", 1, 1, True, 60.0, 60.0), []),
+        lambda: store.push("a", [limited]),
+        lambda: store.move("a", [MovedJob(ShelfJob(payload("1"), "ready"), payload("1"))], "b"),
+        lambda: store.limits.declare("l", 1, 0.0),
+    ]
+    for call in refused:
+        with pytest.raises(NeedsOneSlot, match="needs all keys of a cluster in one slot"):
+            call()
+
+    assert (1, 0) == (store.sizes("a").total, store.sizes("b").total)
