@@ -5,10 +5,12 @@ All that one queue does is in the contract (tests/stores/contract), which runs o
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -102,6 +104,53 @@ def test_a_push_to_any_of_them_ends_a_wait(cluster, stores, store, queue):
 
     assert ended[0] < 20.0
     assert ["a"] == ids(store.reserve(QUEUES, store.join(), 1).leases)
+
+
+@pytest.mark.thorough("it interrupts a wait at each of some hundred lines")
+def test_a_signal_at_any_moment_of_a_wait_leaves_no_reply_behind(cluster, stores, store):
+    tag = store.join()
+    store.reserve(QUEUES, tag, 1)
+    pushed = {queue: new_jobs(payload(queue)) for queue in ("b", "c")}
+    number, is_interrupted = 0, True
+    while is_interrupted:
+        number += 1
+        for queue, jobs in pushed.items():
+            store.push(queue, jobs)
+        is_interrupted = _interrupted(number, lambda: store.wait(QUEUES, 0.05))
+        found = store.reserve(QUEUES, tag, 10)
+        assert ([*pushed], []) == (ids(found.leases), found.problems), number
+        store.delete(found.leases)
+
+    assert number > 50
+
+
+class _Signal(BaseException):
+    pass
+
+
+def _interrupted(number: int, call: Any) -> bool:
+    """Whether a signal's handler has raised at this line of those that the call runs in our code."""
+    left = number
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal left
+        if not frame.f_globals["__name__"].startswith("queuepool."):
+            return None
+        left -= event == "line"
+        if not left:
+            sys.settrace(None)
+            raise _Signal
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except _Signal:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
 
 
 def _seconds_of(call: Any) -> float:

@@ -75,6 +75,10 @@ class SlotOwner:
         """A node has told who the owner is: connect there next."""
         self._told = self._noted(node)
 
+    def stays(self) -> None:
+        """Connect to the same node next, if any was found."""
+        self._told = self._last
+
     def _noted(self, node: Node) -> Node:
         if node != self._last:
             self._last = node
@@ -301,6 +305,16 @@ class ClusterClient(RedisClient):
         """Send a command that blocks; its reply may be read, or given up, which counts as no lost call: it is BLPOP."""
         with self._translating(str(words[0]).lower(), words[1:2]):
             return self._connection.send_together([words])
+
+    def hang_up(self) -> None:
+        """Close the connection, whatever is under way on it, also if a signal's handler has raised out of that.
+
+        The next one goes to the same node, without a question to another one; that refuses if it has lost the slot.
+        """
+        if "_connection" in vars(self) and self._connection.is_open:  # else the node may be gone
+            self._connection.close()
+            self._connection.clear()
+            self.owner.stays()
 
     def wait_for_message(self, channels: tuple[str, ...], timeout: float) -> str | None:
         if self._subscribed and self._heard_at != self.owner.changes:

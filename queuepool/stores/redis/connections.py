@@ -106,6 +106,11 @@ class Connection:
         self._raw = connection
         self._outstanding: PendingReply | PendingReplies | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it is connected, as far as is known."""
+        return self._raw._sock is not None
+
     def open(self) -> None:
         """Connect, unless connected."""
         self._raw.connect()

@@ -17,26 +17,29 @@ _TICK, _AWAY = 0.15, 1.0
 def wait_for_any(parts: Mapping[TagGroup, Sequence[str]], timeout: float) -> None:
     """Block until a job may be ready in one of them, or the time is over; a signal handler may raise out of it.
 
-    The waits of the others are given up with their connections: else they would take tokens while nobody waits.
+    The connections of all waits that have not ended are closed: else they would take tokens while nobody waits, or
+    answer the next command with what a wait was told.
     """
-    waits = dict(_begun(parts, timeout))
+    ended = set[TagGroup]()
+    try:
+        _wait(dict(_begun(parts, timeout)), len(parts), timeout, ended)
+    finally:
+        for group in parts.keys() - ended:
+            group.client.hang_up()
+
+
+def _wait(waits: Mapping[TagGroup, PendingReplies], wanted: int, timeout: float, ended: set[TagGroup]) -> None:
     if not waits:
         raise PartDown("no node with these queues answers")
-    longest = timeout + _TICK if len(waits) == len(parts) else min(timeout, _AWAY)
-    ended = list[TagGroup]()
-    try:
-        while len(ended) < len(waits):
-            pending = [group for group in waits if group not in ended]
-            come = readable([waits[group].fileno() for group in pending], _TICK if ended else longest)
-            now_ended = [group for group in pending if waits[group].fileno() in come]
-            ended += now_ended
-            tokens = [_has_token(group, waits[group]) for group in now_ended]
-            if not now_ended or any(tokens):
-                return
-    finally:
-        for group, replies in waits.items():
-            if group not in ended:
-                replies.give_up()
+    longest, is_found = timeout + _TICK if len(waits) == wanted else min(timeout, _AWAY), False
+    while len(ended) < len(waits) and not is_found:
+        sockets = {waits[group].fileno(): group for group in waits.keys() - ended}
+        come = readable(sockets, _TICK if ended else longest)
+        for group in map(sockets.__getitem__, come):
+            is_found |= _has_token(group, waits[group])
+            ended.add(group)
+        if not come:
+            return
 
 
 def _begun(parts: Mapping[TagGroup, Sequence[str]], timeout: float) -> Iterator[tuple[TagGroup, PendingReplies]]:
