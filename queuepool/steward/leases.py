@@ -59,9 +59,10 @@ class Renew:
         sent_at = time.monotonic()
         renewed = renew([one.lease for one in held])
         missed = {one for one, is_ours in zip(held, renewed, strict=True) if is_ours is False}
-        unknown = {one for one, is_ours in zip(held, renewed, strict=True) if is_ours is None}
-        for one in set(held) - missed - unknown:
-            one.lasts(sent_at + self._retry_after)
+        unknown = {one.place for one, is_ours in zip(held, renewed, strict=True) if is_ours is None}
+        for one in set(held) - missed:
+            if one.place not in unknown:  # all that a worker holds by one hand is shown to end together
+                one.lasts(sent_at + self._retry_after)
         for one in missed & self._missed:
             one.is_lost(sent_at)
         # Its worker may have just settled it: check once more.
@@ -82,7 +83,7 @@ class Reassert:
         store: QueueStore,
         renew: Renew,
         follow: Callable[[Callable[[], object]], object],
-        reassert: Callable[[Sequence[Lease]], list[bool]],
+        reassert: Callable[[Sequence[Lease]], Sequence[bool | None]],
     ) -> None:
         self._store = store
         self._renew = renew
@@ -108,6 +109,11 @@ class _Renewed(NamedTuple):
     turn: int
     lease: Lease
     lane: int | None = None
+
+    @property
+    def place(self) -> tuple[Slot, int | None]:
+        """Where it is shown when it ends."""
+        return self.slot, self.lane
 
     def lasts(self, end: float) -> None:
         """Show that it ends then (monotonic)."""

@@ -15,6 +15,7 @@ from queuepool.stores.redis.cluster import slot_of
 from tests.support import redis_cluster
 from tests.support.eventually import eventually
 from tests.support.pools import Site
+from tests.support.processes import kill
 from tests.support.redis_cluster import Cluster, spread_on_cluster
 
 
@@ -58,3 +59,19 @@ def test_a_node_that_is_away_stops_only_its_queues(cluster, site):
         eventually(lambda: late in {note["id"] for note in site.trail(event="end")}, within=60.0)
 
     assert {1} == set(Counter(note["id"] for note in site.trail(event="end")).values())
+
+
+@pytest.mark.thorough("a cluster of its own, and some seconds")
+def test_the_jobs_of_a_worker_that_died_go_on_while_another_node_is_away(cluster, site):
+    """It has served that node's queue, too; the steward has to tell each node that it is dead."""
+    with site.pool("--queue", "a,c", "--workers", "1") as pool:
+        served = site.push(queue="c")
+        eventually(lambda: site.trail(event="end", id=served))
+        cut = site.push("sleep", seconds=0.5, queue="a", maxTries=3)
+        waiting = site.push(queue="a")
+        eventually(lambda: site.trail(event="start", id=cut))
+        cluster.owner(slot_of("c")).kill()
+        kill(*pool.workers())
+        eventually(lambda: {cut, waiting} <= {note["id"] for note in site.trail(event="end")}, within=20.0)
+
+    assert [1, 2] == [note["attempt"] for note in site.trail(event="start", id=cut)]

@@ -5,6 +5,7 @@ All that one queue does is in the contract (tests/stores/contract), which runs o
 
 from __future__ import annotations
 
+import secrets
 import sys
 import threading
 import time
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from queuepool.errors import NeedsOneSlot, PartDown
-from queuepool.payload.lease import Ending, Outcome
+from queuepool.payload.lease import Ending, Outcome, StateRecord
 from queuepool.payload.limits import PlaceAsked
 from queuepool.payload.members import NewFlow
 from queuepool.stores.contract import MovedJob, NewJob, ShelfJob
@@ -198,6 +199,27 @@ def test_a_job_that_its_queue_refuses_holds_up_no_other_on_its_way(cluster, stor
     assert (1, 1) == (store.sizes("c").ready, store.sizes(relay_of("a")).ready)
 
 
+def test_what_is_no_parcel_stays_and_holds_up_no_other(cluster, store):
+    for raw in (b"", b"{}", b"\xff", parcel("}x", b"1"), parcel("\ud800\n", b"1"), parcel("c", payload("1"))):
+        cluster.owner(slot_of("a")).say("RPUSH", f"queues:{relay_of('a')}", raw)
+
+    store.stage(["a"])
+
+    assert (1, 5) == (store.sizes("c").ready, store.sizes(relay_of("a")).ready)
+
+
+def test_the_state_of_a_job_is_known_while_another_node_is_away(cluster):
+    stores = Stores(spread_on_cluster(cluster.url), reply_timeout=0.3)
+    stores.queue.push("a", [NewJob(payload("1"), state=StateRecord("1", b"{}", 60.0))])
+    stores.queue.push("b", [NewJob(payload("2"), state=StateRecord("2", b"{}", 60.0))])
+
+    with halted(cluster.owner(slot_of("a")).process.pid):
+        assert b"{}" == stores.values.state("2")
+        with pytest.raises(PartDown):
+            stores.values.state("1")
+    stores.close()
+
+
 def test_what_a_node_took_without_an_answer_is_found_with_the_rest_of_that_reserve(cluster):
     stores = Stores(spread_on_cluster(cluster.url), reply_timeout=0.3)
     store, silent = stores.queue, cluster.owner(slot_of("b")).process.pid
@@ -221,6 +243,18 @@ def _taken(store: Any, queue: str, tag: int) -> list[str]:
     with suppress(PartDown):
         return ids(store.reserve([queue], tag, 1).leases)
     return []
+
+
+def test_a_tag_that_another_worker_has_somewhere_is_not_drawn(cluster, store, monkeypatch):
+    taken = cluster.owner(slot_of("b"))
+    taken.say("ZADD", "{b}:queuepool:tags", time.time() + 600, 5)
+    drawn = iter([4, 6])
+    monkeypatch.setattr(secrets, "randbelow", lambda _: next(drawn))
+
+    assert 7 == store.join(queues=QUEUES)
+    assert [] == store.reserve(QUEUES, 7, 1).problems
+    retired = [cluster.owner(slot_of(queue)).say("ZSCORE", f"{{{queue}}}:queuepool:tags", 5) for queue in QUEUES]
+    assert [True, False, None] == [score and float(score) < 0 for score in retired]
 
 
 def test_a_job_that_has_failed_is_with_all_others_and_comes_back_to_its_queue(stores, store):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from queuepool.errors import NeedsOneSlot, StoreError
+from queuepool.errors import NeedsOneSlot, StoreDown, StoreError
 from queuepool.payload.lease import AttemptRecord, Lease, Lock, StateRecord, Unlock
 from queuepool.payload.limits import PlaceAsked
 from queuepool.payload.members import MemberOf, NewFlow, NewMember
@@ -22,10 +22,10 @@ from queuepool.stores.redis.flows import RedisFlows
 from queuepool.stores.redis.limits import RedisLimits
 from queuepool.stores.redis.records import RedisRecords
 from queuepool.stores.redis.spread.groups import Groups, TagGroup, of_each
-from queuepool.stores.redis.spread.relay import carry, parcel, relay_of
+from queuepool.stores.redis.spread.relay import deliver, parcel, relay_of
 from queuepool.stores.redis.values import RedisValues
 from queuepool.stores.redis.wire import TaggedKeys
-from queuepool.stores.values import Due, Fired
+from queuepool.stores.values import Due, Fired, Result
 
 
 class LocksApart(LocksOf):
@@ -70,9 +70,10 @@ class SpreadValues(RedisValues):
 
     def fire(self, due: Due) -> Fired | None:
         home, payload = self._groups.tagged(self._home.tag), due.payload and parcel(due.queue, due.payload)
-        fired = super().fire(due._replace(queue=relay_of(home.tag), payload=payload))
-        with suppress(StoreError):  # a steward does it, as soon as the other node answers
-            carry(home, self._groups)
+        fired, at = super().fire(due._replace(queue=relay_of(home.tag), payload=payload)), time.monotonic()
+        if fired and fired.result is Result.PUSHED:
+            with suppress(StoreError):  # a steward does it, as soon as the other node answers
+                deliver(payload, at, home, self._groups)
         return fired
 
     def note_in_use(self, groups: Sequence[TagGroup]) -> None:
@@ -82,8 +83,18 @@ class SpreadValues(RedisValues):
             self._noted |= new
 
     def state(self, job_id: str) -> bytes | None:
-        found = of_each(self._known(), lambda group: RedisValues(group.client, group.keys).state(job_id))
-        return next(filter(None, found), None)
+        problem = None
+        for group in self._known():
+            try:
+                found = group.ask(lambda group=group: RedisValues(group.client, group.keys).state(job_id))  # type: ignore[misc]
+            except StoreDown as error:
+                problem = error  # of the other nodes, one may have it
+            else:
+                if found:
+                    return found
+        if problem:
+            raise problem
+        return None
 
     def tracked(self, job_ids: Sequence[str]) -> set[str]:
         found = of_each(self._known(), lambda group: RedisValues(group.client, group.keys).tracked(job_ids))
@@ -101,10 +112,14 @@ class SpreadRecords(RedisRecords):
         self, client: RedisClient, keys: TaggedKeys, locks_of: LocksOf, groups: Groups, *, is_elsewhere: bool
     ) -> None:
         super().__init__(client, keys, locks_of)
+        self._home = keys.tag
         self._groups = groups
         self._is_elsewhere = is_elsewhere
 
     def record(self, failure: PendingFailure) -> None:
+        self._groups.tagged(self._home).ask(lambda: self._record(failure))
+
+    def _record(self, failure: PendingFailure) -> None:
         if not self._is_elsewhere:
             super().record(failure)
             return

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 
 from queuepool.config.connections import NO_TAG
 from queuepool.config.settings import ConnectionSettings
-from queuepool.errors import ConfigError, StoreDown
+from queuepool.errors import ConfigError
 from queuepool.payload.lease import Lease
 from queuepool.stores.elsewhere import FailedElsewhere
 from queuepool.stores.locks import Locks
@@ -49,19 +48,11 @@ class SpreadReassertion:
     def follow(self, changed: Callable[[], object]) -> None:
         """As there, of groups that are used from now on, too."""
 
-        def follow(group: TagGroup) -> None:
-            with suppress(StoreDown):
-                group.ask(lambda: self._of(group).follow(changed))
+        self._groups.on_new(lambda group: self._of(group).follow(changed))
 
-        self._groups.on_new(follow)
-
-    def reassert(self, leases: Sequence[Lease]) -> list[bool]:
-        """As there."""
-        return [holds for lease in leases for holds in self._reassert(lease)]
-
-    def _reassert(self, lease: Lease) -> list[bool]:
-        group = self._groups.of(lease.queue)
-        return group.ask(lambda: self._of(group).reassert([lease]))
+    def reassert(self, leases: Sequence[Lease]) -> list[bool | None]:
+        """As there; ``None`` where the node is away."""
+        return self._groups.of_leases(leases, lambda group, own: self._of(group).reassert(own))
 
     def _of(self, group: TagGroup) -> RedisReassertion:
         return RedisReassertion(group.queue, self._retry_after)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import groupby
 from typing import TypeVar
 
 from queuepool.config.connections import tag_of
-from queuepool.errors import NotReplicated, PartDown, RefusesNew, StoreDenied, StoreDown
+from queuepool.errors import NotReplicated, PartDown, RefusesNew, StoreDenied, StoreDown, StoreError
+from queuepool.payload.lease import Lease
 from queuepool.stores.redis.arrivals import RedisArrivals
 from queuepool.stores.redis.attempts import RedisAttempts
 from queuepool.stores.redis.cluster import ClusterClient
@@ -36,6 +38,8 @@ class TagGroup:
         self.attempts = RedisAttempts(client, keys)
         self.steps = RedisKeptSteps(client, keys)
         self.arrivals = RedisArrivals(client, keys)
+        #: how many jobs the last look at its relay has left there, at its head
+        self.left_over = 0
         self._is_patient = is_patient
         self._away_until = 0.0
         self._why = ""
@@ -74,9 +78,12 @@ class Groups:
         self._by_queue: dict[str, TagGroup] = {}
 
     def of(self, queue: str) -> TagGroup:
-        """The group of this queue."""
+        """The group of this queue. Raises ``StoreError`` for a name that Laravel's rule gives no tag."""
         if queue not in self._by_queue:
-            self._by_queue[queue] = self.tagged(tag_of(braced(queue)))
+            tag = tag_of(braced(queue))
+            if not tag or tag != tag.encode(errors="replace").decode():
+                raise StoreError(f"queue {queue!r}: its keys have no hash tag, so no slot of the cluster has them all")
+            self._by_queue[queue] = self.tagged(tag)
         return self._by_queue[queue]
 
     def tagged(self, tag: str) -> TagGroup:
@@ -97,6 +104,10 @@ class Groups:
         """Those that were used."""
         return list(self._by_tag.values())
 
+    def beside(self, queue: str) -> list[TagGroup]:
+        """The group of this queue; without one, all that were used."""
+        return [self.of(queue)] if queue else self.all()
+
     def runs(self, queues: Sequence[str]) -> list[tuple[TagGroup, list[str]]]:
         """The queues in their order, those of one group that follow each other together."""
         return [(group, list(several)) for group, several in groupby(queues, self.of)]
@@ -107,6 +118,27 @@ class Groups:
         for queue in queues:
             found.setdefault(self.of(queue), []).append(queue)
         return found
+
+    def own(self, leases: Iterable[Lease]) -> dict[TagGroup, list[Lease]]:
+        """The leases by the groups of their queues."""
+        found: dict[TagGroup, list[Lease]] = {}
+        for lease in leases:
+            found.setdefault(self.of(lease.queue), []).append(lease)
+        return found
+
+    def of_leases(
+        self, leases: Sequence[Lease], verb: Callable[[TagGroup, Sequence[Lease]], Sequence[bool]]
+    ) -> list[bool | None]:
+        """The verb's answers in the order of the leases, ``None`` where the node is away; raises if all are."""
+        answers, problem = dict[Lease, bool](), None
+        for group, own in self.own(leases).items():
+            try:
+                answers |= zip(own, group.ask(partial(verb, group, own)), strict=True)
+            except PartDown as error:
+                problem = error
+        if problem and not answers:
+            raise problem
+        return [answers.get(lease) for lease in leases]
 
 
 def of_each(groups: Iterable[TagGroup], verb: Callable[[TagGroup], T]) -> list[T]:

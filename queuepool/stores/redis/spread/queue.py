@@ -5,6 +5,7 @@ A node that is away stops only its own queues, and the workers that hold a job o
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -32,7 +33,7 @@ from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 from queuepool.stores.redis.cluster import ClusterClient
 from queuepool.stores.redis.spread.beside import FlowsRefused, LimitsRefused, SpreadRecords, SpreadValues
 from queuepool.stores.redis.spread.groups import Groups, TagGroup, of_each
-from queuepool.stores.redis.spread.relay import carry, parcel, relay_of
+from queuepool.stores.redis.spread.relay import carry, deliver, parcel, relay_of
 from queuepool.stores.redis.spread.reserving import Reserving
 from queuepool.stores.redis.spread.tags import GroupTags
 from queuepool.stores.redis.spread.waiting import wait_for_any
@@ -97,11 +98,11 @@ class SpreadQueue:
     def unanswered(self) -> int:
         return self._tags.refused + sum(group.queue.unanswered for group in self._groups.all())
 
-    def join(self, old: int = 0) -> int:
-        return self._tags.draw(old)
+    def join(self, old: int = 0, queues: Sequence[str] = ()) -> int:
+        return self._tags.draw(old, list(self._groups.parts(queues)))
 
     def retire(self, tag: int) -> None:
-        of_each(self._groups.all(), lambda group: group.queue.retire(tag))
+        self._tags.retire(tag)
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
         return self._tags.reclaim(queues, tag, since, known)
@@ -145,15 +146,7 @@ class SpreadQueue:
         return self._of_all(leases, lambda group, own: group.queue.give_back(own, mark))
 
     def renew(self, leases: Sequence[Lease]) -> list[bool | None]:
-        answers, problem = dict[Lease, bool | None](), None
-        for group, own in self._own(leases).items():
-            try:
-                answers |= zip(own, group.ask(partial(group.queue.renew, own)), strict=True)
-            except PartDown as error:
-                problem = error
-        if problem and not answers:
-            raise problem
-        return [answers.get(lease) for lease in leases]
+        return self._groups.of_leases(leases, lambda group, own: group.queue.renew(own))
 
     def release(
         self, lease: Lease, delay: float, job_id: str, tally: str = "", state: StateRecord | None = None
@@ -176,24 +169,23 @@ class SpreadQueue:
         for lease, state in zip(leases, states, strict=True):
             self._of(lease.queue, partial(_show, lease=lease, state=state))
 
-    # A job's tallies are beside its queue, which is not said: of all groups, one at most has any
+    # A job's tallies are beside its queue: if that is not said, of all groups that were used, one at most has any
 
-    def count_crash(self, job_id: str) -> int:
-        return self._groups.tagged(self.keys.tag).queue.count_crash(job_id)
+    def count_crash(self, job_id: str, queue: str = "") -> int:
+        return self._of(queue or braced(self.keys.tag), lambda one: one.queue.count_crash(job_id))
 
-    def forget_tallies(self, job_id: str) -> None:
-        self._groups.tagged(self.keys.tag)
-        of_each(self._groups.all(), lambda group: group.queue.forget_tallies(job_id))
+    def forget_tallies(self, job_id: str, queue: str = "") -> None:
+        of_each(self._groups.beside(queue), lambda group: group.queue.forget_tallies(job_id))
 
-    def tallies(self, job_id: str) -> Tallies:
-        found = of_each(self._groups.all(), lambda group: group.queue.tallies(job_id))
-        sums = ("exceptions", "crashes", "suspects")
-        return Tallies(*(sum(getattr(one, name) for one in found) for name in sums))
+    def tallies(self, job_id: str, queue: str = "") -> Tallies:
+        found = of_each(self._groups.beside(queue), lambda group: group.queue.tallies(job_id))
+        return next((one for one in found if one != Tallies()), Tallies())
 
     # The steward
 
     def stage(self, queues: Sequence[str]) -> Staged:
         def stage(group: TagGroup) -> Staged:
+            self._tags.tell(group)
             self._tend(group)
             return group.queue.stage(parts[group])
 
@@ -271,13 +263,9 @@ class SpreadQueue:
 
     def _of_all(self, leases: Sequence[Lease], verb: Callable[[TagGroup, Sequence[Lease]], list[bool]]) -> list[bool]:
         """The answers in the order of the leases. All groups are asked before it raises for one that is away."""
-        own = self._own(leases)
+        own = self._groups.own(leases)
         answers = of_each(own, lambda group: dict(zip(own[group], verb(group, own[group]), strict=True)))
         return [next(found[lease] for found in answers if lease in found) for lease in leases]
-
-    def _own(self, leases: Sequence[Lease]) -> dict[TagGroup, list[Lease]]:
-        parts = self._groups.parts(lease.queue for lease in leases)
-        return {group: [lease for lease in leases if lease.queue in names] for group, names in parts.items()}
 
     def _ended(
         self, lease: Lease, ending: Ending, verb: Callable[[TagGroup, Ending], bool], *, is_failed: bool = True
@@ -287,13 +275,16 @@ class SpreadQueue:
         leaves = ending.outcome and self._groups.of(ending.outcome.queue) is not group
         if ending.outcome and leaves:
             ending = ending._replace(outcome=Outcome(relay_of(group.tag), parcel(*ending.outcome)))
-        is_ended = group.ask(lambda: verb(group, ending))
+        is_ended, at = group.ask(lambda: verb(group, ending)), time.monotonic()
         if ending.state:
             with suppress(StoreError):  # a steward does
                 self._values.note_in_use([group])
-        if leaves or is_failed:
+        if is_ended and leaves and ending.outcome:
+            with suppress(StoreError):  # a steward does, where the node with that queue is away
+                deliver(ending.outcome.payload, at, group, self._groups)
+        if is_failed:
             with suppress(StoreError):  # a steward does
-                self._tend(group)
+                self._records.forward(group)
         return is_ended
 
 

@@ -7,46 +7,68 @@ process that has pushed it does so at once, and stewards carry what is left over
 
 from __future__ import annotations
 
+import json
+import re
 import secrets
+import time
 from contextlib import suppress
 
+from queuepool.config.values import RELAY
 from queuepool.errors import StoreDown, StoreError
 from queuepool.stores.contract import UNDER_WAY, NewJob
 from queuepool.stores.redis.spread.groups import Groups, TagGroup
 
-#: jobs that are read at once
-_PAGE = 100
+#: jobs that are read at once, and pages in one look, as many may wait for a node that is away
+_PAGE, _PAGES = 100, 10
+#: a number, a queue's name in JSON, and the payload
+_PARCEL = re.compile(rb'([0-9a-f]{32}) ("[ -~]*")\n(.*)', re.DOTALL)
 
 
 def relay_of(tag: str) -> str:
     """The queue of jobs that leave the slot of this hash tag; no pool serves it."""
-    return f"{{{tag}}}:relay"
+    return f"{{{tag}}}{RELAY}"
 
 
 def parcel(queue: str, payload: bytes) -> bytes:
     """A job that is to be carried to this queue."""
-    return f"{secrets.token_hex(16)} {queue}\n".encode() + payload
+    return f"{secrets.token_hex(16)} {json.dumps(queue)}\n".encode() + payload
+
+
+def _opened(one: bytes) -> tuple[str, str, bytes]:
+    """Its number, the queue, and the payload. Raises ``StoreError`` for what is no parcel."""
+    try:
+        number, queue, payload = _PARCEL.fullmatch(one).groups()  # type: ignore[union-attr]
+        return number.decode(), json.loads(queue), payload
+    except (AttributeError, ValueError) as error:
+        raise StoreError("what is on its way to another slot is damaged") from error
 
 
 def carry(group: TagGroup, groups: Groups) -> None:
-    """Carry all that waits in this group's relay. Raises ``StoreError`` if some stays."""
-    relay, problem, left = group.keys.ready(relay_of(group.tag)), None, 0
-    group.client.command("DEL", group.keys.notify(relay_of(group.tag)))
-    while parcels := group.client.command("LRANGE", relay, left, left + _PAGE - 1):
+    """Carry what waits in this group's relay, the next time from where this look ended. Raises ``StoreError`` if some
+    stays."""
+    relay, problem = group.keys.ready(relay_of(group.tag)), None
+    group.ask(lambda: group.client.command("DEL", group.keys.notify(relay_of(group.tag))))
+    for _ in range(_PAGES):
+        begin, read_at = group.left_over, time.monotonic()
+        parcels = group.ask(lambda: group.client.command("LRANGE", relay, begin, begin + _PAGE - 1))  # noqa: B023
         for one in parcels:
             try:
-                _deliver(one, group, groups)
+                deliver(one, read_at, group, groups)
             except StoreError as error:  # one that is refused must not block the others
-                problem, left = error, left + 1
+                problem, group.left_over = error, group.left_over + 1
+        if len(parcels) < _PAGE:
+            group.left_over = 0
+            break
     if problem:
         raise problem
 
 
-def _deliver(one: bytes, group: TagGroup, groups: Groups) -> None:
-    head, _, payload = one.partition(b"\n")
-    number, _, queue = head.decode().partition(" ")
+def deliver(one: bytes, read_at: float, group: TagGroup, groups: Groups) -> None:
+    """Carry a parcel that was in this group's relay at ``read_at`` (monotonic). Raises ``StoreError`` if it stays."""
+    number, queue, payload = _opened(one)
     target = groups.of(queue)
-    until = target.ask(target.records.now) + UNDER_WAY
+    # Counted from when it was there, as another process may have carried it since, and its number may be forgotten.
+    until = target.ask(target.records.now) + UNDER_WAY - (time.monotonic() - read_at)
     target.ask(lambda: target.arrivals.admit(queue, NewJob(payload), None, number, until))
     group.client.command("LREM", group.keys.ready(relay_of(group.tag)), 1, one)
     with suppress(StoreDown):  # else it is known for longer

@@ -88,8 +88,8 @@ def _with_jobs(runs: Sequence[Run]) -> list[Run]:
     for group, names in runs:
         try:
             look = group.ask(lambda: group.client.send("EXISTS", *map(group.keys.ready, names)))  # noqa: B023
-        except PartDown:
-            look = None
+        except StoreError:
+            look = None  # its reserve shows why
         sent.append(((group, names), look))
     return [run for run, look in sent if look is None or _has_jobs(run[0], look)]
 
