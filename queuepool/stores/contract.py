@@ -268,10 +268,7 @@ class QueueStore(PushStore, Protocol):
         """Seconds for which a transaction of a retired tag may still be committed; 0.0 where none can be."""
 
     def join(self, old: int = 0, queues: Sequence[str] = ()) -> int:
-        """A tag for this worker that no other living worker has; its former one, ``old``, is retired.
-
-        ``queues``: those that it serves, if that is known.
-        """
+        """A tag that no other living worker of these ``queues`` has; the worker's former one, ``old``, is retired."""
 
     def retire(self, tag: int) -> None:
         """Reserve nothing more under this tag, even for calls that are still under way."""
@@ -366,10 +363,7 @@ class QueueStore(PushStore, Protocol):
         """Write the states of running jobs, each only if its lease is still held."""
 
     def tallies(self, job_id: str, queue: str = "") -> Tallies:
-        """How the job's earlier attempts ended, as far as that was counted.
-
-        ``queue``: the job's, if it is known. Where each queue has a node of its own, they are beside it.
-        """
+        """How the job's earlier attempts ended, as far as counted; ``queue`` is its own, where a cluster keeps that."""
 
     def now(self) -> float:
         """The store's clock in Unix seconds, without a round trip if it was read recently."""

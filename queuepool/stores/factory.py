@@ -124,6 +124,10 @@ class Stores:
         return LaravelCache(locks, values, prefix_of(settings.restart_key), durations)
 
     def _durations(self) -> Uses:
+        if is_spread(self.settings):
+            from queuepool.stores.redis.spread.beside import DurationsRefused
+
+            return DurationsRefused()
         from queuepool.stores.redis.durations import RedisDurations
 
         return RedisDurations(self._own, keys_of(self.settings))

@@ -62,3 +62,10 @@ def test_an_operators_day_and_each_call_is_in_one_slot(cluster_nodes, site):
         said(site, "journal")
 
     assert [0, 0, 0] == [site.queue.size(queue) for queue in QUEUES]
+
+
+def test_a_worker_does_not_start_for_jobs_whose_limits_it_could_not_keep(site):
+    refused = site.run("work", *site.where, "--modules", "tests.support.limitapp", "--stop-when-empty", check=False)
+
+    assert refused.returncode
+    assert "a job with limits needs all keys of a cluster in one slot" in refused.stderr

@@ -244,7 +244,7 @@ class TaggedKeys(Keys):
 
     @property
     def tags_in_use(self) -> str:
-        """Of the home alone: the hash tags whose queues were served or hold tracked jobs, as a set."""
+        """Of the home alone: the hash tags whose queues were served or hold tracked jobs; a sorted set."""
         return f"{self._own_prefix}tags-in-use"
 
 

@@ -59,6 +59,16 @@ class ArrivalsRefused(RedisArrivals):
         raise NeedsOneSlot("moving jobs to another connection")
 
 
+class DurationsRefused:
+    """No use is counted in Redis itself, as each name's window is a key in another slot."""
+
+    def count_use(self, name: str, most: int, seconds: int) -> float | None:
+        raise NeedsOneSlot("a rate that is counted in Redis (in_redis=True)")
+
+    def forget_uses(self, name: str) -> None:
+        raise NeedsOneSlot("a rate that is counted in Redis (in_redis=True)")
+
+
 class SpreadValues(RedisValues):
     """The values of the home; states are beside their jobs, and the jobs of schedules are carried to their queues."""
 
@@ -79,7 +89,8 @@ class SpreadValues(RedisValues):
     def note_in_use(self, groups: Sequence[TagGroup]) -> None:
         """Have every process find the states of their jobs."""
         if new := {group.tag for group in groups} - self._noted:
-            self._client.command("SADD", self._home.tags_in_use, *sorted(new))
+            # With commands that every role has: a set would need two more.
+            self._client.command("ZADD", self._home.tags_in_use, *(word for tag in sorted(new) for word in (0, tag)))
             self._noted |= new
 
     def state(self, job_id: str) -> bytes | None:
@@ -101,7 +112,7 @@ class SpreadValues(RedisValues):
         return {job_id for ids in found for job_id in ids}
 
     def _known(self) -> list[TagGroup]:
-        tags = {tag.decode() for tag in self._client.command("SMEMBERS", self._home.tags_in_use)}
+        tags = {tag.decode() for tag in self._client.command("ZRANGE", self._home.tags_in_use, 0, -1)}
         return list(dict.fromkeys((*self._groups.all(), *map(self._groups.tagged, sorted(tags)))))
 
 

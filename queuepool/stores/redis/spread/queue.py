@@ -199,6 +199,7 @@ class SpreadQueue:
             raise problem
         with suppress(StoreError):  # the next time does
             self._values.note_in_use(list(parts))
+        with suppress(StoreError):  # likewise
             carry(self._groups.tagged(self.keys.tag), self._groups)
         due = [one.next_due for one in found if one.next_due is not None]
         return Staged(sum(one.moved for one in found), min(due, default=None), found[0].now)

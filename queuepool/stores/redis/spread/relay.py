@@ -35,7 +35,7 @@ def parcel(queue: str, payload: bytes) -> bytes:
 
 
 def _opened(one: bytes) -> tuple[str, str, bytes]:
-    """Its number, the queue, and the payload. Raises ``StoreError`` for what is no parcel."""
+    """Its number, the queue, and the payload. Raises ``StoreError`` for anything else."""
     try:
         number, queue, payload = _PARCEL.fullmatch(one).groups()  # type: ignore[union-attr]
         return number.decode(), json.loads(queue), payload
