@@ -16,15 +16,22 @@ from typing import Any
 
 import pytest
 
+from queuepool.board.blame import Blame
+from queuepool.board.board import Board, Role, State
+from queuepool.board.runtime_dir import RuntimeDir
+from queuepool.config.settings import PoolSettings
 from queuepool.errors import NeedsOneSlot, PartDown
 from queuepool.payload.lease import Ending, Outcome, StateRecord
 from queuepool.payload.limits import PlaceAsked
 from queuepool.payload.members import NewFlow
+from queuepool.steward.leases import Renew
+from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import MovedJob, NewJob, ShelfJob
 from queuepool.stores.factory import Stores
 from queuepool.stores.redis.cluster import slot_of
 from queuepool.stores.redis.spread.relay import parcel, relay_of
 from queuepool.stores.redis.wire import braced
+from tests.support.boards import process
 from tests.support.each import each
 from tests.support.eventually import eventually
 from tests.support.processes import halted
@@ -217,6 +224,25 @@ def test_the_state_of_a_job_is_known_while_another_node_is_away(cluster):
         assert b"{}" == stores.values.state("2")
         with pytest.raises(PartDown):
             stores.values.state("1")
+    stores.close()
+
+
+def test_a_worker_with_a_job_of_a_node_that_is_away_is_not_shown_to_hold_it_for_longer(cluster, tmp_path):
+    stores = Stores(spread_on_cluster(cluster.url), reply_timeout=0.3)
+    board = Board.create(tmp_path / "board.1-1", 2)
+    boards = OrphanedBoards(board, RuntimeDir(PoolSettings(runtime_dir=tmp_path / "gone")), Blame(board.header))
+    both, other = (process(board, number, Role.WORKER, number, State.BUSY) for number in range(2))
+    tag, renew = stores.queue.join(), Renew(boards, stores.queue, 90.0)
+    for slot, queues in ((both, ["a", "b"]), (other, ["b"])):
+        for queue in queues:
+            stores.queue.push(queue, new_jobs(payload(queue)))
+        slot.hold(stores.queue.reserve(queues, tag, 2).leases)
+        slot.hand_number = slot.hand_number or 2
+        slot.lease_end = time.monotonic() + 1
+
+    with halted(cluster.owner(slot_of("a")).process.pid):
+        renew.run(time.monotonic())
+        assert (True, False) == (other.renewed_end > 0.0, both.renewed_end > 0.0)
     stores.close()
 
 
