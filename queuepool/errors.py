@@ -5,9 +5,11 @@ QueuepoolError
 ├── StoreError           the store refused a command
 │   ├── TagRetired       a worker's tag is no longer registered; it needs a new one
 │   ├── NoSuchFlow       nothing is known of a flow
+│   ├── NeedsOneSlot     it cannot be done on a cluster where queues are in slots of their own
 │   └── StoreDown        the store cannot be reached or cannot serve now; worth a retry
 │       ├── StoreFull    it has no room for anything new
 │       │   └── RefusesNew   it still serves what it holds
+│       ├── PartDown     one of several nodes is away; the others serve their queues
 │       ├── NotReplicated  it has done what was asked, but too few replicas have it
 │       ├── LoginRefused it does not accept the user or the password
 │       └── StoreDenied  its rules forbid this user the command, until they are changed
@@ -76,6 +78,15 @@ class NoSuchFlow(StoreError):
         super().__init__(f"nothing is known of flow {flow_id!r}: it never existed, or is not kept any more")
 
 
+class NeedsOneSlot(StoreError):
+    """It cannot be done on a cluster where each queue is in the slot of its own hash tag."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what} needs all keys of a cluster in one slot: give [connection] prefix a tag, as in {{app}}:"
+        )
+
+
 class StoreDown(StoreError):
     """The store cannot be reached, or reports that it cannot serve now."""
 
@@ -86,6 +97,10 @@ class StoreFull(StoreDown):
 
 class RefusesNew(StoreFull):
     """It refuses only what is new, and still moves and settles what it holds: a full Redis does, a database cannot."""
+
+
+class PartDown(StoreDown):
+    """The node with these queues is away, on a cluster whose other nodes may serve theirs."""
 
 
 class NotReplicated(StoreDown):

@@ -49,7 +49,7 @@ from queuepool.operating.queues import age, untaken
 from queuepool.payload.command import Commands
 from queuepool.payload.envelope import decode
 from queuepool.pool.announce import job_schedules
-from queuepool.pool.examine import problem_of_loop
+from queuepool.pool.examine import problem_of_limits, problem_of_loop
 from queuepool.steward.orphaned_boards import left_by_others, words_for
 from queuepool.steward.schedule import ScheduledJob, declared
 from queuepool.stores.factory import Stores, is_redis
@@ -238,9 +238,9 @@ def _modules(where: Where) -> Iterator[Finding]:
         return
     if any(pool.preload for pool in where.pools()) and (started := other_threads() - before) > 0:
         yield Finding(Grade.WARN, "preload", f"importing the modules starts threads={started}: no worker has them")
-    jobs = REGISTRY.names()
-    yield Finding(Grade.OK, "modules", f"{', '.join(names)}; jobs: {', '.join(jobs)}")
+    yield Finding(Grade.OK, "modules", f"{', '.join(names)}; jobs: {', '.join(REGISTRY.names())}")
     yield from (Finding(Grade.WARN, "queues", words) for words in _unserved(where))
+    yield from (Finding(Grade.FAIL, f"pool {one.name}", no) for one in where.pools() if (no := problem_of_limits(one)))
     for pool in where.pools():
         if pool.concurrency > 1:
             yield from (Finding(Grade.WARN, f"pool {pool.name} concurrency", words) for words in in_threads(REGISTRY))

@@ -19,6 +19,8 @@ from queuepool.errors import ConfigError
 EMBEDDED, REDIS = "sqlite:///queuepool.db", "redis://127.0.0.1:6379/0"
 #: what is wrong with a prefix on a cluster
 NO_TAG = "has no hash tag, which keeps all keys in one slot of the cluster: write one, such as {app}:"
+#: the hash tag of the keys that belong to no queue, where each queue has a tag of its own
+HOME = "queuepool"
 _RESTART = "illuminate:queue:restart"
 #: by scheme: our extra, and the packages that it installs
 _EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType({
@@ -37,7 +39,7 @@ def connection(name: str, given: Mapping[str, Any], folder: Path, migrate: str) 
     if "url" not in fields:
         fields["url"] = REDIS if given.get("driver") == "redis" else _embedded(folder)
     if is_cluster(fields["url"]) and not fields.get("control_url"):
-        fields.setdefault("restart_key", f"{fields.get('prefix', '')}{_RESTART}")  # all keys are in one slot
+        fields.setdefault("restart_key", f"{_in_one_slot(fields.get('prefix', ''))}{_RESTART}")
     # The default URL means the same when it is written out.
     is_ours = scheme_of(fields["url"]) == "sqlite" and fields["url"] == _embedded(folder)
     return ConnectionSettings(name=name, embedded=is_ours, migrate=migrate, **fields)
@@ -117,18 +119,33 @@ def tag_of(name: str) -> str:
     return name[begin + 1 : end] if 0 <= begin < end else ""
 
 
+def is_spread(settings: ConnectionSettings) -> bool:
+    """Whether each queue is in the slot of its own hash tag: on a cluster, unless the prefix has one for all keys."""
+    return is_cluster(settings.url) and not tag_of(settings.prefix)
+
+
+def home_of(settings: ConnectionSettings) -> str:
+    """What the keys begin with that belong to no queue."""
+    return _in_one_slot(settings.prefix) if any(map(is_cluster, urls_of(settings).values())) else settings.prefix
+
+
+def _in_one_slot(prefix: str) -> str:
+    return prefix if tag_of(prefix) else f"{prefix}{{{HOME}}}:"
+
+
 def _slot_contradictions(settings: ConnectionSettings) -> Iterator[tuple[str, str]]:
-    """On a cluster, one slot has all keys: a step changes many of them at once."""
+    """On a cluster, one slot has all keys that a step changes at once."""
     if not any(map(is_cluster, urls_of(settings).values())):
         return
-    tag, control = tag_of(settings.prefix), settings.control_url or settings.url
-    if not tag:
+    tag, control = tag_of(home_of(settings)), settings.control_url or settings.url
+    if not tag_of(settings.prefix) and (not is_cluster(settings.url) or "{" in settings.prefix):
         yield "prefix", NO_TAG
         return
     for key, home in (("restart_key", control), ("maintenance_key", settings.maintenance_url or control)):
-        name = getattr(settings, key)
-        if name and is_cluster(home) and tag_of(name) != tag:  # locks share its prefix, wherever they are
-            yield key, f"is in another slot of the cluster than prefix: begin it with {{{tag}}}"
+        name, has_locks = getattr(settings, key), key == "restart_key" and lock_home_of(settings) == settings.url
+        is_there = is_cluster(home) or (has_locks and is_spread(settings))  # locks have the prefix of the restart key
+        if name and is_there and tag_of(name) != tag:
+            yield key, f"is in another slot of the cluster: begin it with {home_of(settings)}"
 
 
 def _table_contradictions(settings: ConnectionSettings) -> Iterator[tuple[str, str]]:

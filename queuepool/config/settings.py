@@ -52,7 +52,7 @@ class ConnectionSettings:
         "URL of the queue: redis://HOST, sqlite:///FILE, postgresql://USER@HOST/DATABASE, mysql://...",
         is_secret=True,
     )
-    #: Prefix of every key in Redis; Laravel's is laravel_database_ or laravel-database-. A cluster needs a tag: {app}:
+    #: Prefix of every key in Redis; Laravel's is laravel_database_ or laravel-database-. On a cluster: docs/stores.md
     prefix: str = setting("", values.text, "TEXT", "Prefix of every key in Redis, such as laravel_database_")
     #: Seconds that a lease lasts.
     retry_after: float = setting(90.0, values.some_seconds)

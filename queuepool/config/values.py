@@ -23,6 +23,8 @@ MAX_CONCURRENCY = 1000
 MAX_AHEAD = 64
 #: the queue of the jobs that are on their way to another connection: no pool serves it
 ON_THEIR_WAY = "queuepool:moving"
+#: how the queues end that hold jobs on their way to another slot of a cluster
+RELAY = ":queuepool:relay"
 #: the queue of the rows whose jobs are parked; ``queuepool_parked`` has their own
 PARKED = "queuepool:parked"
 #: as many replicas as there are
@@ -259,6 +261,8 @@ def queue(name: str) -> str:
         raise ValueError(f"{shown(name)} holds the jobs that are on their way to another connection")
     if name == PARKED:
         raise ValueError(f"{shown(name)} holds the jobs of a database that wait for places of limits")
+    if name.endswith(RELAY):
+        raise ValueError(f"{shown(name)} holds the jobs that are on their way to another slot of a cluster")
     if name.endswith((":reserved", ":delayed", ":notify")):
         raise ValueError(f"{shown(name)} is the name of a key of another queue")
     # An empty or second hash tag would spread one queue's keys across several nodes of a cluster.

@@ -223,6 +223,12 @@ def unregistered(registry: Registry, wanted: Mapping[str, str]) -> list[tuple[st
     return [(name, _unknown(registry, job)) for name, job in wanted.items() if registry.known(job) is None]
 
 
+def limited(registry: Registry, queues: Collection[str]) -> str:
+    """The first registered job with limits that runs in one of these queues unless a dispatch chooses another."""
+    options = ((name, registry.find(name).options) for name in registry.names())
+    return next((name for name, has in options if has.limits and (has.queue or DEFAULT) in queues), "")
+
+
 def in_threads(registry: Registry) -> list[str]:
     """A warning, if there are any, of the jobs that a worker with a concurrency above 1 runs in threads."""
     names = [name for name in registry.names() if not registry.find(name).is_async]

@@ -7,11 +7,12 @@ from contextlib import closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from queuepool.config.connections import urls_of
+from queuepool.config.connections import is_spread, urls_of
 from queuepool.config.settings import ConnectionSettings, PoolSettings, ScheduleSettings
 from queuepool.config.urls import database_of, kind_of, scheme_of
 from queuepool.config.values import address_of
-from queuepool.errors import ConfigError, StoreError, StoreUnfit
+from queuepool.errors import ConfigError, NeedsOneSlot, StoreError, StoreUnfit
+from queuepool.jobs.registry import REGISTRY, limited
 from queuepool.stores.factory import Stores
 
 
@@ -31,6 +32,18 @@ def problem_of_loop(pool: PoolSettings) -> str:
     """What keeps this pool's workers from having their event loop; empty if nothing does."""
     is_there = pool.loop == "asyncio" or find_spec(pool.loop)
     return "" if is_there else f"{pool.loop} needs pip install 'queuepool-worker[{pool.loop}]'"
+
+
+def problem_of_limits(pool: PoolSettings) -> str:
+    """Which limits, as far as the imported modules show, this pool's workers cannot keep; empty if there are none.
+
+    Those of jobs in several slots of a cluster: one step could not count who holds their places.
+    """
+    if not is_spread(pool.connection):
+        return ""
+    if name := limited(REGISTRY, pool.queues):
+        return f"job {name}: {NeedsOneSlot('a job with limits')}"
+    return f"limits: {NeedsOneSlot('the limit of a queue')}" if pool.limits else ""
 
 
 def make_missing_files(settings: ConnectionSettings) -> list[str]:

@@ -16,13 +16,14 @@ from queuepool.board.fields import Header, Slot
 from queuepool.board.marks import flow_marker, limit_marker
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
-from queuepool.errors import StoreDown, StoreError
+from queuepool.errors import BootFailure, StoreDown, StoreError
 from queuepool.events import FlowEvent
 from queuepool.events.listeners import LISTENERS
 from queuepool.jobs.attempt_steps import set_step_keeper
 from queuepool.jobs.current_job import set_batches, set_progress, set_stopping
 from queuepool.jobs.laravel_cache import set_cache
 from queuepool.jobs.registry import REGISTRY, in_threads, unregistered, unserved
+from queuepool.pool.examine import problem_of_limits
 from queuepool.settlement import deferred_hooks
 from queuepool.settlement.attempts import attempt_records
 from queuepool.settlement.outage import Outage
@@ -101,7 +102,7 @@ def work(
 ) -> StopReason:
     """Run one worker until it leaves; without a board it is alone and does without a steward.
 
-    Raises ``BootFailure`` for a ``@lifespan`` that does not begin, or that this worker cannot have.
+    Raises ``BootFailure`` for a ``@lifespan`` that does not begin, or for what this worker cannot have.
     """
     stores, alone = _own_stores(settings), board is None
     # Jobs that run side by side push and ask from threads of their own.
@@ -137,6 +138,8 @@ def work(
 
 
 def _own_stores(settings: PoolSettings) -> Stores:
+    if problem := problem_of_limits(settings):
+        raise BootFailure(problem)
     stores = Stores(settings.connection)
     if stores.reassertion:
         stores.reassertion.come_after()

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from queuepool.errors import StoreDenied, StoreDown
+from queuepool.errors import PartDown, StoreDenied, StoreDown
 from queuepool.events import StoreLost, StoreRefused, StoreRegained, StoreStillLost
 from queuepool.events.listeners import Listeners
 from queuepool.unix.originals import sleep
@@ -96,7 +96,7 @@ class Outage:
 
     def lost(self, error: StoreDown) -> None:
         """A verb went unanswered, or was forbidden."""
-        if isinstance(error, StoreDenied):
+        if isinstance(error, StoreDenied | PartDown):
             self._pause = self._max_pause
             self.forbidden(str(error))  # not an outage: other verbs may succeed in between
         elif not self.since:

@@ -218,7 +218,7 @@ class Settler:
         It is not parsed here, so the store counts its deaths by its bytes.
         """
         mark = _mark_of(lease)
-        known = self._ask(lease.queue, lambda: self._store.tallies(mark))
+        known = self._ask(lease.queue, lambda: self._store.tallies(mark, lease.queue))
         if known and known[0].crashes + 1 >= _MAX_DEATHS:
             self.quarantine(lease, DEADLY)
             return
@@ -232,12 +232,12 @@ class Settler:
         For a lone worker, whose death no steward counts. ``acquit`` follows once the payload has been read.
         """
         # After an unanswered call it may have been counted twice: then the next reader decides.
-        answer = self._ask(lease.queue, lambda: self._store.count_crash(_mark_of(lease)))
+        answer = self._ask(lease.queue, lambda: self._store.count_crash(_mark_of(lease), lease.queue))
         return answer is not None and answer[0] >= _MAX_DEATHS and answer[1]
 
     def acquit(self, lease: Lease) -> None:
         """Forget the deaths that the payload caused: it has been read, or quarantined."""
-        self._ask(lease.queue, lambda: self._store.forget_tallies(_mark_of(lease)))
+        self._ask(lease.queue, lambda: self._store.forget_tallies(_mark_of(lease), lease.queue))
 
     def unlock(self, facts: JobFacts, payload: Payload, unlocks: Sequence[Unlock]) -> None:
         """Release the unique locks of a job that is about to run."""

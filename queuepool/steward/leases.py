@@ -46,7 +46,7 @@ class Renew:
     def run(self, now: float) -> float:
         return self.through(self._store.renew)
 
-    def through(self, renew: Callable[[Sequence[Lease]], list[bool]]) -> float:
+    def through(self, renew: Callable[[Sequence[Lease]], Sequence[bool | None]]) -> float:
         """Renew all, by this call. Returns as ``run``."""
         held = [
             entry
@@ -58,14 +58,16 @@ class Renew:
             return self._retry_after / 3
         sent_at = time.monotonic()
         renewed = renew([one.lease for one in held])
-        missed = {one for one, is_ours in zip(held, renewed, strict=True) if not is_ours}
+        missed = {one for one, is_ours in zip(held, renewed, strict=True) if is_ours is False}
+        unknown = {one.place for one, is_ours in zip(held, renewed, strict=True) if is_ours is None}
         for one in set(held) - missed:
-            one.lasts(sent_at + self._retry_after)
+            if one.place not in unknown:  # all that a worker holds by one hand is shown to end together
+                one.lasts(sent_at + self._retry_after)
         for one in missed & self._missed:
             one.is_lost(sent_at)
         # Its worker may have just settled it: check once more.
         self._missed = missed
-        return _RECHECK if missed else self._retry_after / 3
+        return _RECHECK if missed else _REACHES if unknown else self._retry_after / 3
 
 
 class Reassert:
@@ -81,7 +83,7 @@ class Reassert:
         store: QueueStore,
         renew: Renew,
         follow: Callable[[Callable[[], object]], object],
-        reassert: Callable[[Sequence[Lease]], list[bool]],
+        reassert: Callable[[Sequence[Lease]], Sequence[bool | None]],
     ) -> None:
         self._store = store
         self._renew = renew
@@ -107,6 +109,11 @@ class _Renewed(NamedTuple):
     turn: int
     lease: Lease
     lane: int | None = None
+
+    @property
+    def place(self) -> tuple[Slot, int | None]:
+        """Where it is shown when it ends."""
+        return self.slot, self.lane
 
     def lasts(self, end: float) -> None:
         """Show that it ends then (monotonic)."""

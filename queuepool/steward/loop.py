@@ -9,7 +9,7 @@ from typing import Protocol, TypeGuard
 
 from queuepool.board.blame import Blame
 from queuepool.board.board import Header, Slot, State
-from queuepool.errors import RefusesNew, StoreDenied, StoreDown, StoreError, StoreFull
+from queuepool.errors import PartDown, RefusesNew, StoreDenied, StoreDown, StoreError, StoreFull
 from queuepool.settlement.outage import Outage
 from queuepool.stores.contract import Wake
 from queuepool.unix import proc
@@ -124,8 +124,8 @@ class Steward:
         try:
             with self._blame.during(name_of(chore)):
                 pause = chore.run(now)
-        except StoreDenied as error:
-            self._outage.forbidden(str(error))  # the other chores may be permitted
+        except (StoreDenied, PartDown) as error:
+            self._outage.forbidden(str(error))  # the other chores may be permitted, or other nodes may answer
             pause = _MAX_PAUSE
         except StoreError as error:
             if _is_outage(error):

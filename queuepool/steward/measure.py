@@ -16,7 +16,7 @@ from queuepool.board.board import Board
 from queuepool.board.counts import LimitFacts, QueueFacts, file_of, parts_in_use, shape_of
 from queuepool.board.meters import MeterMemory
 from queuepool.board.record import SharedFile
-from queuepool.errors import StoreDenied, StoreDown, StoreError
+from queuepool.errors import PartDown, StoreDenied, StoreDown, StoreError
 from queuepool.payload.envelope import ready_for
 from queuepool.stores.contract import Measured, QueueStore
 from queuepool.stores.flows import FlowPace
@@ -75,9 +75,10 @@ class Measure:
             try:
                 parked = self._count_parked(queues[index])
                 self._meters.note(index, self._facts(index, self._store.measure(queues[index]))._replace(parked=parked))
-            except StoreDown:
-                raise
-            except StoreError as error:  # a key of the wrong type: the other queues are measured
+            except StoreError as error:
+                if isinstance(error, StoreDown) and not isinstance(error, PartDown):
+                    raise
+                # A key of the wrong type, or a node that is away: the other queues are measured.
                 refused = StoreError(f"queue={queues[index]}: {error}")
             self._first = (index + 1) % len(queues)
             if time.monotonic() >= until:

@@ -16,7 +16,7 @@ from queuepool.board.held_jobs import HeldJob, Stage, still_held
 from queuepool.board.meters import AS_LOST, DONE, FAILED, GIVEN_BACK, RELEASED
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.board.status import boot_problem, present_boot_problem
-from queuepool.errors import AttemptLost, StoreDown, StoreError
+from queuepool.errors import AttemptLost, PartDown, StoreDown, StoreError
 from queuepool.payload.lease import Lease
 from queuepool.settlement import deferred_hooks
 from queuepool.settlement.cancelled import cancelled_in
@@ -56,6 +56,8 @@ class SettleDead:
         self._blame = blame
         self._grace = grace
         self._last_boot = BootReport("")
+        #: why some jobs cannot be settled now
+        self._away: list[PartDown] = []
 
     def run(self, now: float) -> float:
         self._lost_replies.look_again(now)
@@ -70,6 +72,9 @@ class SettleDead:
         for orphaned in self._orphaned_boards.boards():
             with self._blame.during(orphaned.path.name):
                 self._settle_orphaned(orphaned)
+        away, self._away = self._away, []
+        for error in away:
+            raise error
         return _PERIOD
 
     def _settle_orphaned(self, board: Board) -> None:
@@ -89,7 +94,7 @@ class SettleDead:
             death.count([])
             death.slot.settled_incarnation = death.incarnation
             return
-        with self._blame.during(str(death)):
+        with self._blame.during(str(death)), self._parted():
             self._settle(death)
 
     def _settle(self, death: Death) -> None:
@@ -98,10 +103,13 @@ class SettleDead:
         if held:
             death.rule()  # on all of them, before the first settlement takes its lane from the evidence
         self._give_back_lost_replies(death, held)
+        before = len(self._away)
         for one in held:
             if one.stage == Stage.RUNNING:
                 self._alone(death, one, self._settle_running)
         self._settle_the_rest(death, held)
+        if len(self._away) > before:
+            return  # what has been settled is marked; the rest is settled as soon as its node answers
         self._note(death, held)
         death.count(held)
         death.slot.settled_incarnation = death.incarnation
@@ -127,11 +135,20 @@ class SettleDead:
     def _refused(self, queue: str) -> Iterator[None]:
         """Note what the store refuses: one broken key must not delay settling the others."""
         try:
-            yield
+            with self._parted():
+                yield
         except StoreDown:
             raise
         except StoreError as error:
             self._settler.note(events.StoreRefused(queue, str(error)))
+
+    @contextmanager
+    def _parted(self) -> Iterator[None]:
+        """Note that a node is away: what is on the others must not wait for it."""
+        try:
+            yield
+        except PartDown as error:
+            self._away.append(error)
 
     def _settle_running(self, death: Death, one: HeldJob) -> None:
         death.ends(one, self._ended(death, one))
@@ -205,7 +222,7 @@ class SettleDead:
             error,
             attempt.payload.attempts,
             attempt.policy,
-            self._store.tallies(attempt.payload.id),
+            self._store.tallies(attempt.payload.id, attempt.lease.queue),
             self._store.now(),
             job_id=attempt.payload.id,
         )
@@ -217,19 +234,24 @@ class SettleDead:
         for one in sorted(held, key=lambda one: one.stage == Stage.READING):
             alike.setdefault((one.stage, one.lease.queue), []).append(one)
         for (stage, _), jobs in alike.items():
-            if stage == Stage.DONE:
-                self._finish(death, jobs)
-            elif stage == Stage.RESERVED:
-                self._settler.give_back_unstarted([one.lease for one in jobs])
-            elif stage == Stage.READING:
-                for one in jobs:
-                    self._blame_reading(death, one)
-            else:
-                continue
+            with self._parted():
+                self._settle_alike(death, stage, jobs)
+
+    def _settle_alike(self, death: Death, stage: Stage, jobs: Sequence[HeldJob]) -> None:
+        """Settle these of one queue, unless they have run."""
+        if stage == Stage.DONE:
+            self._finish(death, jobs)
+        elif stage == Stage.RESERVED:
+            self._settler.give_back_unstarted([one.lease for one in jobs])
+        elif stage == Stage.READING:
             for one in jobs:
-                if stage == Stage.DONE:
-                    death.ends(one, DONE)
-                death.slot.mark(one.number, Stage.SETTLED)
+                self._blame_reading(death, one)
+        else:
+            return
+        for one in jobs:
+            if stage == Stage.DONE:
+                death.ends(one, DONE)
+            death.slot.mark(one.number, Stage.SETTLED)
 
     def _blame_reading(self, death: Death, one: HeldJob) -> None:
         culprits = death.culprits

@@ -267,8 +267,8 @@ class QueueStore(PushStore, Protocol):
     def commits_late(self) -> float:
         """Seconds for which a transaction of a retired tag may still be committed; 0.0 where none can be."""
 
-    def join(self, old: int = 0) -> int:
-        """A tag for this worker that no other living worker has; its former one, ``old``, is retired."""
+    def join(self, old: int = 0, queues: Sequence[str] = ()) -> int:
+        """A tag that no other living worker of these ``queues`` has; the worker's former one, ``old``, is retired."""
 
     def retire(self, tag: int) -> None:
         """Reserve nothing more under this tag, even for calls that are still under way."""
@@ -321,11 +321,11 @@ class QueueStore(PushStore, Protocol):
         With a ``mark``, a job id, also raise its crashes in the tallies, in the same step.
         """
 
-    def count_crash(self, job_id: str) -> int:
-        """Raise the crashes in the job's tallies by one; returns the new number."""
+    def count_crash(self, job_id: str, queue: str = "") -> int:
+        """Raise the crashes in the job's tallies by one; returns the new number. ``queue``: as for ``tallies``."""
 
-    def forget_tallies(self, job_id: str) -> None:
-        """Forget the job's tallies."""
+    def forget_tallies(self, job_id: str, queue: str = "") -> None:
+        """Forget the job's tallies. ``queue``: as for ``tallies``."""
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
         """Give back jobs of lost replies: what ``tag`` reserved in the last ``since`` seconds, except ``known`` leases.
@@ -335,8 +335,8 @@ class QueueStore(PushStore, Protocol):
         first.
         """
 
-    def renew(self, leases: Sequence[Lease]) -> list[bool]:
-        """Extend leases to ``retry_after`` from now; ``False`` for each that has ended."""
+    def renew(self, leases: Sequence[Lease]) -> Sequence[bool | None]:
+        """Extend leases to ``retry_after`` from now; ``False`` for each that has ended, ``None``: its node is away."""
 
     def stage(self, queues: Sequence[str]) -> Staged:
         """Make due jobs ready, at most 1,000, and wake as many workers as jobs."""
@@ -362,8 +362,8 @@ class QueueStore(PushStore, Protocol):
     def show(self, leases: Sequence[Lease], states: Sequence[StateRecord]) -> None:
         """Write the states of running jobs, each only if its lease is still held."""
 
-    def tallies(self, job_id: str) -> Tallies:
-        """How the job's earlier attempts ended, as far as that was counted."""
+    def tallies(self, job_id: str, queue: str = "") -> Tallies:
+        """How the job's earlier attempts ended, as far as counted; ``queue`` is its own, where a cluster keeps that."""
 
     def now(self) -> float:
         """The store's clock in Unix seconds, without a round trip if it was read recently."""

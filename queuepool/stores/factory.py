@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from queuepool.config import sentinels
-from queuepool.config.connections import check_drivers, lock_urls_of
+from queuepool.config.connections import check_drivers, home_of, is_spread, lock_urls_of, tag_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.config.urls import is_cluster, kind_of, scheme_of
 from queuepool.errors import ConfigError
@@ -99,7 +99,8 @@ class Stores:
         build = self._in_redis if is_redis(settings.url) else self._in_sql
         down = build()
         self.locks = {settings.url: self.values, **elsewhere}
-        self.failed = self.records
+        if not is_spread(settings):
+            self.failed = self.records
         if settings.failed_url:
             records = self._records_at(settings.failed_url)
             self.failed = FailedElsewhere(records, self.queue, self.records)
@@ -123,6 +124,10 @@ class Stores:
         return LaravelCache(locks, values, prefix_of(settings.restart_key), durations)
 
     def _durations(self) -> Uses:
+        if is_spread(self.settings):
+            from queuepool.stores.redis.spread.beside import DurationsRefused
+
+            return DurationsRefused()
         from queuepool.stores.redis.durations import RedisDurations
 
         return RedisDurations(self._own, keys_of(self.settings))
@@ -148,6 +153,10 @@ class Stores:
     def arrivals(self) -> Arrivals:
         """Jobs that come from other stores."""
         settings, client = self.settings, self._own
+        if is_spread(settings):
+            from queuepool.stores.redis.spread.beside import ArrivalsRefused
+
+            return ArrivalsRefused(client, keys_of(settings))
         if is_redis(settings.url):
             from queuepool.stores.redis.arrivals import RedisArrivals
 
@@ -201,6 +210,9 @@ class Stores:
 
         settings, keys = self.settings, keys_of(self.settings)
         longest_wait = 0.0 if self._shared else settings.block_for
+        if is_spread(settings):
+            self._in_slots(keys, partial(self._clients.redis, settings.url, longest_wait, has_jobs=True))
+            return keys.down
         self._own = client = self._clients.redis(settings.url, longest_wait, has_jobs=True)
         self.values = values = RedisValues(client, keys)
         locks_of = LocksOf("redis", values, self.laravel_locks)
@@ -212,6 +224,14 @@ class Stores:
         self.limits = queue.limits
         self.reassertion = RedisReassertion(queue, settings.retry_after)
         return keys.down
+
+    def _in_slots(self, keys: Any, open_client: Callable[..., RedisClient]) -> None:
+        """As ``_in_redis``, on a cluster where each queue is in the slot of its own hash tag."""
+        from queuepool.stores.redis.spread.building import spread_stores  # imported here: few connections are
+
+        built: Any = spread_stores(self.settings, keys, open_client, self.laravel_locks, is_patient=self._shared)
+        self._own, self.values, self.records, self.failed, self.attempts, self.steps, self.queue = built[:-1]
+        self.flows, self.limits, self.reassertion = self.queue.flows, self.queue.limits, built.reassertion
 
     def _in_sql(self) -> str:
         """As ``_in_redis``."""
@@ -299,7 +319,9 @@ class Clients:
         ``prefix`` of its keys, if not ours; ``has_jobs``: that of the queue.
         """
         reply_timeout = self._timeout_of("redis")
-        client = _client_class(url, self._settings, reply_timeout if has_jobs else 0.0, prefix)(
+        from queuepool.stores.redis.clients import client_class
+
+        client = client_class(url, self._settings, reply_timeout if has_jobs else 0.0, prefix)(
             url, longest_wait=longest_wait, shared=self._shared, reply_timeout=reply_timeout, store=store
         )
         self._clients.append(client)
@@ -336,42 +358,15 @@ def load_drivers(settings: ConnectionSettings) -> None:
     controls = settings.control_url, settings.maintenance_url, settings.lock_url
     for url in (settings.url, settings.failed_url, *controls, settings.batches_url):
         if url and kind_of(url) == "redis":
+            from queuepool.stores.redis.clients import client_class
             from queuepool.stores.redis.scripts import load_all
 
             load_all()
-            _client_class(url, settings, REPLY_TIMEOUT)
+            client_class(url, settings, REPLY_TIMEOUT)
         elif url:
             from queuepool.stores.sql.engines import load_driver
 
             load_driver(url)
-
-
-def _client_class(
-    url: str, settings: ConnectionSettings, reply_timeout: float, prefix: str = ""
-) -> Callable[..., RedisClient]:
-    """What makes a client; with a ``reply_timeout`` it waits for replicas, if the settings say so."""
-    kind: Any = _kind_of_client(url)
-    about: dict[str, Any] = {"prefix": prefix or settings.prefix} if is_cluster(url) else {}
-    if settings.wait_replicas and reply_timeout:
-        from queuepool.stores.redis.replicas import Replicas, replicated  # imported here: few wait for replicas
-
-        about |= {"replicas": Replicas(settings.wait_replicas, reply_timeout / 2)}
-        kind = replicated(kind)
-    return partial(kind, **about)
-
-
-def _kind_of_client(url: str) -> type[RedisClient]:
-    if is_cluster(url):
-        from queuepool.stores.redis.cluster import ClusterClient
-
-        return ClusterClient
-    if sentinels.is_of_sentinels(url):
-        from queuepool.stores.redis.primary import PrimaryClient  # imported here: few have sentinels
-
-        return PrimaryClient
-    from queuepool.stores.redis.client import RedisClient
-
-    return RedisClient
 
 
 def follow_primary(settings: ConnectionSettings, told: Told, moved: Callable[[], object]) -> None:
@@ -402,9 +397,10 @@ def primary_as_told(settings: ConnectionSettings, told: Told) -> Callable[[], ob
 
 def keys_of(settings: ConnectionSettings) -> Keys:
     """The names of the keys in Redis."""
-    from queuepool.stores.redis.wire import Keys
+    from queuepool.stores.redis.wire import Keys, TaggedKeys
 
-    return Keys(settings.prefix, lock_prefix_of(settings, "redis"))
+    locks, home = lock_prefix_of(settings, "redis"), home_of(settings)
+    return Keys(settings.prefix, locks) if home == settings.prefix else TaggedKeys(settings.prefix, tag_of(home), locks)
 
 
 def _sql_values(client: SqlClient, table: JobsTable, settings: ConnectionSettings) -> SqlValues:

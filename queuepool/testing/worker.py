@@ -50,7 +50,7 @@ class InProcessWorker:
         self._invoker = QuietInvoker(self._listeners)
         self._runner = Runner(context, JobLines(), self._invoker)
         self._keeper = WorkerSteps(context, lambda: stores.steps, waits=False)
-        self._tag = self._store.join()
+        self._tag = 0
         self._error: BaseException | None = None
         #: seconds until the first job of the queues asked last is due, if none was ready
         self.next_due: float | None = None
@@ -62,6 +62,7 @@ class InProcessWorker:
         ``skip``.
         """
         self._listeners.begin()
+        self._tag = self._tag or self._store.join(queues=queues)
         found = self._store.reserve(queues, self._tag, 1)
         if not found.leases and self._store.limits.in_use:
             found = self._after_limits(queues, found)
@@ -94,7 +95,8 @@ class InProcessWorker:
 
     def leave(self) -> None:
         """Give up the tag, and with it the right to reserve."""
-        self._store.retire(self._tag)
+        if self._tag:
+            self._store.retire(self._tag)
         self._invoker.close()
 
     def _check_limit(self, lease: Lease) -> None:

@@ -14,6 +14,7 @@ import sys
 import time
 from _thread import get_native_id as get_native_id
 from _thread import start_new_thread
+from collections.abc import Iterable
 from types import FrameType
 
 sleep, poll, waitpid = time.sleep, select.poll, os.waitpid
@@ -78,6 +79,14 @@ def is_readable(fd: int, timeout: float) -> bool:
 def is_writable(fd: int, timeout: float) -> bool:
     """Whether there is room to write, or the reader is gone, within these seconds."""
     return _is_ready(fd, select.POLLOUT, timeout)
+
+
+def readable(fds: Iterable[int], timeout: float) -> set[int]:
+    """As ``is_readable``, which of several are."""
+    found = poll()
+    for fd in fds:
+        found.register(fd, select.POLLIN)
+    return {fd for fd, _ in found.poll(timeout * 1000)}
 
 
 def _is_ready(fd: int, events: int, timeout: float) -> bool:

@@ -321,7 +321,7 @@ class Runner:
         payload, policy, tallies = attempt.payload, attempt.plan.policy, Tallies()
         now = attempt.now + attempt.duration
         if not job.is_final and needs_tallies(payload.attempts, policy):
-            tallies = self._outage.insist(lambda: self._store.tallies(payload.id))[0]
+            tallies = self._outage.insist(lambda: self._store.tallies(payload.id, attempt.lease.queue))[0]
         if isinstance(requested, Release) and (requested.uses_try or error is None):
             return judge_release(requested, payload.name, payload.attempts, policy, tallies, now)
         after = error.after if isinstance(error, Retry) else job.retry_after

@@ -114,7 +114,8 @@ class LaneRunner(Runner):
 
     def _ask_for_suspicions(self, attempt: JobAttempt) -> None:
         """Ask whether the job ran in workers that died without proof of which job killed them."""
-        tallies = self._outage.insist(lambda: self._store.tallies(attempt.payload.id))[0]
+        job_id, queue = attempt.payload.id, attempt.lease.queue
+        tallies = self._outage.insist(lambda: self._store.tallies(job_id, queue))[0]
         attempt.suspicions = tallies.suspects
         if tallies.suspects >= _SUSPECT:
             attempt.suspect_since = time.monotonic()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from functools import partial
 
-from queuepool.errors import BadArguments, TableMissing
+from queuepool.errors import BadArguments, NeedsOneSlot, TableMissing
 from queuepool.events import JobParked, LeaseLost, LimitChanged
 from queuepool.jobs.current_job import Current
 from queuepool.jobs.limits import Limit, places_asked
@@ -48,7 +48,7 @@ class LimitsOfWorker:
             for limit in plan.limits:
                 if limit.name not in self._declared:
                     self._declare(limit)
-        except TableMissing as error:
+        except (NeedsOneSlot, TableMissing) as error:
             raise BadArguments(payload.name, str(error)) from error
         self._settler.mark_limits()
         self._store.limits.in_use = True

@@ -67,7 +67,7 @@ class Membership:
             self._late.popleft()
 
     def _draw(self, old: int) -> int:
-        tag = self._outage.insist(lambda: self._store.join(old))[0]
+        tag = self._outage.insist(lambda: self._store.join(old, self._queues))[0]
         self._unanswered, self.used_at = self._store.unanswered, time.monotonic()
         return tag
 

@@ -14,17 +14,21 @@ import redis
 
 from queuepool.errors import StoreError
 from queuepool.jobs.client import Queue
+from queuepool.stores.redis.cluster import slot_of
 from tests.support.eventually import eventually
 from tests.support.pools import Site
-from tests.support.redis_cluster import Cluster, Node, on_cluster
+from tests.support.redis_cluster import Cluster, Node, on_cluster, spread_on_cluster
 
 #: seconds that a replica may lag behind its master on a crowded machine, and so what a killed master may lose
 LAG = 0.5
 
 
-@pytest.fixture
-def site(own_cluster: Cluster, tmp_path: Path) -> Iterator[Site]:
+@pytest.fixture(params=["one slot", pytest.param("its own", marks=pytest.mark.thorough("the same connection to it"))])
+def site(request: pytest.FixtureRequest, own_cluster: Cluster, tmp_path: Path) -> Iterator[Site]:
+    """In the slot of the prefix, or each queue in its own."""
     connection = on_cluster(own_cluster.url)
+    if request.param == "its own":
+        connection, own_cluster.slot = spread_on_cluster(own_cluster.url), slot_of("default")
     queue = Queue(connection)
     yield Site(connection, tmp_path, queue)
     queue.close()

@@ -270,7 +270,7 @@ def test_no_more_nodes_are_asked_when_the_time_is_over():
         asked.append(node)
         raise redis.TimeoutError
 
-    owner = SlotOwner("app", [("a", 1), ("b", 2)])
+    owner = SlotOwner(slot_of("app"), [("a", 1), ("b", 2)])
     for _ in range(3):
         with pytest.raises(redis.TimeoutError):
             owner.find(ask, 0.0)
@@ -289,7 +289,7 @@ def test_a_server_of_no_cluster_is_named(own_server):
         stores.queue.push("default", new_jobs(payload("a")))
 
 
-@pytest.mark.parametrize("prefix", ["", "app:", "{}:{app}:", "}a{"])
+@pytest.mark.parametrize("prefix", ["{}:{app}:", "}a{"])
 def test_a_prefix_without_a_tag_is_refused_in_a_line(cluster, prefix):
     done = queuepool("size", "--url", cluster.url, *(["--prefix", prefix] if prefix else []))
 
@@ -304,7 +304,7 @@ def test_keys_of_another_slot_are_refused_in_a_line(cluster):
     done = queuepool("size", "--url", cluster.url, "--prefix", TAGGED, env=another)
 
     assert (78, 1) == (done.returncode, len(done.stderr.splitlines()))
-    assert "RESTART_KEY: is in another slot of the cluster than prefix: begin it with {app}" in done.stderr
+    assert "RESTART_KEY: is in another slot of the cluster: begin it with {app}:" in done.stderr
 
 
 PRODUCER = (

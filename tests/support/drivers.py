@@ -15,16 +15,22 @@ from queuepool.stores.sql.client import SqlClient
 from queuepool.stores.sql.migrate import migrate
 from tests.support.idle_transactions import let_transactions_be_idle
 from tests.support.pools import Site
-from tests.support.redis_cluster import Cluster, on_cluster
+from tests.support.redis_cluster import Cluster, on_cluster, spread_on_cluster
 from tests.support.redis_server import PREFIX
 
 DATABASES = ["sqlite", "postgres", "mariadb"]
 #: Redis Clusters, by the program of their nodes
 CLUSTERS = ["cluster", "valkey"]
+#: a cluster, each of whose queues is in a slot of its own
+SPREAD = "spread"
 
 
 def connection_of(driver: str, request: pytest.FixtureRequest) -> ConnectionSettings:
     """On the session's Redis, an empty cluster, or an empty database that has our tables."""
+    if driver == SPREAD:
+        cluster = cluster_of("cluster", request)
+        cluster.flush()
+        return spread_on_cluster(cluster.url)
     if driver in CLUSTERS:
         cluster = cluster_of(driver, request)
         cluster.flush()

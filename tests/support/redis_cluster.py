@@ -31,6 +31,11 @@ def on_cluster(url: str) -> ConnectionSettings:
     return ConnectionSettings(url=url, prefix=TAGGED, restart_key=f"{TAGGED}illuminate:queue:restart")
 
 
+def spread_on_cluster(url: str) -> ConnectionSettings:
+    """Each queue in the slot of its own name, as Laravel has it."""
+    return ConnectionSettings(url=url, restart_key="{queuepool}:illuminate:queue:restart")
+
+
 class Node:
     """One process, on a port of its own."""
 
@@ -80,6 +85,8 @@ class Cluster:
     def __init__(self, folder: Path, *, binary: str = "", replicas: bool = False, lost_after: int = _TAKES) -> None:
         self._folder, self._binary, self._lost_after = folder, binary or redis_binary(), lost_after
         self.nodes: list[Node] = []
+        #: the one that the test is about
+        self.slot = SLOT
         for number in range(_MASTERS):
             self._add()
             self.nodes[number].say("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
@@ -96,12 +103,16 @@ class Cluster:
     def url(self) -> str:
         return f"redis+cluster://{','.join(f'127.0.0.1:{node.port}' for node in self.nodes)}/"
 
-    def owner(self, slot: int = SLOT) -> Node:
-        """The living node that says of itself that it serves the slot."""
-
+    def owner(self, slot: int | None = None) -> Node:
+        """The living node that says of itself that it serves the slot, or the one that the test is about."""
+        slot = self.slot if slot is None else slot
         node = eventually(lambda: next((node for node in self.living() if _serves(node, slot)), None))
         assert node
         return node
+
+    def masters(self) -> list[Node]:
+        """The living ones that say that they are."""
+        return [node for node in self.living() if node.say("ROLE")[0] == b"master"]
 
     def living(self) -> list[Node]:
         return [node for node in self.nodes if node.process.poll() is None]
@@ -110,8 +121,9 @@ class Cluster:
         for node in self.nodes[:_MASTERS]:
             node.say("FLUSHALL")
 
-    def move(self, slot: int = SLOT) -> Iterator[int]:
+    def move(self) -> Iterator[int]:
         """Move the slot to another master, some keys at a time, and give how many it were; ends when it has moved."""
+        slot = self.slot
         # Else two masters may draw the same epoch for two moves in a row, and then each holds the other for the owner.
         eventually(lambda: len({_epoch(node) for node in self.living()}) == 1)
         source = self.owner(slot)

@@ -90,6 +90,7 @@ def test_a_hash_tag_is_what_a_cluster_takes_for_it(name, tag):
 def test_the_restart_key_is_in_the_slot_unless_it_is_given():
     assert "{app}:illuminate:queue:restart" == settings_at("redis+cluster://h1,h2", prefix="{app}:").restart_key
     assert "illuminate:queue:restart" == settings_at("redis://h1", prefix="{app}:").restart_key
+    assert "app:{queuepool}:illuminate:queue:restart" == settings_at("redis+cluster://h1", prefix="app:").restart_key
     assert ConnectionSettings().restart_key == settings_at("redis://h1").restart_key
 
 
@@ -99,5 +100,21 @@ def test_only_keys_in_the_cluster_must_be_in_its_slot(elsewhere, refused):
     settings = ConnectionSettings(
         url=url, prefix="{app}:", restart_key="", maintenance_url=elsewhere, maintenance_key=key
     )
+
+    assert refused == [name for name, _ in contradictions(settings)]
+
+
+@each(
+    ("more", "refused"),
+    [
+        ({"restart_key": "{queuepool}:illuminate:queue:restart"}, []),
+        ({"restart_key": "illuminate:queue:restart"}, ["restart_key"]),
+        ({"restart_key": "illuminate:queue:restart", "control_url": "redis://h2"}, ["restart_key"]),
+        ({"restart_key": "x", "control_url": "redis://h2", "lock_url": "redis://h2"}, []),
+        ({"prefix": "a{b:"}, ["prefix"]),
+    ],
+)
+def test_without_a_tag_in_the_prefix_what_belongs_to_no_queue_is_in_a_slot_of_ours(more, refused):
+    settings = ConnectionSettings(url="redis+cluster://h1", **more)
 
     assert refused == [name for name, _ in contradictions(settings)]

@@ -139,7 +139,7 @@ def _room(stores: Stores, about: Mapping[str, Any]) -> Iterator[tuple[Grade, str
 def _denied(stores: Stores, queues: Sequence[str]) -> Iterator[str]:
     """Every permission that a worker lacks, by name; the attempts write only to our own keys."""
     scratch = _scratch(stores)
-    for words in _commands_of_workers(f"{stores.settings.prefix}queuepool:due:check", *scratch):
+    for words in _commands_of_workers(f"{keys_of(stores.settings).news}check", *scratch):
         yield from _attempt(stores, words)
     yield from _attempt(stores, ("DEL", *scratch))
     yield from _unreadable(stores, queues)
@@ -157,7 +157,7 @@ def _denied_by_hand(stores: Stores) -> Iterator[str]:
 
 
 def _scratch(stores: Stores) -> list[str]:
-    name = f"{stores.settings.prefix}queuepool:check:{secrets.token_hex(6)}"
+    name = f"{keys_of(stores.settings).beginnings[0]}check:{secrets.token_hex(6)}"
     return [f"{name}:{kind}" for kind in ("text", "list", "hash", "set")]
 
 

@@ -4,30 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
-from queuepool.config.connections import tag_of
+from queuepool.config.connections import is_spread, tag_of
 from queuepool.stores.factory import Stores, keys_of
 from queuepool.stores.finding import Grade, refusal
 from queuepool.stores.redis.cluster import SLOTS
 
 
 def inspect_cluster(stores: Stores, queues: Sequence[str]) -> Iterator[tuple[Grade, str]]:
-    """The findings about the cluster, as the owner of our slot sees it."""
+    """The findings about the cluster, as the owner of our slot sees it, or the owner of each of our slots."""
     found: list[bytes] = []
-    words = refusal(lambda: found.extend(_told_by_owner(stores)))
+    home = keys_of(stores.settings).room
+    words = refusal(lambda: found.extend(_told_by_owner(stores.client, home)))
     if words:
         yield Grade.WARN, f"the cluster's state and replicas are unknown: {words}"
     else:
         yield _state(dict(line.split(":", 1) for line in found[0].decode().split()))
-        yield from _owner(found[1].decode(), stores)
-    yield from _braced(stores, queues)
+        yield from _owner(found[1].decode(), stores.client, tag_of(home))
+    if is_spread(stores.settings):
+        spread: Any = stores.queue
+        for client, room in spread.slots_of(queues):
+            yield from _owner_of(client, room)
+    else:
+        yield from _braced(stores, queues)
 
 
-def _told_by_owner(stores: Stores) -> list[bytes]:
+def _owner_of(client: Any, room: str) -> Iterator[tuple[Grade, str]]:
+    """Where the queues of one hash tag are."""
+    found: list[bytes] = []
+    words = refusal(lambda: found.extend(_told_by_owner(client, room)))
+    if words:
+        yield Grade.WARN, f"the owner of slot {client.owner.slot} ({{{tag_of(room)}}}) is unknown: {words}"
+    else:
+        yield from _owner(found[1].decode(), client, tag_of(room))
+
+
+def _told_by_owner(client: Any, room: str) -> list[bytes]:
     """Its INFO and NODES. A node that has just lost the slot answers these as well, but no command with a key."""
-    ask = partial(stores.client.command, "CLUSTER")
-    if not _has_slot(_myself(ask("NODES").decode()), stores.client.owner.slot):
-        stores.client.command("EXISTS", keys_of(stores.settings).room)
+    ask = partial(client.command, "CLUSTER")
+    if not _has_slot(_myself(ask("NODES").decode()), client.owner.slot):
+        client.command("EXISTS", room)
     return [ask("INFO"), ask("NODES")]
 
 
@@ -47,13 +64,13 @@ def _state(about: dict[str, str]) -> tuple[Grade, str]:
     return Grade.FAIL, f"cluster_state {about.get('cluster_state')}: {served} of {SLOTS} slots are served"
 
 
-def _owner(nodes: str, stores: Stores) -> Iterator[tuple[Grade, str]]:
+def _owner(nodes: str, client: Any, tag: str) -> Iterator[tuple[Grade, str]]:
     """Each line: id, address, flags, master, ping, pong, epoch, link, slots; a slot that leaves as [slot->-id]."""
     rows = [line.split() for line in nodes.splitlines()]
     own = _myself(nodes)
-    slot = stores.client.owner.slot
+    slot = client.owner.slot
     replicas = [row for row in rows if row[3] == own[0] and "fail" not in row[2]]
-    place = f"slot {slot} ({{{tag_of(stores.settings.prefix)}}}) is at {own[1].partition('@')[0]}"
+    place = f"slot {slot} ({{{tag}}}) is at {own[1].partition('@')[0]}"
     if any(word.startswith(f"[{slot}->-") for word in own):
         yield Grade.WARN, f"{place}, and being moved: nothing is pushed or run until that ends"
     if replicas:

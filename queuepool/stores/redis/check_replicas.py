@@ -9,7 +9,7 @@ from statistics import median
 
 from queuepool.config.values import ALL
 from queuepool.errors import StoreDenied, StoreError
-from queuepool.stores.factory import Stores
+from queuepool.stores.factory import Stores, keys_of
 from queuepool.stores.finding import Grade
 from queuepool.stores.redis.replicas import followers
 
@@ -47,7 +47,7 @@ def _there(stores: Stores) -> int | None:
 
 def _waited(stores: Stores, needed: int) -> tuple[int, float]:
     """How many replicas had the last of some writes, and the median of the seconds that they took."""
-    key = f"{stores.settings.prefix}queuepool:check:{secrets.token_hex(6)}:text"
+    key = f"{keys_of(stores.settings).beginnings[0]}check:{secrets.token_hex(6)}:text"
     reached, times = 0, list[float]()
     for _ in range(_WRITES):
         stores.client.command("SET", key, 1, "EX", 60)

@@ -318,8 +318,9 @@ class RedisClient:
         if "_redis" in vars(self):
             self._redis.close()
             del self._redis
-            for name in ("_connection", "_connections"):
-                vars(self).pop(name, None)
+            vars(self).pop("_connection", None)
+            if pool := vars(self).pop("_connections", None):
+                pool.close()
         self._close_pubsub()
 
     def _close_pubsub(self) -> None:

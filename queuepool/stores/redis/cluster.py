@@ -32,6 +32,7 @@ from queuepool.config.connections import NO_TAG, tag_of
 from queuepool.config.urls import nodes_of, of_one_node
 from queuepool.errors import ConfigError, StoreUnfit
 from queuepool.stores.redis.client import PAGE, RedisClient
+from queuepool.stores.redis.connections import PendingReplies, PendingReply
 from queuepool.stores.redis.scripts import script
 from queuepool.stores.redis.wire import Keys
 from queuepool.unix.originals import sleep
@@ -52,8 +53,8 @@ Node = tuple[str, int]
 class SlotOwner:
     """Finds the owner of a slot; the connections of a client share it."""
 
-    def __init__(self, tag: str, nodes: Sequence[Node]) -> None:
-        self.slot = slot_of(tag)
+    def __init__(self, slot: int, nodes: Sequence[Node]) -> None:
+        self.slot = slot
         self._given = nodes
         #: whom to ask, in this order: whoever was asked last comes last, as it may be cut off from the others
         self._nodes = list(nodes)
@@ -73,6 +74,10 @@ class SlotOwner:
     def moved_to(self, node: Node) -> None:
         """A node has told who the owner is: connect there next."""
         self._told = self._noted(node)
+
+    def stays(self) -> None:
+        """Connect to the same node next, if any was found."""
+        self._told = self._last
 
     def _noted(self, node: Node) -> Node:
         if node != self._last:
@@ -255,7 +260,7 @@ class ClusterClient(RedisClient):
         if not tag_of(prefix):
             raise ConfigError("[connection] prefix", NO_TAG)
         super().__init__(of_one_node(url), **settings)
-        self.owner = SlotOwner(tag_of(prefix), nodes_of(url))
+        self.owner = SlotOwner(slot_of(tag_of(prefix)), nodes_of(url))
         kind = _TlsConnection if url.startswith("rediss") else _PlainConnection
         self._open = partial(self._open, connection_class=kind, owner=self.owner)
         self._room = Keys(prefix).room
@@ -276,6 +281,40 @@ class ClusterClient(RedisClient):
             seen |= fresh
             if not (cursor := int(following)):
                 return
+
+    def masters(self) -> list[int]:
+        """A slot of each master that serves any."""
+        owners = {(words[0], words[1]): first for first, _, words, *_ in self.command("CLUSTER", "SLOTS")}
+        return sorted(owners.values())
+
+    def scan_node(self, pattern: str) -> Iterator[set[bytes]]:
+        """As ``scan``, all keys of the node, in whichever slots they are."""
+        return super().scan(pattern)
+
+    def send(self, *words: Any) -> PendingReply:
+        """Send one command; ``answer`` reads the reply. Not for a ``shared`` client."""
+        with self._translating(str(words[0]).lower(), words[1:2]):
+            return self._connection.send(*words)
+
+    def answer(self, reply: PendingReply, verb: str) -> Any:
+        """The reply to this command."""
+        with self._translating(verb, ()):
+            return reply.get()
+
+    def begin_wait(self, *words: Any) -> PendingReplies:
+        """Send a command that blocks; its reply may be read, or given up, which counts as no lost call: it is BLPOP."""
+        with self._translating(str(words[0]).lower(), words[1:2]):
+            return self._connection.send_together([words])
+
+    def hang_up(self) -> None:
+        """Close the connection, whatever is under way on it, also if a signal's handler has raised out of that.
+
+        The next one goes to the same node, without a question to another one; that refuses if it has lost the slot.
+        """
+        if "_connection" in vars(self) and self._connection.is_open:  # else the node may be gone
+            self._connection.close()
+            self._connection.clear()
+            self.owner.stays()
 
     def wait_for_message(self, channels: tuple[str, ...], timeout: float) -> str | None:
         if self._subscribed and self._heard_at != self.owner.changes:

@@ -74,6 +74,10 @@ class PendingReplies:
         """Whether the next one begins to come in this time; see ``Connection.await_reply``."""
         return self._has_come or (not self.are_over and is_readable(self._raw._sock.fileno(), seconds))
 
+    def fileno(self) -> int:
+        """The socket's, to wait for several connections at once."""
+        return int(self._raw._sock.fileno())
+
     def look(self) -> None:
         """After a reply: check whether the next one has come with it, or the end of the connection."""
         try:
@@ -101,6 +105,11 @@ class Connection:
     def __init__(self, connection: Any) -> None:
         self._raw = connection
         self._outstanding: PendingReply | PendingReplies | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is connected, as far as is known."""
+        return self._raw._sock is not None
 
     def open(self) -> None:
         """Connect, unless connected."""
@@ -201,6 +210,11 @@ class ConnectionPool:
             raise
         self._free.append(connection)
         return reply
+
+    def close(self) -> None:
+        """Close those that no thread has taken."""
+        while self._free:
+            self._free.pop().close()
 
     def _take(self) -> Connection:
         if self._pid != os.getpid():

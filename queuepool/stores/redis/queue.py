@@ -81,10 +81,13 @@ class RedisQueue(RedisShelves):
     def commits_late(self) -> float:
         return 0.0
 
-    def join(self, old: int = 0) -> int:
+    def join(self, old: int = 0, queues: Sequence[str] = ()) -> int:
+        return self.claim(1 + secrets.randbelow(TAGS - 1), old)
+
+    def claim(self, tag: int, old: int) -> int:
+        """As ``join``: this tag, or the next one that is free."""
         self.client.note_server()
-        args = [self.clock, self._retry_after, TAGS, 1 + secrets.randbelow(TAGS - 1), old]
-        return int(self.client.script("join", [self.keys.tags], args))
+        return int(self.client.script("join", [self.keys.tags], [self.clock, self._retry_after, TAGS, tag, old]))
 
     def retire(self, tag: int) -> None:
         self.client.script("retire", [self.keys.tags], [self.clock, tag])
@@ -194,10 +197,10 @@ class RedisQueue(RedisShelves):
             answers |= {lease: answer == 1 for lease, answer in zip(own, replies, strict=True)}
         return [answers[lease] for lease in leases]
 
-    def count_crash(self, job_id: str) -> int:
+    def count_crash(self, job_id: str, queue: str = "") -> int:
         return int(self.client.script("count_crash", [self.keys.tallies(job_id)], []))
 
-    def forget_tallies(self, job_id: str) -> None:
+    def forget_tallies(self, job_id: str, queue: str = "") -> None:
         self.client.command("DEL", self.keys.tallies(job_id))
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
@@ -290,7 +293,7 @@ class RedisQueue(RedisShelves):
             args += [lease.receipt, lease.tag, state.text, whole(state.seconds)]
         self.client.script("show", names, args)
 
-    def tallies(self, job_id: str) -> Tallies:
+    def tallies(self, job_id: str, queue: str = "") -> Tallies:
         words = self.client.command("HMGET", self.keys.tallies(job_id), "exceptions", "crashes", "suspects")
         return Tallies(*(int(word) if word and word.isdigit() and len(word) < 10 else 0 for word in words))
 

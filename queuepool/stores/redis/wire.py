@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from queuepool.config.connections import tag_of
 from queuepool.payload.kept_step import StepsEnd
 from queuepool.payload.lease import Ending, Lease, Unlock
 from queuepool.stores.kept_steps import STEPS_LAST
@@ -25,14 +26,14 @@ BATCH_BYTES = 1024 * 1024
 class Keys:
     """The keys of a connection with this prefix; ``cache_prefix`` is the full prefix of Laravel's cache.
 
-    Source: RedisQueue.php, getQueue (13.x).
+    Source: RedisQueue.php, getQueue (13.x). ``own``: what ours begin with, if not the prefix.
     """
 
-    def __init__(self, prefix: str = "", cache_prefix: str = "") -> None:
+    def __init__(self, prefix: str = "", cache_prefix: str = "", own: str | None = None) -> None:
         self._cache = cache_prefix
         self._prefix = prefix
         self._queues = f"{prefix}queues:"
-        self._own_prefix = f"{prefix}queuepool:"
+        self._own_prefix = f"{prefix if own is None else own}queuepool:"
         self._quarantines = f"{self._own_prefix}quarantine:"
         self.failed = f"{self._own_prefix}failed"
         self.failed_times = f"{self._own_prefix}failed:times"
@@ -194,6 +195,62 @@ class Keys:
         own = self.flow(flow_id)
         names = [own, *(f"{own}:{end}" for end in ("letters", "waiting", "results", "todo", "held"))]
         return [*names, self.flows, self.stopped_flows], [flow_id, self._queues, self.channel("")]
+
+
+class TaggedKeys(Keys):
+    """The keys of the queues with this hash tag, on a cluster where each has its own; ours beside them have it, too.
+
+    Queues are named in any way that has the tag: ``{mail}`` and ``mail`` are one, as their keys are the same.
+    Source: RedisQueue.php, getQueueRedisKey; Connection.php, hasHashTag (13.5).
+    """
+
+    def __init__(self, prefix: str, tag: str, cache_prefix: str = "") -> None:
+        super().__init__(prefix, cache_prefix, own=f"{prefix}{{{tag}}}:")
+        self.tag = tag
+
+    @property
+    def patterns(self) -> tuple[str, str]:
+        """SCAN patterns that match all keys of queues, of any tag, and few others."""
+        prefix = _GLOB.sub(_ESCAPED, self._prefix)
+        return f"{prefix}queues:*", f"{prefix}{{*}}:queuepool:quarantine:*"
+
+    def queue_in(self, key: str) -> str | None:
+        """As ``queue_of``, for a key of any tag."""
+        return TaggedKeys(self._prefix, tag_of(key)).queue_of(key)
+
+    def ready(self, queue: str) -> str:
+        return super().ready(self._named(queue))
+
+    def delayed(self, queue: str) -> str:
+        return super().delayed(self._named(queue))
+
+    def reserved(self, queue: str) -> str:
+        return super().reserved(self._named(queue))
+
+    def notify(self, queue: str) -> str:
+        return super().notify(self._named(queue))
+
+    def quarantine(self, queue: str) -> str:
+        return super().quarantine(self._named(queue))
+
+    def channel(self, queue: str) -> str:
+        return super().channel(self._named(queue))
+
+    def attempts(self, queue: str) -> str:
+        return super().attempts(self._named(queue))
+
+    def _named(self, queue: str) -> str:
+        return braced(queue or self.tag)  # none, where there is nothing to push, must be in the slot, too
+
+    @property
+    def tags_in_use(self) -> str:
+        """Of the home alone: the hash tags whose queues were served or hold tracked jobs; a sorted set."""
+        return f"{self._own_prefix}tags-in-use"
+
+
+def braced(queue: str) -> str:
+    """The queue's name in its keys: it has a hash tag there."""
+    return queue if tag_of(queue) else f"{{{queue}}}"
 
 
 def by_queue(leases: Sequence[Lease], queues: Sequence[str]) -> Sequence[Lease]:

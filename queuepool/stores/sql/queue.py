@@ -113,7 +113,7 @@ class SqlQueue:
     def reach(self) -> None:
         self.leases.reach()
 
-    def join(self, old: int = 0) -> int:
+    def join(self, old: int = 0, queues: Sequence[str] = ()) -> int:
         return self.leases.draw_tag()
 
     def retire(self, tag: int) -> None:
@@ -193,10 +193,10 @@ class SqlQueue:
 
         return self.leases.if_held(leases, act)
 
-    def count_crash(self, job_id: str) -> int:
+    def count_crash(self, job_id: str, queue: str = "") -> int:
         return self.client.transaction(lambda connection: self._values.count(connection, job_id, "crashes"))
 
-    def forget_tallies(self, job_id: str) -> None:
+    def forget_tallies(self, job_id: str, queue: str = "") -> None:
         self.client.ask(lambda connection: self._values.forget_counts(connection, job_id))
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
@@ -277,7 +277,7 @@ class SqlQueue:
 
         self.leases.if_held(leases, write)
 
-    def tallies(self, job_id: str) -> Tallies:
+    def tallies(self, job_id: str, queue: str = "") -> Tallies:
         return self._values.counts(job_id)
 
     def now(self) -> float:

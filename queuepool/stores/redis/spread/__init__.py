@@ -1,0 +1,1 @@
+"""Queues on a Redis Cluster that are each in the slot of their own hash tag, as Laravel's are there."""

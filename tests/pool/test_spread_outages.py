@@ -1,0 +1,77 @@
+"""A pool on a Redis Cluster one of whose nodes is away: it stops only the queues that are there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from queuepool.errors import StoreDown
+from queuepool.jobs.client import Queue
+from queuepool.stores.redis.cluster import slot_of
+from tests.support import redis_cluster
+from tests.support.eventually import eventually
+from tests.support.pools import Site
+from tests.support.processes import kill
+from tests.support.redis_cluster import Cluster, spread_on_cluster
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """Without replicas; a node that is away is not taken for lost, so that the others serve their slots."""
+    with redis_cluster.running(tmp_path / "cluster") as found:
+        yield found
+
+
+@pytest.fixture
+def site(cluster: Cluster, tmp_path: Path) -> Iterator[Site]:
+    connection = spread_on_cluster(cluster.url)
+    queue = Queue(connection)
+    yield Site(connection, tmp_path, queue)
+    queue.close()
+
+
+def accepted(site: Site, queue: str) -> str:
+    """The id of a job that was pushed; empty if the store was away."""
+    with suppress(StoreDown):
+        return site.push(queue=queue)
+    return ""
+
+
+@pytest.mark.thorough("a cluster of its own, and ten seconds")
+def test_a_node_that_is_away_stops_only_its_queues(cluster, site):
+    lost = cluster.owner(slot_of("b"))  # which has the home's slot, too
+    with site.pool("--queue", "b,a,c", "--workers", "2") as pool:
+        for queue in "abc":
+            site.push(queue=queue)
+        eventually(lambda: len(site.trail(event="end")) == 3)
+        lost.kill()
+        with pytest.raises(StoreDown):
+            site.push(queue="b")
+        pushed = {site.push(queue=queue) for queue in "acacac"}
+        eventually(lambda: pushed <= {note["id"] for note in site.trail(event="end")})
+        eventually(lambda: "hash tag {b}" in pool.log())
+        lost.start()
+        late = eventually(lambda: accepted(site, "b"))
+        eventually(lambda: late in {note["id"] for note in site.trail(event="end")}, within=60.0)
+
+    assert {1} == set(Counter(note["id"] for note in site.trail(event="end")).values())
+
+
+@pytest.mark.thorough("a cluster of its own, and some seconds")
+def test_the_jobs_of_a_worker_that_died_go_on_while_another_node_is_away(cluster, site):
+    """It has served that node's queue, too; the steward has to tell each node that it is dead."""
+    with site.pool("--queue", "a,c", "--workers", "1") as pool:
+        served = site.push(queue="c")
+        eventually(lambda: site.trail(event="end", id=served))
+        cut = site.push("sleep", seconds=0.5, queue="a", maxTries=3)
+        waiting = site.push(queue="a")
+        eventually(lambda: site.trail(event="start", id=cut))
+        cluster.owner(slot_of("c")).kill()
+        kill(*pool.workers())
+        eventually(lambda: {cut, waiting} <= {note["id"] for note in site.trail(event="end")}, within=20.0)
+
+    assert [1, 2] == [note["attempt"] for note in site.trail(event="start", id=cut)]
