@@ -36,7 +36,7 @@ class Steward:
     """Runs each chore when it is due, and the urgent ones at every wake-up.
 
     The master wakes it for a death record; a push wakes it for a job that is due sooner, and operators for ``prompt``
-    chores. Those of ``between`` are looked at before each other one, too: a round may last longer than they may wait.
+    chores. Those of ``between`` are looked at after each of ``others``, too: a round may last longer than they may wait.
     ``wait`` blocks for up to the given seconds and returns what ended the wait, if not they.
     """
 
@@ -103,7 +103,8 @@ class Steward:
         for chore in (*(self._urgent if woken else ()), *prompt):
             self._due[chore] = 0.0
         for chore in list(self._due):
-            if not all(map(self._runs, (*self._between, chore))):
+            between = () if chore in self._urgent else self._between
+            if not all(map(self._runs, (chore, *between))):
                 return  # the other chores would wait for the same silent store
 
     def _runs(self, chore: Chore) -> bool:
