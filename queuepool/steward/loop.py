@@ -36,7 +36,7 @@ class Steward:
     """Runs each chore when it is due, and the urgent ones at every wake-up.
 
     The master wakes it for a death record; a push wakes it for a job that is due sooner, and operators for ``prompt``
-    chores. Those of ``between`` are looked at after each of ``others``, too: a round may last longer than they may wait.
+    chores. Those of ``between`` are looked at after each of ``others``: a round may last longer than they may wait.
     ``wait`` blocks for up to the given seconds and returns what ended the wait, if not they.
     """
 

@@ -57,16 +57,15 @@ class Noted:
 
 def test_what_has_to_be_in_time_runs_between_the_others():
     notes = list[str]()
-    short, never, *others = (
-        Noted(name, notes, 0.0 if name == "short" else 3600.0) for name in ("short", "late", *"abc")
-    )
+    pauses = {"short": 0.0, "late": 3600.0, "urgent": 3600.0, "a": 3600.0, "b": 3600.0}
+    short, late, urgent, *others = (Noted(name, notes, pause) for name, pause in pauses.items())
     board, signals = Board.private(), WorkerSignals()
     outage = Outage(signals, Listeners(), announces=False, retries=False)
     rounds = iter([False, True])
     steward = Steward(
-        "p", board.slots[0], board.header, [], [*others, short, never], lambda _: None, signals, outage,
-        Blame(board.header), between=[short, never],
+        "p", board.slots[0], board.header, [urgent], [*others, short, late], lambda _: None, signals, outage,
+        Blame(board.header), between=[short, late],
     )  # fmt: skip
     steward.run(until=lambda: next(rounds))
 
-    assert "short late a short b short c" == " ".join(notes[:7])
+    assert "urgent a short late b short short" == " ".join(notes[:7])
