@@ -60,6 +60,7 @@ def test_a_job_that_escapes_the_alarm_is_killed_by_the_master_after_the_grace(si
     assert "killed by the master: past its deadline, and the alarm did not end it" in record.exception
 
 
+@pytest.mark.thorough("the first test times out, and the next one fails at the second try")
 def test_a_timed_out_job_with_tries_left_is_tried_again_at_once(site):
     site.queue.push("slow")
     with site.pool("--workers", "1"):
@@ -74,6 +75,7 @@ def busy(site, pool):
     return [process["pid"] for process in shown["processes"] if "job" in process]
 
 
+@pytest.mark.thorough("a timeout's alarm that somebody else sends")
 def test_an_operator_ends_one_job_by_the_alarm_of_its_timeout(site):
     """As docs/operations.md says: it has used up a try, its stack is kept, and the other jobs go on."""
     site.push("hang_in_c", maxTries=2, timeout=600)
@@ -93,6 +95,7 @@ def test_an_operator_ends_one_job_by_the_alarm_of_its_timeout(site):
     assert "poolapp.py" in record.exception
 
 
+@pytest.mark.thorough("unit/test_verdict.py has the ruling, and the test above a job that times out")
 def test_fail_on_timeout_ends_a_job_that_has_tries_left(site):
     site.push("hang_in_c", maxTries=5, timeout=0.3, failOnTimeout=True)
     with site.pool("--workers", "1"):
@@ -118,6 +121,7 @@ def test_a_job_that_ends_its_worker_is_tried_again_and_then_fails_with_the_cause
     assert cause in record.exception
 
 
+@pytest.mark.thorough("faults/test_worker_faults.py has its stack in the record")
 @pytest.mark.fault("F06")
 def test_a_segfault_leaves_its_stack_in_the_failed_record(site):
     site.push("segfault", maxTries=1)
@@ -203,6 +207,7 @@ def test_what_a_lost_host_had_begun_is_tried_again_by_another(request, tmp_path,
         assert "TooManyAttempts" in only_failure(site).exception
 
 
+@pytest.mark.thorough("unit/test_verdict.py has the ruling, and the test above a job that times out")
 def test_a_release_without_a_try_left_fails_the_job_at_once_and_says_so(site):
     site.queue.push("do", {"mode": "release", "delay": 30})
     site.work()
@@ -214,6 +219,7 @@ def test_a_release_without_a_try_left_fails_the_job_at_once_and_says_so(site):
     assert 0 == site.queue.size()
 
 
+@pytest.mark.thorough("a worker that was killed with its job is replaced by the same act")
 def test_an_idle_worker_killed_from_outside_is_replaced(site):
     with site.pool("--workers", "2") as pool:
         os.kill(pool.workers()[0], signal.SIGKILL)
@@ -264,6 +270,7 @@ def test_a_steward_that_dies_is_replaced_and_the_workers_go_on(site):
         assert worker != pool.workers()
 
 
+@pytest.mark.thorough("the test above replaces a killed steward")
 def test_a_delayed_job_is_staged_by_the_next_steward_when_one_was_killed(site):
     with site.pool("--workers", "1") as pool:
         steward = pool.steward()
@@ -287,6 +294,7 @@ def test_jobs_longer_than_their_reservation_run_once(site):
     assert 0 == site.queue.size()
 
 
+@pytest.mark.thorough("faults/test_worker_faults.py closes every descriptor, too")
 @pytest.mark.fault("F16")
 def test_a_job_that_closes_every_file_is_settled_as_it_ended_and_its_worker_replaced(site):
     site.push("close", maxTries=1)
@@ -310,6 +318,7 @@ def test_a_worker_whose_job_ignores_and_blocks_all_signals_still_hears_a_stop(si
         assert 0 == pool.wait()
 
 
+@pytest.mark.thorough("faults/test_worker_faults.py spoils the signals of a worker, and lets the next job hang")
 @pytest.mark.fault("F18")
 def test_the_next_job_has_its_alarm_again(site):
     site.push("deaf")
@@ -321,6 +330,7 @@ def test_the_next_job_has_its_alarm_again(site):
     assert "signal 14" in record.exception
 
 
+@pytest.mark.thorough("listeners have tests of their own; these end or hold up what hears them")
 def test_a_listener_that_ends_the_steward_undoes_no_settlement(site):
     (site.path / "ears.py").write_text(
         "import os\n"
@@ -340,6 +350,7 @@ def test_a_listener_that_ends_the_steward_undoes_no_settlement(site):
     assert 1 == len(site.trail(event="start", mode="kill"))
 
 
+@pytest.mark.thorough("listeners have tests of their own; these end or hold up what hears them")
 def test_a_slow_listener_does_not_get_its_worker_killed(site):
     (site.path / "ears.py").write_text(
         "import time\n"
