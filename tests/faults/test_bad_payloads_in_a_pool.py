@@ -117,7 +117,7 @@ def test_bad_input(aftermath: Aftermath, name: str) -> None:
             assert aftermath.quarantined[raw].isprintable()
         case F(error=error, words=words):
             first = begun(raw)
-            [record] = [one for payload, one in aftermath.failed_by_payload if payload == first]
+            [record] = [one for given, one in aftermath.failed_by_payload if given == first]
             assert record.exception.startswith(error.__name__)
             assert words in record.exception
             assert 1 == record.attempts

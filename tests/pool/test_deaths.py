@@ -60,7 +60,6 @@ def test_a_job_that_escapes_the_alarm_is_killed_by_the_master_after_the_grace(si
     assert "killed by the master: past its deadline, and the alarm did not end it" in record.exception
 
 
-@pytest.mark.thorough("the first test times out, and the next one fails at the second try")
 def test_a_timed_out_job_with_tries_left_is_tried_again_at_once(site):
     site.queue.push("slow")
     with site.pool("--workers", "1"):
@@ -95,7 +94,6 @@ def test_an_operator_ends_one_job_by_the_alarm_of_its_timeout(site):
     assert "poolapp.py" in record.exception
 
 
-@pytest.mark.thorough("unit/test_verdict.py has the ruling, and the test above a job that times out")
 def test_fail_on_timeout_ends_a_job_that_has_tries_left(site):
     site.push("hang_in_c", maxTries=5, timeout=0.3, failOnTimeout=True)
     with site.pool("--workers", "1"):
@@ -207,7 +205,6 @@ def test_what_a_lost_host_had_begun_is_tried_again_by_another(request, tmp_path,
         assert "TooManyAttempts" in only_failure(site).exception
 
 
-@pytest.mark.thorough("unit/test_verdict.py has the ruling, and the test above a job that times out")
 def test_a_release_without_a_try_left_fails_the_job_at_once_and_says_so(site):
     site.queue.push("do", {"mode": "release", "delay": 30})
     site.work()
@@ -330,7 +327,7 @@ def test_the_next_job_has_its_alarm_again(site):
     assert "signal 14" in record.exception
 
 
-@pytest.mark.thorough("listeners have tests of their own; these end or hold up what hears them")
+@pytest.mark.thorough("test_slow_listeners.py has listeners that hold up the steward")
 def test_a_listener_that_ends_the_steward_undoes_no_settlement(site):
     (site.path / "ears.py").write_text(
         "import os\n"
@@ -350,7 +347,7 @@ def test_a_listener_that_ends_the_steward_undoes_no_settlement(site):
     assert 1 == len(site.trail(event="start", mode="kill"))
 
 
-@pytest.mark.thorough("listeners have tests of their own; these end or hold up what hears them")
+@pytest.mark.thorough("test_slow_listeners.py has listeners that hold up the steward")
 def test_a_slow_listener_does_not_get_its_worker_killed(site):
     (site.path / "ears.py").write_text(
         "import time\n"

@@ -81,7 +81,7 @@ def test_a_plain_function_that_hangs_in_its_thread_answers_for_the_worker_that_i
     assert "poolapp.py" in record.exception
 
 
-@pytest.mark.thorough("the same evidence by another path")
+@pytest.mark.thorough("unit/test_blame.py has the ruling; the tests around have other ends of a worker")
 def test_a_worker_that_is_halted_is_killed_by_the_master_and_the_job_that_ran_answers(site):
     neighbours(site, maxTries=1)
     with site.pool(*BESIDE, "--grace", "0.5"):
@@ -108,7 +108,7 @@ def test_a_plain_function_that_crashes_in_its_thread_fails_alone(site):
     assert ["do"] == [row.name for row in site.queue.stores.failed.page()]
 
 
-@pytest.mark.thorough("the same evidence by another path")
+@pytest.mark.thorough("unit/test_blame.py has the ruling; the tests around have other ends of a worker")
 def test_a_steward_that_is_killed_with_the_worker_changes_no_ruling(site):
     neighbours(site, maxTries=1)
     with site.pool(*BESIDE) as pool:
@@ -181,7 +181,7 @@ def test_a_job_that_ends_its_worker_in_a_step_answers_alone(site, mode, cause):
     assert cause in record.exception
 
 
-@pytest.mark.thorough("the same evidence by another path")
+@pytest.mark.thorough("unit/test_blame.py has the ruling; the tests around have other ends of a worker")
 def test_a_segfault_beside_others_leaves_its_stack_in_the_failed_record(site):
     push(site, "segfault", maxTries=1)
     with site.pool(*BESIDE):
@@ -223,7 +223,7 @@ def once(event):
 """
 
 
-@pytest.mark.thorough("the same evidence by another path")
+@pytest.mark.thorough("unit/test_blame.py has the ruling; the tests around have other ends of a worker")
 def test_no_job_answers_for_an_exception_that_ends_the_main_thread(site):
     """Also not the one that has the CPU at that moment."""
     (site.path / "ears.py").write_text(FAILS_ONCE)
@@ -237,7 +237,7 @@ def test_no_job_answers_for_an_exception_that_ends_the_main_thread(site):
     assert {1} == {line["attempt"] for line in site.trail(event="start", mode="hog")}
 
 
-@pytest.mark.thorough("the same evidence by another path")
+@pytest.mark.thorough("unit/test_blame.py has the ruling; the tests around have other ends of a worker")
 def test_crashes_are_limited_whatever_tries_are_left(site):
     push(site, "segfault", maxTries=100)
     with site.pool(*BESIDE, "--max-crashes", "2"):

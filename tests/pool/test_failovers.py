@@ -349,7 +349,7 @@ def test_an_old_primary_that_comes_back_is_left_alone(sentinels, over):
     assert len(ledger.lost) < 20
 
 
-@pytest.mark.thorough("the test above follows a failover, with an outage of the primary")
+@pytest.mark.thorough("the first test follows a failover; verbs ask the sentinels as a pool does")
 def test_commands_and_a_lone_worker_find_the_primary_too(sentinels, over):
     over.push(tag="first")
     assert "1" in over.run("size", *over.where).stdout

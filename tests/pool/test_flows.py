@@ -180,7 +180,6 @@ def test_what_a_job_adds_is_written_once_with_its_end(place, tmp_path):
     assert "after" == names(place, "ends")[-1]
 
 
-@pytest.mark.thorough("the contract of flows has it on each store")
 def test_a_result_that_cannot_be_kept_fails_its_job(place):
     flow = Flow("large")
     text = flow.add(large.call())

@@ -204,7 +204,7 @@ def test_a_stop_puts_back_what_was_not_begun(site):
     assert done in (1, 2)
 
 
-@pytest.mark.thorough("test_deaths.py has the alarm of the next job")
+@pytest.mark.thorough("the next test has a timer that its job had taken")
 def test_a_timer_that_a_job_has_left_running_does_not_end_the_next_one(site):
     site.push("timer", seconds=1.0)  # longer than a busy machine takes to the end of this job
     site.push("sleep", seconds=1.3)
@@ -214,7 +214,6 @@ def test_a_timer_that_a_job_has_left_running_does_not_end_the_next_one(site):
     assert 2 == len(site.trail(event="start"))
 
 
-@pytest.mark.thorough("test_deaths.py has the alarm of the next job")
 def test_a_timer_that_a_job_has_taken_is_set_again_for_the_next_one(site):
     site.push("timer", seconds=0)
     site.push("hang_in_c")

@@ -277,7 +277,6 @@ def test_a_stop_at_once_ends_an_orphan_while_the_store_is_silent(away, own_serve
                 eventually(lambda: 0 == away.queue.size())
 
 
-@pytest.mark.thorough("what a dead pool has published is left out by its readers in any case")
 @pytest.mark.fault("F24")
 def test_what_a_killed_master_has_published_goes_when_its_pool_runs_again(site):
     with site.pool("--workers", "1") as pool:

@@ -261,7 +261,7 @@ def test_who_comes_second_takes_the_file_that_is_there(place):
     assert [("default", 6)] == [(row["queue"], row["size"]) for row in place.rows("size")]
 
 
-@pytest.mark.thorough("the next test has a new file by a push, and the one after by a pool")
+@pytest.mark.thorough("commands push there in the tests above, and a program dispatches in one below")
 def test_a_python_program_pushes_there_too(place):
     push = "import queuepool; print(queuepool.connect().push('jobs.hello'), queuepool.connect('sqlite:///queuepool.db').size())"
     done = warm.run(

@@ -147,7 +147,7 @@ def test_a_dead_worker_is_replaced_without_a_second_import(site, module):
         works(site)
 
 
-@pytest.mark.thorough("each fork shares one flush, which the tests of what jobs leave in a buffer hold")
+@pytest.mark.thorough("faults/test_worker_faults.py has what jobs leave in a buffer")
 def test_what_an_import_says_is_said_once(site, module, monkeypatch):
     """It may lie in a buffer that each fork gets a copy of."""
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
@@ -158,7 +158,6 @@ def test_what_an_import_says_is_said_once(site, module, monkeypatch):
     assert 1 == pool.log().count("hello out")
 
 
-@pytest.mark.thorough("faults/test_worker_faults.py has workers draw numbers")
 @pytest.mark.real_start
 def test_workers_draw_random_numbers_of_their_own(site, module):
     module.write_text(

@@ -125,7 +125,7 @@ def test_a_reload_begins_with_the_time_and_ends_when_all_workers_are_new(site, m
     assert began <= int(reload.value("MONOTONIC_USEC")) <= reload.at * 1e6
 
 
-@pytest.mark.thorough("test_operating_a_pool.py and cli have reloads whose code does not boot")
+@pytest.mark.thorough("test_operating_a_pool.py has code that does not boot, the test above a reload")
 def test_a_reload_ends_when_the_new_code_does_not_come_to_work_and_says_so(site, manager):
     module = site.path / "versioned.py"
     module.write_text("import queuepool\n")

@@ -138,7 +138,7 @@ def test_one_that_gathers_anothers_tasks_ends_with_its_worker_and_is_the_one_tha
     assert [1, 1] == [line["attempt"] for line in site.trail(event="start", tag="offer")]
 
 
-@pytest.mark.thorough("a ruling that is the same for a job by itself, in test_deaths.py and the unit tests")
+@pytest.mark.thorough("what becomes of a late job is ruled as for a job by itself, in test_deaths.py")
 def test_fail_on_timeout_ends_a_job_that_has_tries_left(site):
     push(site, "sleep", seconds=60, timeout=0.3, maxTries=5, failOnTimeout=True)
     with site.pool(*BESIDE):
@@ -147,7 +147,7 @@ def test_fail_on_timeout_ends_a_job_that_has_tries_left(site):
     assert 1 == len(site.trail(event="start"))
 
 
-@pytest.mark.thorough("a ruling that is the same for a job by itself, in test_deaths.py and the unit tests")
+@pytest.mark.thorough("what becomes of a late job is ruled as for a job by itself, in test_deaths.py")
 def test_a_timeout_counts_as_an_exception(site):
     push(site, "sleep", seconds=60, timeout=0.2, maxTries=9, maxExceptions=2)
     with site.pool(*BESIDE):
@@ -156,7 +156,7 @@ def test_a_timeout_counts_as_an_exception(site):
     assert 2 == len(site.trail(event="start"))
 
 
-@pytest.mark.thorough("a ruling that is the same for a job by itself, in test_deaths.py and the unit tests")
+@pytest.mark.thorough("what becomes of a late job is ruled as for a job by itself, in test_deaths.py")
 def test_a_timeout_is_not_what_retry_on_excludes(site):
     site.queue.push("picky", options={"timeout": 0.2, "maxTries": 2})
     with site.pool(*BESIDE):
@@ -195,7 +195,7 @@ def test_a_plain_function_that_has_returned_is_done_although_its_soft_timeout_ha
     assert 0 == site.queue.stores.failed.count()
 
 
-@pytest.mark.thorough("the test of a deadline that is reached holds the rule")
+@pytest.mark.thorough("rare: a deadline that passes while another job holds the loop")
 def test_what_was_there_before_a_deadline_counts_when_a_busy_loop_learns_it_later(site):
     gates = {"plain": str(site.path / "plain"), "loop": str(site.path / "loop")}
     site.push("until", gate=gates["plain"], timeout=5, maxTries=1)
@@ -354,7 +354,7 @@ def test_a_hook_may_hold_up_the_loop_for_as_long_as_its_job_might_have_taken(sit
         assert "the event loop has not answered for" not in pool.log()
 
 
-@pytest.mark.thorough("test_meters.py counts errors under the names of jobs")
+@pytest.mark.thorough("unit/test_meters.py counts errors under the names of jobs")
 def test_errors_count_under_the_names_of_their_jobs(site):
     for number in range(5):
         push(site, "raise", maxTries=1)

@@ -96,7 +96,7 @@ def test_the_timeout_is_still_there_for_a_job_that_swallows_it(site):
     assert -signal.SIGALRM == killed.returncode
 
 
-@pytest.mark.thorough("the tests around it have its one moment; these are what jobs do to it")
+@pytest.mark.thorough("a job or a library that is in its way; the tests around have plain jobs")
 @pytest.mark.real_start
 def test_no_other_job_pays_for_it(site):
     """No timer is made for a worker whose jobs have no soft timeout; a forked child has none either."""
@@ -125,7 +125,7 @@ def test_no_other_job_pays_for_it(site):
     assert [0, 0] == [line["timers"] for line in site.trail(event="child")]
 
 
-@pytest.mark.thorough("the tests around it have its one moment; these are what jobs do to it")
+@pytest.mark.thorough("a job or a library that is in its way; the tests around have plain jobs")
 def test_a_forked_child_has_no_timer_and_a_program_is_not_killed(site):
     site.push("program", name="soft")
     log = work(site, "soft", "fork")
@@ -135,7 +135,7 @@ def test_a_forked_child_has_no_timer_and_a_program_is_not_killed(site):
     assert [] == failures(site), log
 
 
-@pytest.mark.thorough("the tests around it have its one moment; these are what jobs do to it")
+@pytest.mark.thorough("a job or a library that is in its way; the tests around have plain jobs")
 @pytest.mark.parametrize(
     ("name", "mode", "last"), [("soft", "finalize", "finalized"), ("soft_slower", "dispatch", "listened")]
 )
@@ -148,7 +148,7 @@ def test_it_waits_where_python_or_a_listener_would_swallow_it(site, name, mode, 
     assert 1 == len(failures(site))
 
 
-@pytest.mark.thorough("the tests around it have its one moment; these are what jobs do to it")
+@pytest.mark.thorough("a job or a library that is in its way; the tests around have plain jobs")
 def test_it_comes_again_if_python_has_ignored_it(site):
     """Out of the callback of a weak reference, in which it came first: that callback would go on for ever."""
     log = work(site, "soft", "callback")
@@ -159,7 +159,7 @@ def test_it_comes_again_if_python_has_ignored_it(site):
     assert [True] == [line["has_usual_hook"] for line in site.trail(event="after")]
 
 
-@pytest.mark.thorough("the tests around it have its one moment; these are what jobs do to it")
+@pytest.mark.thorough("a job or a library that is in its way; the tests around have plain jobs")
 def test_it_leaves_no_lock_held_that_its_owner_would_release(site):
     """Nor would the job itself come to its end, if it waits for that lock again as it ends."""
     site.queue.bulk([("at_a_lock", {"number": number}) for number in range(JOBS // 4)])
@@ -170,7 +170,7 @@ def test_it_leaves_no_lock_held_that_its_owner_would_release(site):
     assert {False} == {line["is_held"] for line in site.trail(event="soft")}
 
 
-@pytest.mark.thorough("the tests around it have its one moment; these are what jobs do to it")
+@pytest.mark.thorough("a job or a library that is in its way; the tests around have plain jobs")
 @pytest.mark.parametrize("mode", ["block", "handlers"])
 def test_what_a_job_does_to_signals_harms_no_later_job(site, mode):
     site.push(mode, name="soft")
@@ -265,7 +265,7 @@ def any_site(request):
         yield found
 
 
-@pytest.mark.thorough("the tests around it have its one moment; these are what jobs do to it")
+@pytest.mark.thorough("a job or a library that is in its way; the tests around have plain jobs")
 def test_a_dispatch_that_is_interrupted_spoils_no_later_one(any_site):
     site = any_site
     (site.path / "dispatching.py").write_text(
