@@ -118,7 +118,6 @@ def test_a_job_is_followed_from_its_push_to_its_result(tracked):
     assert "delayed" == state(later).state
 
 
-@pytest.mark.thorough("the first test follows a job; these are other ends of one")
 @pytest.mark.bad_input("B113")
 def test_what_becomes_of_a_job_is_its_state(tracked):
     jobs = {kind: push(tracked, "returns", kind=kind) for kind in ("none", "large", "object", "text")}
