@@ -109,6 +109,7 @@ def test_after_a_long_step_forward_a_running_job_overlaps_for_a_third_of_its_lea
 
 
 # A lease that is renewed in a moment has two thirds of its time left: after this step a third, for a busy machine.
+@pytest.mark.by_turns("step")
 @pytest.mark.parametrize("step", [LASTS / 3, -3600])
 def test_a_short_step_forward_and_any_step_back_harm_no_running_job(site, clock, step):
     with a_long_job(site):
@@ -123,6 +124,7 @@ def test_a_short_step_forward_and_any_step_back_harm_no_running_job(site, clock,
     assert site.trail(event="end", tag="now")
 
 
+@pytest.mark.by_turns("step")
 @pytest.mark.parametrize("step", [-30, -3600])
 def test_a_step_back_delays_by_itself_what_was_delayed(site, clock, step):
     began = time.monotonic()

@@ -32,6 +32,7 @@ SCRIPT = """
 
 
 @pytest.mark.fault("F76")
+@pytest.mark.by_turns("ending")
 @pytest.mark.parametrize("ending", ["queue.close()", "raise SystemExit(0)", "return"])
 def test_a_process_does_not_wait_for_pushes_that_nothing_answers(own_server, ending):
     halt(own_server.process.pid)

@@ -105,6 +105,7 @@ def pair(tmp_path) -> Iterator[tuple[Server, Server]]:
                 server.kill()
 
 
+@pytest.mark.thorough("pool/test_failovers.py has a replica that is promoted after a kill")
 @pytest.mark.fault("F47")
 def test_clients_go_on_with_a_replica_that_is_promoted_after_the_primary_was_killed(pair, connection, tmp_path):
     primary, replica = pair

@@ -106,6 +106,7 @@ def told(pool: RunningPool, words: str) -> int:
     return pool.log().count(words)
 
 
+@pytest.mark.by_turns("beside")
 @pytest.mark.parametrize("beside", [BESIDE, ()], ids=["all three files", "the file alone"])
 def test_a_pool_goes_on_with_the_file_that_a_push_makes_anew(site, file, beside):
     with site.pool("--workers", "2") as pool:
@@ -121,6 +122,7 @@ def test_a_pool_goes_on_with_the_file_that_a_push_makes_anew(site, file, beside)
     assert (0, "ok") == (rows(file), rows(file, "PRAGMA integrity_check"))
 
 
+@pytest.mark.thorough("the first test has a file that is another")
 def test_a_pool_goes_on_with_a_file_that_is_renamed_over_its_own(site, file, tmp_path):
     fresh = fresh_file(tmp_path, "theirs")
     with site.pool("--workers", "2") as pool:
@@ -156,6 +158,7 @@ def test_a_job_that_runs_meanwhile_is_settled_where_it_came_from_and_its_worker_
     assert 1 == len(site.trail(event="start", tag="old"))
 
 
+@pytest.mark.thorough("the first test has a file that is another")
 def test_a_file_that_is_away_for_a_moment_is_waited_for_and_no_other_is_made(site, file, tmp_path):
     away, gate = tmp_path / "away.db", site.path / "gate"
     with site.pool("--workers", "2") as pool:
@@ -235,6 +238,7 @@ SETTLEMENTS = {
 }
 
 
+@pytest.mark.by_turns("settle")
 @pytest.mark.parametrize("settle", SETTLEMENTS.values(), ids=SETTLEMENTS)
 def test_a_job_is_settled_in_the_file_that_it_came_from(worker, producer, file, tmp_path, settle):
     [lease] = reserved(worker.queue, payload("a"))

@@ -160,6 +160,7 @@ def test_a_host_that_is_cut_off_kills_its_worker_before_another_host_starts_the_
     assert 0 == other.queue.size()
 
 
+@pytest.mark.thorough("the test above has a lease that cannot be renewed, with a master")
 @pytest.mark.fault("F52")
 def test_a_steward_without_a_master_kills_the_orphan_whose_lease_it_cannot_renew(partitioned):
     proxy, cut_off, other = partitioned

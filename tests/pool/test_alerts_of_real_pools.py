@@ -79,6 +79,7 @@ def test_two_pools_send_one_notice_of_each_alert_and_one_when_it_is_over(place: 
     assert sorted(expected) == sorted(notices(place))
 
 
+@pytest.mark.thorough("test_alerts.py has it with written boards; the test above with real pools")
 @pytest.mark.fault("F83")
 def test_a_store_that_is_away_is_an_alert_while_it_is_away(away: Site, own_server: Server, monkeypatch) -> None:
     text = config(away, "store = 1", "webhook = ${HOOK}")

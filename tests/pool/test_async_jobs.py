@@ -28,6 +28,7 @@ def told_of(log: str) -> list[tuple[str, str, str]]:
     return re.findall(r"tasks left behind .* job=(\w+) .* tasks=(\d+) refused=(\d+)", log)
 
 
+@pytest.mark.by_turns("mode")
 @pytest.mark.parametrize("mode", ["leave", "leave_and_raise", "leave_in_the_hook"])
 def test_tasks_that_a_job_or_its_hook_has_left_are_cancelled_and_told(site, mode):
     push(site, mode, maxTries=1)
@@ -42,6 +43,7 @@ def test_tasks_that_a_job_or_its_hook_has_left_are_cancelled_and_told(site, mode
     assert [("async", "1", "0")] == told_of(pool.log())
 
 
+@pytest.mark.thorough("jobs that leave their loop in disorder; the tests above have tasks that are left behind")
 def test_how_many_they_were_is_told(site):
     push(site, "leave", tasks=7)
     with site.pool(*ONE) as pool:
@@ -49,6 +51,7 @@ def test_how_many_they_were_is_told(site):
         eventually(lambda: [("async", "7", "0")] == told_of(pool.log()))
 
 
+@pytest.mark.by_turns("mode", "later")
 @pytest.mark.parametrize(("mode", "later"), [("stop", 0.0), ("stop", 0.1), ("stop_and_wait", 0.0)])
 def test_a_job_that_stops_the_loop_fails_no_other(site, mode, later):
     push(site, mode, maxTries=1, **({"later": later} if later else {}))
@@ -61,6 +64,7 @@ def test_a_job_that_stops_the_loop_fails_no_other(site, mode, later):
     assert 0 == site.queue.stores.failed.count()
 
 
+@pytest.mark.thorough("jobs that leave their loop in disorder; the tests above have tasks that are left behind")
 @pytest.mark.parametrize("timeout", [60, 0])
 def test_a_task_that_cannot_be_cancelled_stays_behind_with_its_loop(site, timeout):
     push(site, "leave", work="refuse", timeout=timeout)
@@ -86,6 +90,7 @@ def test_a_task_that_blocks_when_it_is_cancelled_costs_the_worker_at_the_jobs_de
     assert 0 == site.queue.stores.failed.count()
 
 
+@pytest.mark.thorough("jobs that leave their loop in disorder; the tests above have tasks that are left behind")
 def test_a_task_that_ends_the_program_when_it_is_cancelled_does_not_end_the_worker(site):
     push(site, "leave", work="quit")
     push(site, "ok")
@@ -117,6 +122,7 @@ def test_jobs_that_leave_nothing_behind_share_the_loop_and_its_threads(site):
     assert 1 == len({line["loop"] for line in site.trail(event="start")})
 
 
+@pytest.mark.thorough("jobs that leave their loop in disorder; the tests above have tasks that are left behind")
 def test_a_stop_waits_for_a_job_and_what_it_left(site):
     push(site, "leave", tasks=3)
     with site.pool(*ONE) as pool:
@@ -128,6 +134,7 @@ def test_a_stop_waits_for_a_job_and_what_it_left(site):
     assert 0 == site.queue.size()
 
 
+@pytest.mark.thorough("jobs that leave their loop in disorder; the tests above have tasks that are left behind")
 def test_what_waits_behind_a_slow_hook_is_done_by_another_worker(site):
     site.queue.push("blocking", {"gate": str(site.path / "gate")})
     push(site, "ok")

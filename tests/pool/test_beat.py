@@ -63,6 +63,7 @@ def test_a_running_pool_is_live_started_and_ready_and_status_says_how_old_its_be
     assert [3, 3, 3] == [code_of(site, question) for question in ("live", "started", "ready")]
 
 
+@pytest.mark.thorough("unit/test_probe.py has the probe's answers; the tests around have a pool's beat")
 def test_the_file_is_touched_at_most_four_times_a_second(site):
     with site.pool("--workers", "1") as pool:
         changes, until = set(), time.monotonic() + 1.0
@@ -107,6 +108,7 @@ def test_a_pool_that_starts_while_its_store_is_away_is_live_and_started_but_not_
         assert [0, 1] == [code_of(site, question) for question in ("live", "ready")]
 
 
+@pytest.mark.thorough("unit/test_probe.py has the probe's answers; the tests around have a pool's beat")
 def test_a_pool_whose_modules_are_being_imported_is_live_and_not_started(site):
     (site.path / "slow_import.py").write_text(
         "import time\nfrom pathlib import Path\nfrom tests.support.poolapp import *\n"
@@ -121,6 +123,7 @@ def test_a_pool_whose_modules_are_being_imported_is_live_and_not_started(site):
     assert 1 == before
 
 
+@pytest.mark.thorough("unit/test_probe.py has the probe's answers; the tests around have a pool's beat")
 @pytest.mark.parametrize("how", ["--preload", "--no-preload"])
 def test_workers_that_leave_after_each_job_have_come_to_work(site, how):
     for _ in range(5):
@@ -151,6 +154,7 @@ REPLACEMENTS = {
 
 
 @pytest.mark.fault("F88")
+@pytest.mark.by_turns("what")
 @pytest.mark.parametrize("what", REPLACEMENTS)
 def test_a_file_that_is_removed_or_replaced_disturbs_nobody(site, what):
     with site.pool("--workers", "1") as pool:
@@ -180,6 +184,7 @@ def test_a_directory_that_disappeared_has_the_file_again_and_the_probe_finds_the
         assert follows(alive_of(site))
 
 
+@pytest.mark.thorough("unit/test_probe.py has the probe's answers; the tests around have a pool's beat")
 def test_what_a_job_writes_over_the_board_is_no_reason_for_a_restart(site):
     modules = "tests.support.poolapp,tests.support.attackapp"
     with site.pool("--workers", "1", "--modules", modules):

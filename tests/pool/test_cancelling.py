@@ -54,6 +54,7 @@ def is_empty(site: Site) -> bool:
     return site.queue.sizes("default").total == 0
 
 
+@pytest.mark.by_turns("delay")
 @pytest.mark.parametrize("delay", [0, 300])
 def test_a_job_that_waits_is_taken_out_and_its_hook_is_called(site, delay):
     others = [push(site, "quick", n=n, delay=300) for n in range(3)]
@@ -67,6 +68,7 @@ def test_a_job_that_waits_is_taken_out_and_its_hook_is_called(site, delay):
     assert [] == site.trail(event="start")
 
 
+@pytest.mark.thorough("what is said, of what the tests above have done")
 def test_a_pool_that_does_not_know_the_job_says_that_its_hook_is_not_called(site):
     job_id = push(site, "stays")
     with site.pool("--workers", "1", "--queue", "other") as pool:
@@ -75,6 +77,7 @@ def test_a_pool_that_does_not_know_the_job_says_that_its_hook_is_not_called(site
         eventually(lambda: said in pool.log())
 
 
+@pytest.mark.by_turns("how")
 @pytest.mark.parametrize("how", ["sleep", "gil"])
 def test_a_plain_function_is_ended_with_its_worker_and_never_retried(site, how):
     job_id = push(site, "stays", how=how)
@@ -106,6 +109,7 @@ def test_a_coroutine_clears_up_first_and_its_worker_goes_on(site):
     assert is_empty(site)
 
 
+@pytest.mark.thorough("what is said, of what the tests above have done")
 @pytest.mark.parametrize("way", [("--workers", "4"), ("--workers", "1", "--concurrency", "4")])
 def test_the_board_says_of_which_jobs_no_answer_is_needed(site, way):
     ids = {name: push(site, name) for name in ("stays", "awaits", "asks", "wraps")}
@@ -126,6 +130,7 @@ def is_plain(found: RunningHere) -> int:
     return int(lanes.wholes[HEAD + PLAIN * lanes.count + found.job.number] if lanes else found.slot.is_plain)
 
 
+@pytest.mark.thorough("the test above ends a coroutine, and one further below requeues it")
 def test_a_coroutine_that_swallows_it_and_returns_was_cancelled_all_the_same(site):
     job_id = push(site, "awaits", swallows=True)
     with site.pool(*ONE):
@@ -161,6 +166,7 @@ def test_a_function_that_asks_ends_by_itself_and_is_not_released(site):
     assert is_empty(site)
 
 
+@pytest.mark.by_turns("name")
 @pytest.mark.parametrize("name", ["stays", "awaits"])
 def test_a_job_that_is_requeued_runs_again_and_the_attempt_does_not_count(site, name):
     job_id = push(site, name)
@@ -173,6 +179,7 @@ def test_a_job_that_is_requeued_runs_again_and_the_attempt_does_not_count(site, 
     assert [1, 1] == [line["attempt"] for line in site.trail(event="start")]
 
 
+@pytest.mark.thorough("the test above ends a coroutine, and one further below requeues it")
 @pytest.mark.parametrize("way", [(), ("--concurrency", "2")])
 def test_a_coroutine_that_is_requeued_and_returns_all_the_same_is_done(site, way):
     job_id = push(site, "awaits", swallows=True)

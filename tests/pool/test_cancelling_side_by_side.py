@@ -32,6 +32,7 @@ def all_done(site: Site, count: int = 2) -> None:
     assert {1} == {line["attempt"] for line in site.trail(event="start") if "n" in line}
 
 
+@pytest.mark.by_turns("swallows")
 @pytest.mark.parametrize("swallows", [False, True])
 def test_a_coroutine_ends_and_its_neighbours_notice_nothing(site, swallows):
     with site.pool(*ONE):
@@ -47,6 +48,7 @@ def test_a_coroutine_ends_and_its_neighbours_notice_nothing(site, swallows):
     assert 3 == len(site.trail(event="start"))
 
 
+@pytest.mark.by_turns("name")
 @pytest.mark.parametrize("name", ["stays", "blocks"])
 def test_one_that_cannot_end_alone_is_ended_with_its_worker_and_the_others_go_back(site, name):
     with site.pool(*ONE):
@@ -73,6 +75,7 @@ def test_one_that_is_requeued_runs_again_beside_them(site):
         all_done(site)
 
 
+@pytest.mark.thorough("random moments of what the tests above do one by one")
 def test_many_are_cancelled_at_any_moment_and_the_others_run_unharmed(site):
     """Each lane has many jobs one after the other; an order is for one of them."""
     open_gate(site)

@@ -87,6 +87,7 @@ def test_what_a_job_has_left_ends_with_its_worker_though_the_master_is_everybody
         eventually(lambda: is_gone(left.pid))
 
 
+@pytest.mark.thorough("the first test has a container's volume and its directory")
 @needs_unshare
 def test_a_volume_that_every_user_can_write_to_needs_a_directory_of_the_pools_own(site):
     """What the init container in conf/kubernetes.yml is for."""

@@ -210,6 +210,7 @@ def test_a_long_value_is_cut_in_the_log():
     assert [8192, 8192] == [len(value) for value in found.values()]
 
 
+@pytest.mark.thorough("the test above cuts a long value; this cuts a thousand")
 def test_a_context_of_many_names_is_cut_in_the_log():
     many = {"data": {f"name {number:06}": "i:1;" for number in range(100_000)}}
     long = {"data": {f"{letter * 8000}": f's:8000:"{"x" * 8000}";' for letter in "abcdefgh"}}

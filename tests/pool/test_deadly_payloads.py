@@ -81,6 +81,7 @@ def test_a_job_that_comes_to_lone_workers_again_and_again_is_not_set_aside_for_t
 HOSTILE = "[" * 1000 + '"' + '\\"' * 40_000
 
 
+@pytest.mark.thorough("unit/test_wild_notices.py has hostile notices")
 @pytest.mark.bad_input("B168")
 def test_hostile_notices_of_other_pools_stop_neither_the_alerts_nor_status(site, server):
     pools, notices = f"{PREFIX}queuepool:pools", {"brackets": HOSTILE, "large": "x" * 2**26}

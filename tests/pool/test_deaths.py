@@ -74,6 +74,7 @@ def busy(site, pool):
     return [process["pid"] for process in shown["processes"] if "job" in process]
 
 
+@pytest.mark.thorough("a timeout's alarm that somebody else sends")
 def test_an_operator_ends_one_job_by_the_alarm_of_its_timeout(site):
     """As docs/operations.md says: it has used up a try, its stack is kept, and the other jobs go on."""
     site.push("hang_in_c", maxTries=2, timeout=600)
@@ -118,6 +119,7 @@ def test_a_job_that_ends_its_worker_is_tried_again_and_then_fails_with_the_cause
     assert cause in record.exception
 
 
+@pytest.mark.thorough("faults/test_worker_faults.py has its stack in the record")
 @pytest.mark.fault("F06")
 def test_a_segfault_leaves_its_stack_in_the_failed_record(site):
     site.push("segfault", maxTries=1)
@@ -214,6 +216,7 @@ def test_a_release_without_a_try_left_fails_the_job_at_once_and_says_so(site):
     assert 0 == site.queue.size()
 
 
+@pytest.mark.thorough("a worker that was killed with its job is replaced by the same act")
 def test_an_idle_worker_killed_from_outside_is_replaced(site):
     with site.pool("--workers", "2") as pool:
         os.kill(pool.workers()[0], signal.SIGKILL)
@@ -264,6 +267,7 @@ def test_a_steward_that_dies_is_replaced_and_the_workers_go_on(site):
         assert worker != pool.workers()
 
 
+@pytest.mark.thorough("the test above replaces a killed steward")
 def test_a_delayed_job_is_staged_by_the_next_steward_when_one_was_killed(site):
     with site.pool("--workers", "1") as pool:
         steward = pool.steward()
@@ -287,6 +291,7 @@ def test_jobs_longer_than_their_reservation_run_once(site):
     assert 0 == site.queue.size()
 
 
+@pytest.mark.thorough("faults/test_worker_faults.py closes every descriptor, too")
 @pytest.mark.fault("F16")
 def test_a_job_that_closes_every_file_is_settled_as_it_ended_and_its_worker_replaced(site):
     site.push("close", maxTries=1)
@@ -310,6 +315,7 @@ def test_a_worker_whose_job_ignores_and_blocks_all_signals_still_hears_a_stop(si
         assert 0 == pool.wait()
 
 
+@pytest.mark.thorough("faults/test_worker_faults.py spoils the signals of a worker, and lets the next job hang")
 @pytest.mark.fault("F18")
 def test_the_next_job_has_its_alarm_again(site):
     site.push("deaf")
@@ -321,6 +327,7 @@ def test_the_next_job_has_its_alarm_again(site):
     assert "signal 14" in record.exception
 
 
+@pytest.mark.thorough("test_slow_listeners.py has listeners that hold up the steward")
 def test_a_listener_that_ends_the_steward_undoes_no_settlement(site):
     (site.path / "ears.py").write_text(
         "import os\n"
@@ -340,6 +347,7 @@ def test_a_listener_that_ends_the_steward_undoes_no_settlement(site):
     assert 1 == len(site.trail(event="start", mode="kill"))
 
 
+@pytest.mark.thorough("test_slow_listeners.py has listeners that hold up the steward")
 def test_a_slow_listener_does_not_get_its_worker_killed(site):
     (site.path / "ears.py").write_text(
         "import time\n"

@@ -50,6 +50,7 @@ def run_again_uncounted(site: Site, count: int = 3) -> None:
     assert {1} == {line["attempt"] for line in site.trail(event="start", mode="until")}
 
 
+@pytest.mark.by_turns("mode")
 @pytest.mark.parametrize("mode", ["swallow", "block", "hold_the_gil"])
 def test_a_job_that_does_not_end_at_its_deadline_ends_the_worker_and_answers_alone(site, mode):
     neighbours(site, maxTries=1)
@@ -80,6 +81,7 @@ def test_a_plain_function_that_hangs_in_its_thread_answers_for_the_worker_that_i
     assert "poolapp.py" in record.exception
 
 
+@pytest.mark.thorough("unit/test_blame.py has the ruling; the tests around have other ends of a worker")
 def test_a_worker_that_is_halted_is_killed_by_the_master_and_the_job_that_ran_answers(site):
     neighbours(site, maxTries=1)
     with site.pool(*BESIDE, "--grace", "0.5"):
@@ -92,6 +94,7 @@ def test_a_worker_that_is_halted_is_killed_by_the_master_and_the_job_that_ran_an
     assert "killed by the master" in record.exception
 
 
+@pytest.mark.thorough("the test above has a thread that hangs, and the next ones a crash")
 def test_a_plain_function_that_crashes_in_its_thread_fails_alone(site):
     neighbours(site)
     with site.pool(*BESIDE):
@@ -105,6 +108,7 @@ def test_a_plain_function_that_crashes_in_its_thread_fails_alone(site):
     assert ["do"] == [row.name for row in site.queue.stores.failed.page()]
 
 
+@pytest.mark.thorough("unit/test_blame.py has the ruling; the tests around have other ends of a worker")
 def test_a_steward_that_is_killed_with_the_worker_changes_no_ruling(site):
     neighbours(site, maxTries=1)
     with site.pool(*BESIDE) as pool:
@@ -145,6 +149,7 @@ def test_the_blame_does_not_depend_on_the_grace(site, grace):
     assert "TimedOut" in record.exception
 
 
+@pytest.mark.by_turns("mode")
 @pytest.mark.parametrize("mode", ["block", "hold_the_gil"])
 def test_a_job_without_a_deadline_that_blocks_the_loop_answers_for_the_neighbour_that_could_not_end(site, mode):
     # It outlasts the time that a busy machine takes to begin the other one.
@@ -161,6 +166,7 @@ def test_a_job_without_a_deadline_that_blocks_the_loop_answers_for_the_neighbour
     assert {1} == {line["attempt"] for line in site.trail(event="start", mode="until")}
 
 
+@pytest.mark.by_turns("mode", "cause")
 @pytest.mark.parametrize(("mode", "cause"), [("segfault", "SIGSEGV"), ("exit", "exit code 0")])
 def test_a_job_that_ends_its_worker_in_a_step_answers_alone(site, mode, cause):
     neighbours(site)
@@ -175,6 +181,7 @@ def test_a_job_that_ends_its_worker_in_a_step_answers_alone(site, mode, cause):
     assert cause in record.exception
 
 
+@pytest.mark.thorough("unit/test_blame.py has the ruling; the tests around have other ends of a worker")
 def test_a_segfault_beside_others_leaves_its_stack_in_the_failed_record(site):
     push(site, "segfault", maxTries=1)
     with site.pool(*BESIDE):
@@ -216,6 +223,7 @@ def once(event):
 """
 
 
+@pytest.mark.thorough("unit/test_blame.py has the ruling; the tests around have other ends of a worker")
 def test_no_job_answers_for_an_exception_that_ends_the_main_thread(site):
     """Also not the one that has the CPU at that moment."""
     (site.path / "ears.py").write_text(FAILS_ONCE)
@@ -229,6 +237,7 @@ def test_no_job_answers_for_an_exception_that_ends_the_main_thread(site):
     assert {1} == {line["attempt"] for line in site.trail(event="start", mode="hog")}
 
 
+@pytest.mark.thorough("unit/test_blame.py has the ruling; the tests around have other ends of a worker")
 def test_crashes_are_limited_whatever_tries_are_left(site):
     push(site, "segfault", maxTries=100)
     with site.pool(*BESIDE, "--max-crashes", "2"):
@@ -251,6 +260,7 @@ def test_a_kill_from_outside_fails_nobody(site):
     assert 0 == site.queue.stores.failed.count()
 
 
+@pytest.mark.thorough("unit/test_meters_when_killed.py has the counts of a dead worker")
 def test_each_attempt_counts_once_in_the_meters_also_after_a_death(site):
     neighbours(site)
     with site.pool(*BESIDE) as pool:

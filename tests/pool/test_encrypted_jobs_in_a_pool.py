@@ -75,6 +75,7 @@ def texts_in(folder: Path) -> Iterator[str]:
             yield path.read_bytes().decode("latin-1")
 
 
+@pytest.mark.by_turns("keys")
 @pytest.mark.parametrize("keys", [{}, {"APP_KEY": f"base64:{base64.b64encode(b'x' * 32).decode()}"}])
 def test_a_job_waits_among_the_failed_ones_for_its_key(keyed, peer: Peer, monkeypatch, keys):
     peer.run("push-object", "a@b.c", SECRET, encrypted=True, app_key=base64.b64encode(KEY).decode())
@@ -108,6 +109,7 @@ def test_a_pool_with_a_bad_key_does_not_start(site, monkeypatch):
     assert (78, f"QUEUEPOOL_CONNECTION_APP_KEY: {problem}\n") == (done.returncode, done.stderr)
 
 
+@pytest.mark.thorough("the tests above have an encrypted job that runs")
 def test_an_encrypted_job_runs_beside_others(keyed):
     for number in range(5):
         keyed.queue.push("beside", {"mode": "ok", "tag": f"{SECRET} {number}"}, encrypted=True)

@@ -230,6 +230,7 @@ def after_lost_reserves(site: Site, sentinels: Sentinels, config: str) -> tuple[
     return ledger, load, at
 
 
+@pytest.mark.thorough("stores/test_awaited_replicas.py has what is acknowledged, the test above the switch")
 @pytest.mark.fault("F47")
 def test_nothing_that_was_acknowledged_is_lost_where_all_replicas_must_have_it(sentinels, over):
     settings = replace(over.connection, wait_replicas="all")
@@ -348,6 +349,7 @@ def test_an_old_primary_that_comes_back_is_left_alone(sentinels, over):
     assert len(ledger.lost) < 20
 
 
+@pytest.mark.thorough("the first test follows a failover; verbs ask the sentinels as a pool does")
 def test_commands_and_a_lone_worker_find_the_primary_too(sentinels, over):
     over.push(tag="first")
     assert "1" in over.run("size", *over.where).stdout

@@ -30,6 +30,7 @@ def test_a_first_boot_that_fails_ends_the_pool_with_1_and_says_the_cause_once(si
     assert log.endswith(" stopped: every process of the pool has ended, exit code 1\n")
 
 
+@pytest.mark.thorough("the first test has a module that does not import")
 @pytest.mark.fault("F22")
 def test_modules_without_a_job_end_it_too_and_listeners_that_do_not_import(site):
     (site.path / "none.py").write_text("x = 1\n")
@@ -43,6 +44,7 @@ def test_modules_without_a_job_end_it_too_and_listeners_that_do_not_import(site)
     assert 1 == pool.log().count("cannot import not_there: there is no not_there in")
 
 
+@pytest.mark.thorough("unit/test_pushes_at_an_import.py has the warning")
 @pytest.mark.real_start
 @pytest.mark.by_turns("how")
 @pytest.mark.parametrize("how", [[], ["--preload"]])
@@ -54,6 +56,7 @@ def test_a_job_that_a_module_dispatches_at_its_import_is_warned_of(site, how):
     assert 1 == pool.log().count("put what the module runs as a program under if __name__ == '__main__'")
 
 
+@pytest.mark.thorough("the first test has a module that does not import")
 def test_what_still_boots_beside_a_failed_first_boot_is_not_waited_for(site):
     """One worker fails while another one is in an import that takes for ever, and hears no signal."""
     (site.path / "uneven.py").write_text(
@@ -108,6 +111,7 @@ def test_a_restart_is_watched_until_the_new_code_works_or_is_known_not_to(site, 
     assert 3 == site.run("reload", "--wait", *place, check=False).returncode
 
 
+@pytest.mark.thorough("the test above watches a restart to its end")
 def test_a_wait_for_a_restart_ends_when_its_time_is_over(site):
     place = ["--runtime-dir", str(site.path / "run"), *site.where]
     (site.path / "slow.py").write_text(

@@ -84,6 +84,7 @@ def test_the_callback_runs_once_while_workers_are_killed(place):
     assert set(Counter(names(place, "begins"))) == {f"g{n}" for n in range(20)} | {f"c{n}" for n in range(5)}
 
 
+@pytest.mark.thorough("the contract of flows has it on each store")
 def test_a_failure_starts_what_follows_failures_and_nothing_else(place):
     flow = Flow("fails", on_failure=step.call("told"))
     bad = flow.add(fails.call())
@@ -100,6 +101,7 @@ def test_a_failure_starts_what_follows_failures_and_nothing_else(place):
     assert "2 of 4 done, 1 failed, 1 cancelled" == found.flow().progress
 
 
+@pytest.mark.thorough("metrics/test_exposition.py has each metric, and the contract each count")
 def test_a_pool_tells_how_its_flows_have_ended_and_which_are_under_way(place):
     bad, good, waits = Flow(), Flow(), Flow("waits")
     bad.add(fails.call())
@@ -191,6 +193,7 @@ def test_a_result_that_cannot_be_kept_fails_its_job(place):
     assert [] == place.trail(what="takes")
 
 
+@pytest.mark.every_store("kind")
 @pytest.mark.parametrize("kind", DATABASES)
 def test_a_member_fails_where_there_are_no_tables_for_flows(kind, request):
     with site_on(kind, request) as place:
@@ -207,6 +210,7 @@ def test_a_member_fails_where_there_are_no_tables_for_flows(kind, request):
         assert "queuepool_flows" in failed.exception
 
 
+@pytest.mark.thorough("a job that dies after it has added to its flow is the test above")
 def test_what_a_hook_adds_is_kept_if_its_worker_dies_before_the_end(place):
     flow = Flow("hook")
     flow.add(step.call("after"), after=flow.add(idle.call()))
@@ -217,6 +221,7 @@ def test_what_a_hook_adds_is_kept_if_its_worker_dies_before_the_end(place):
     assert ["added", "after"] == names(place, "ends")
 
 
+@pytest.mark.thorough("a job that dies after it has added to its flow is the test above")
 def test_a_skipped_member_whose_worker_dies_before_its_end_does_not_count_as_done(place):
     flow = Flow("skipped")
     flow.add(step.call("after"), after=flow.add(late.call()))
@@ -270,6 +275,7 @@ def test_a_broken_flow_holds_up_no_other_jobs(request):
             eventually(lambda: "later" in names(site, "ends"))
 
 
+@pytest.mark.thorough("stores hold up nothing for a broken key in the contract; this is a whole pool")
 def test_a_broken_queue_holds_up_only_the_members_that_go_there(request):
     with site_on("redis", request) as site:
         flow, client = Flow("broken"), site.queue.stores.client

@@ -89,6 +89,7 @@ def test_a_pool_on_another_store_works_beside_the_board_of_a_killed_one_whose_ne
     assert f"warn pool default: {left.name} was left by a pool on a store other than" in checked.stdout
 
 
+@pytest.mark.thorough("the test above has a board of another store, the next ones orphans of another boot")
 def test_an_orphan_of_another_store_is_killed_in_time_by_the_steward_that_finds_it(site, moved):
     site.push("block_signals", timeout=2, maxTries=1)
     with site.pool("--workers", "1") as pool:
@@ -166,6 +167,7 @@ def alone() -> tuple[int, int, int]:
 
 @pytest.mark.fault("F28")
 @pytest.mark.every_store("site")
+@pytest.mark.by_turns("somebody", "system")
 @pytest.mark.parametrize(("somebody", "system"), [(led, "00000000-1"), (alone, "00000000-1"), (alone, "{boot}-1")])
 def test_nobody_is_signalled_by_the_numbers_of_another_boot_or_container_and_its_jobs_go_back(site, somebody, system):
     killed_with_a_job(site)

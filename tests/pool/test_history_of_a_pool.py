@@ -57,6 +57,7 @@ def test_what_pools_did_is_in_the_history_when_they_have_ended(at):
     assert 5 == sum(bucket["done"] for bucket in history(at, "--job", "do", "--queue", "default")["buckets"])
 
 
+@pytest.mark.thorough("metrics has the history from written boards; the first test that of a pool")
 def test_since_when_is_seen_line_by_line(at):
     run_jobs(at, done=3, failed=1)
     for unit, lines in (("minute", 60), ("hour", (1, 2)), ("day", (1, 2))):
@@ -83,6 +84,7 @@ def test_a_pool_keeps_none_if_it_is_not_to(site, server, setting):
     assert [] == [key for key in server.keys("*") if b"history" in key]
 
 
+@pytest.mark.thorough("metrics has the history from written boards; the first test that of a pool")
 def test_what_is_kept_expires(site, server):
     site.push("ok")
     with site.pool("--workers", "1", "--history", "6h"):
@@ -95,6 +97,7 @@ def test_what_is_kept_expires(site, server):
     assert all(expected[grain] - 30 <= seconds <= expected[grain] for grain, seconds in lifetimes.items())
 
 
+@pytest.mark.thorough("metrics has the history from written boards; the first test that of a pool")
 @pytest.mark.bad_input("B148")
 def test_nonsense_in_the_store_is_counted_and_costs_nothing_else(site, server):
     run_jobs(site, done=1, failed=0)

@@ -64,6 +64,7 @@ def test_a_hook_that_hangs_before_a_job_is_ended_at_the_jobs_deadline(site):
 
 
 @pytest.mark.bad_input("B156")
+@pytest.mark.by_turns("name")
 @pytest.mark.parametrize("name", ["ok", "deleted"])
 def test_a_hook_that_hangs_after_a_job_that_is_over_does_not_run_it_again(site, name):
     write(site, "@around\ndef bad(job):\n    try:\n        yield\n    finally:\n        hang_in_c()\n")

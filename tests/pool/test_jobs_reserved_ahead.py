@@ -204,6 +204,7 @@ def test_a_stop_puts_back_what_was_not_begun(site):
     assert done in (1, 2)
 
 
+@pytest.mark.thorough("the next test has a timer that its job had taken")
 def test_a_timer_that_a_job_has_left_running_does_not_end_the_next_one(site):
     site.push("timer", seconds=1.0)  # longer than a busy machine takes to the end of this job
     site.push("sleep", seconds=1.3)
@@ -258,6 +259,7 @@ def with_whole_hands(site, workers: int) -> Iterator[int]:
         yield steward
 
 
+@pytest.mark.thorough("jobs that were asked for go back as those that were reserved, above")
 def test_what_was_asked_for_goes_back_with_what_waits_behind_a_slow_job(site):
     with with_whole_hands(site, 2) as steward:
         eventually(lambda: site.trail(event="start", mode="until"))
@@ -272,6 +274,7 @@ def test_what_was_asked_for_goes_back_with_what_waits_behind_a_slow_job(site):
     assert {1} == {line["attempt"] for line in site.trail(event="start")}
 
 
+@pytest.mark.thorough("jobs that were asked for go back as those that were reserved, above")
 def test_what_was_asked_for_behind_a_job_that_is_stuck_in_c_is_done_by_another_worker(site):
     push_quick_ones_around(site, "hang_in_c")
     with site.pool("--workers", "2", "--reserve-ahead", "4") as pool:
@@ -282,6 +285,7 @@ def test_what_was_asked_for_behind_a_job_that_is_stuck_in_c_is_done_by_another_w
     assert {1} == {line["attempt"] for line in site.trail(event="start")}
 
 
+@pytest.mark.thorough("jobs that were asked for go back as those that were reserved, above")
 def test_a_killed_worker_leaves_what_it_had_asked_for_as_it_was(site):
     push_quick_ones_around(site, "kill", maxTries=1)
     with site.pool("--workers", "2", "--reserve-ahead", "4"):
@@ -291,6 +295,7 @@ def test_a_killed_worker_leaves_what_it_had_asked_for_as_it_was(site):
     assert {1} == {line["attempt"] for line in site.trail(event="start")}
 
 
+@pytest.mark.thorough("jobs that were asked for go back as those that were reserved, above")
 def test_a_stop_puts_back_what_was_asked_for(site):
     for number in range(30):
         site.push(
@@ -307,6 +312,7 @@ def test_a_stop_puts_back_what_was_asked_for(site):
     assert {1} == {line["attempt"] for line in site.trail(event="start")}
 
 
+@pytest.mark.thorough("jobs that were asked for go back as those that were reserved, above")
 def test_a_job_that_fails_while_the_next_hand_is_on_its_way_is_settled_first(site):
     push_quick_ones_around(site, "raise", maxTries=1)
     with site.pool("--workers", "2", "--reserve-ahead", "4"):
@@ -315,6 +321,7 @@ def test_a_job_that_fails_while_the_next_hand_is_on_its_way_is_settled_first(sit
     assert (QUICK_ONES, 1) == (len(site.trail(event="end")), len(site.trail(event="after_failed")))
 
 
+@pytest.mark.thorough("the contract of prefetched jobs has their order")
 def test_one_worker_keeps_their_order_behind_a_slow_job(site):
     with with_whole_hands(site, 1) as steward:
         eventually(lambda: 3 == len(site.trail(event="start")))
@@ -338,6 +345,7 @@ if trail.exists() and '"kill"' in trail.read_text():
 """
 
 
+@pytest.mark.thorough("the contract of prefetched jobs has their order")
 def test_what_a_killed_worker_held_is_back_in_its_order(site):
     """One successor that is at work earlier takes what is back by then: its first jobs may be later ones."""
     (site.path / "late.py").write_text(LATE.format(gate=str(site.path / "gate")))
@@ -351,6 +359,7 @@ def test_what_a_killed_worker_held_is_back_in_its_order(site):
     assert ALL_TAGS == [line["tag"] for line in site.trail(event="start")]
 
 
+@pytest.mark.thorough("faults/test_redis_faults.py kills a server under load")
 def test_a_server_that_is_killed_meanwhile_costs_no_attempt_and_nothing_is_done_twice(away, own_server):
     push_quick_ones_around(away, "until", gate=str(away.path / "gate"))
     with away.pool("--workers", "2", "--reserve-ahead", "4"):

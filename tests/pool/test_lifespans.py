@@ -50,6 +50,7 @@ def test_a_stop_ends_a_worker_that_still_begins_them(site, monkeypatch):
     assert "second ends" not in events(site)
 
 
+@pytest.mark.thorough("a lifespan that misbehaves; the tests above have one that raises and one that takes too long")
 @pytest.mark.parametrize("how", ["hangs at its end", "blocks at its end"])
 def test_one_that_does_not_end_does_not_hold_its_worker_up(site, monkeypatch, how):
     monkeypatch.setenv("LIFESPAN", how)
@@ -77,6 +78,7 @@ def test_a_task_of_one_that_blocks_the_loop_ends_the_worker_and_no_job_is_charge
     assert 'lifespanapp.py", line' in pool.log()
 
 
+@pytest.mark.thorough("a lifespan that misbehaves; the tests above have one that raises and one that takes too long")
 def test_such_a_task_ends_the_worker_also_while_a_verdict_waits_for_the_store(away, own_server):
     site = away
     site.queue.push("stays")
@@ -90,6 +92,7 @@ def test_such_a_task_ends_the_worker_also_while_a_verdict_waits_for_the_store(aw
         own_server.start()
 
 
+@pytest.mark.thorough("a lifespan that misbehaves; the tests above have one that raises and one that takes too long")
 def test_what_one_raises_at_its_end_is_told_and_the_others_end(site, monkeypatch):
     monkeypatch.setenv("LIFESPAN", "raises at its end")
     with site.pool(*BESIDE) as pool:

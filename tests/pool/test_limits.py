@@ -94,6 +94,7 @@ def test_the_place_of_a_dead_worker_is_free_at_once(place, tmp_path):
     assert Counter(begins=4, ends=3) == Counter(line["what"] for line in place.trail())
 
 
+@pytest.mark.thorough("a worker that dies beside others, above, gives its place back by the same act")
 def test_the_only_place_is_free_at_once_if_its_worker_is_killed(place):
     gate = place.path / "gate"
     place.queue.push(waits.name, {"tenant": "killed", "gate": str(gate)})
@@ -110,6 +111,7 @@ def test_the_only_place_is_free_at_once_if_its_worker_is_killed(place):
     assert 0 < began["at"] - killed < 30  # its lease lasts for longer than a minute
 
 
+@pytest.mark.thorough("the contract of limits has the end of a lease on each store")
 def test_the_only_place_is_free_with_its_lease_if_its_host_is_lost(place):
     gate, config = place.path / "gate", "[connection]\nretry_after = 4\n"
     place.queue.push(waits.name, {"tenant": "lost", "gate": str(gate)})
@@ -145,6 +147,7 @@ def test_parked_jobs_are_cancelled_and_cleared_while_workers_would_take_them(pla
     assert [] == place.trail(tenant="next")
 
 
+@pytest.mark.thorough("the contract has each of these verbs, and the test above has workers beside two of them")
 def test_parked_jobs_are_moved_dropped_and_left_while_workers_would_take_them(place):
     gate = place.path / "gate"
     place.queue.push(waits.name, {"tenant": "first", "gate": str(gate)})
@@ -174,7 +177,11 @@ WAITS = Plant(
 )
 
 
-@pytest.mark.parametrize("plant", [None, WAITS], ids=["as it is", "with a fault"])
+@pytest.mark.parametrize(
+    "plant",
+    [None, pytest.param(WAITS, marks=pytest.mark.thorough("the test can fail"))],
+    ids=["as it is", "with a fault"],
+)
 def test_a_place_is_given_back_whatever_ends_its_job(place, plant, tmp_path):
     push(place, imports, "a")
     folder = plant.write(tmp_path / "planted") if plant else ROOT
@@ -196,6 +203,7 @@ def lease_end(site: Site) -> float:
     return float(stores.client.ask(lambda connection: connection.exec_driver_sql(rows).scalar()) + 4)
 
 
+@pytest.mark.thorough("the next test has members that wait for a place and give it back")
 def test_members_of_a_flow_wait_for_their_places(place):
     calls = [imports.call("a", 0.02) for _ in range(8)]
     page = flow_of(group(calls, then=imports.call("b"))).push_to(place.queue)
@@ -235,6 +243,7 @@ def test_a_job_without_the_argument_of_its_limit_fails_with_one_line(place):
     assert "limit import: tenant is None, where text or a number is needed" in pool.log()
 
 
+@pytest.mark.thorough("a step, and a job that is given back, have tests of their own")
 def test_a_job_that_leaves_at_a_step_gives_its_place_back(place):
     push(place, steps, "a")
     push(place, steps, "b")

@@ -64,6 +64,7 @@ def test_in_c_with_the_interpreters_lock_held(site):
     assert ["stays"] == [frame["function"] for frame in row["stack"]]
 
 
+@pytest.mark.thorough("the first test shows a stack by each verb; these are other places to hang in")
 def test_the_job_goes_on_however_often_it_is_asked(site):
     """Its sleeps are not cut short, and no request crashes it."""
     with running(site, "quick", n=1, seconds=2.0) as (_, _, board, slot):
@@ -84,6 +85,7 @@ def test_one_who_does_not_answer_is_told(site):
         stack_of(board, slot, timeout=0.1)
 
 
+@pytest.mark.thorough("the first test shows a stack by each verb; these are other places to hang in")
 def test_who_does_not_listen_is_not_asked(site):
     """Its default action is to ignore it, so a program in its place is not harmed either."""
     with running(site) as (_, _, board, slot):
@@ -113,6 +115,7 @@ def test_what_runs_nowhere(site):
         assert f"nothing runs here under the id, pid or pool {name}" in each.stderr
 
 
+@pytest.mark.thorough("the first test shows a stack by each verb; these are other places to hang in")
 def test_what_a_coroutine_awaits_is_shown(site):
     with running(site, "awaits") as (_, job_id, _, _):
         [[inner, *_, outer]] = eventually(lambda: tasks_of(site, job_id))
@@ -141,6 +144,7 @@ def tasks_of(site: Site, job_id: str) -> list[list[dict]]:
     return row["tasks"] or []
 
 
+@pytest.mark.thorough("the first test shows a stack by each verb; these are other places to hang in")
 def test_side_by_side_the_one_that_blocks_the_loop_is_seen(site):
     job_id = site.queue.push("blocks", {})
     with site.pool(*SIDE_BY_SIDE) as pool:

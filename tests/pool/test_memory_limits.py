@@ -49,6 +49,7 @@ def test_a_limit_below_the_size_of_the_modules_is_told_once_and_each_worker_does
     assert 1 == pool.log().count("WARNING")
 
 
+@pytest.mark.thorough("unit/test_memory.py has the rules of sizes; the tests around have whole pools")
 def test_a_limit_above_the_size_after_boot_is_one_of_what_jobs_take(site):
     site.push("eat", mb=100)
     with site.pool("--workers", "1", "--modules", "large", "--memory", "+64") as pool:
@@ -60,6 +61,7 @@ def test_a_limit_above_the_size_after_boot_is_one_of_what_jobs_take(site):
     assert 2 == len({line["pid"] for line in site.trail(event="start")})
 
 
+@pytest.mark.thorough("unit/test_memory.py has the rules of sizes; the tests around have whole pools")
 def test_the_log_and_a_metric_say_which_job_has_made_the_worker_grow(site):
     (site.path / "grows.py").write_text(
         "from queuepool import job\nKEPT = []\n"
@@ -80,6 +82,7 @@ def test_the_log_and_a_metric_say_which_job_has_made_the_worker_grow(site):
     assert 80 < float(found[2]) < 120
 
 
+@pytest.mark.thorough("unit/test_memory.py has the rules of sizes; the tests around have whole pools")
 def test_a_lone_worker_does_its_job_too(site):
     site.push("ok")
     done = site.run("work", *site.flags("--modules", "large", "--memory", "128", "--stop-when-empty"), check=False)
@@ -92,6 +95,7 @@ def test_a_lone_worker_does_its_job_too(site):
 ABOVE = pytest.mark.thorough("as any that is above")
 
 
+@pytest.mark.by_turns("limit", "code")
 @pytest.mark.parametrize(
     ("limit", "code"), [("128", 1), pytest.param("+64", 0, marks=ABOVE), pytest.param("0", 0, marks=ABOVE)]
 )

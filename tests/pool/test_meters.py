@@ -54,6 +54,7 @@ def has_its_times(found):
     return [one.ended for one in found] == [one.run.observations for one in found]
 
 
+@pytest.mark.thorough("unit/test_meters.py has how counts are kept; the first test has a pool")
 def test_a_killed_attempt_has_its_run_time(site):
     site.push("hang_in_c", maxTries=1, timeout=1)
     with site.pool("--workers", "1") as pool:
@@ -62,6 +63,7 @@ def test_a_killed_attempt_has_its_run_time(site):
         assert 1.0 <= counted(pool).run.total < 30.0
 
 
+@pytest.mark.thorough("unit/test_meters.py has how counts are kept; the first test has a pool")
 def test_counts_grow_on_while_workers_are_recycled(site):
     site.queue.bulk([("do", {"mode": "ok"})] * 12)
     with site.pool("--workers", "2", "--max-jobs", "1") as pool:
@@ -83,6 +85,7 @@ def test_counts_survive_the_steward(site):
         eventually(lambda: counted(pool).done == 6)
 
 
+@pytest.mark.by_turns("mode")
 @pytest.mark.parametrize("mode", ["raise", "kill"])
 def test_without_metrics_the_board_shows_each_attempt_and_nothing_is_published(site, mode):
     site.push("ok")

@@ -28,6 +28,7 @@ NOTED = {
 FAILED = {"key": "ValueError: translated", "never": "the gate is closed"}
 
 
+@pytest.mark.by_turns("flags")
 @pytest.mark.parametrize("flags", [(), ("--concurrency", "4")], ids=["alone", "side by side"])
 def test_it_sees_changes_and_leaves_out_what_its_own_job_does(site, flags):
     names = ("plain", "async", "class")
@@ -58,6 +59,7 @@ def of_plain(events: list[str], name: str) -> list[str]:
     return [*own, "succeeded"] if name != "plain" and own[-1:] == ["outer left"] and "ran" in own else own
 
 
+@pytest.mark.by_turns("flags")
 @pytest.mark.parametrize("flags", [(), ("--concurrency", "4")], ids=["alone", "side by side"])
 def test_what_follows_a_skipped_member_of_a_flow_starts(site, flags):
     flow = flow_of(chain(plain.call("paid"), plain.call("skip"), plain.call)).push_to(site.queue)

@@ -185,6 +185,7 @@ def test_a_queue_is_paused_for_all_hosts_through_the_store(site):
     assert ["b", "a"] == [line["tag"] for line in site.trail(event="start")]
 
 
+@pytest.mark.thorough("as one queue is, which the test above has")
 def test_many_queues_are_paused_as_one_is(site):
     """All but one of more queues than their names have room for on the board."""
     queues = [f"tenant-{number:03}" for number in reversed(range(300))]

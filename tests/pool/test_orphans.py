@@ -160,6 +160,7 @@ def waits_for_orphans(pool) -> bool:
     return "waiting for workers of killed masters" in pool.log()
 
 
+@pytest.mark.thorough("a second fault during one that has its own test above")
 @pytest.mark.fault("F24")
 def test_a_stop_that_waits_for_an_orphan_replaces_a_steward_that_dies(site, orphan):
     with site.pool("--workers", "1", config=CONFIG) as successor:
@@ -175,6 +176,7 @@ def test_a_stop_that_waits_for_an_orphan_replaces_a_steward_that_dies(site, orph
     assert site.trail(event="end", tag="orphan")
 
 
+@pytest.mark.thorough("a second fault during one that has its own test above")
 @pytest.mark.fault("F24")
 def test_an_orphan_is_ended_and_given_back_though_the_steward_dies_when_the_stop_waits_no_longer(site):
     gate = site.path / "gate"
@@ -196,6 +198,7 @@ def test_an_orphan_is_ended_and_given_back_though_the_steward_dies_when_the_stop
     assert (1, 0) == (site.queue.sizes().ready, site.queue.sizes().reserved)
 
 
+@pytest.mark.thorough("a second fault during one that has its own test above")
 @pytest.mark.fault("F24")
 def test_a_stop_waits_for_an_orphan_that_its_steward_has_not_counted_yet(site):
     site.push("until", gate=str(site.path / "gate"), maxTries=1)
@@ -213,6 +216,7 @@ def test_a_stop_waits_for_an_orphan_that_its_steward_has_not_counted_yet(site):
     assert site.trail(event="end")
 
 
+@pytest.mark.thorough("a second fault during one that has its own test above")
 @pytest.mark.fault("F24")
 @pytest.mark.parametrize("stops", [False, True], ids=["", "during a stop"])
 def test_a_steward_that_alone_is_told_to_leave_ends_no_orphan(site, orphan, stops):
@@ -229,6 +233,7 @@ def test_a_steward_that_alone_is_told_to_leave_ends_no_orphan(site, orphan, stop
         eventually(lambda: site.trail(event="end", tag="orphan"))
 
 
+@pytest.mark.thorough("a second fault during one that has its own test above")
 @pytest.mark.fault("F24")
 def test_a_start_that_fails_ends_no_orphan(site, orphan):
     with site.pool("--workers", "1", "--modules", "no_such_module", wait=False, config=CONFIG) as successor:
@@ -239,6 +244,7 @@ def test_a_start_that_fails_ends_no_orphan(site, orphan):
     assert site.trail(event="end", tag="orphan")
 
 
+@pytest.mark.thorough("a second fault during one that has its own test above")
 @pytest.mark.fault("F24")
 def test_an_orphan_whose_second_master_is_killed_too_is_looked_after_to_its_end(site, orphan):
     with site.pool("--workers", "1", config=CONFIG) as successor:
@@ -253,6 +259,7 @@ def test_an_orphan_whose_second_master_is_killed_too_is_looked_after_to_its_end(
         wait_until_all_have_left(successor, site.path / "run")
 
 
+@pytest.mark.thorough("a second fault during one that has its own test above")
 @pytest.mark.fault("F24")
 def test_a_stop_at_once_ends_an_orphan_while_the_store_is_silent(away, own_server):
     away.push("until", gate=str(away.path / "gate"))
@@ -341,6 +348,7 @@ def test_in_any_order_of_deaths_the_job_is_done_and_nothing_is_left(site, order)
 
 
 @pytest.mark.fault("F15")
+@pytest.mark.by_turns("mode")
 @pytest.mark.parametrize("mode", ["session", "daemon", "bare"])
 def test_what_a_job_has_left_in_a_session_of_its_own_ends_with_its_worker(site, mode):
     gate = site.path / "gate"
@@ -354,6 +362,7 @@ def test_what_a_job_has_left_in_a_session_of_its_own_ends_with_its_worker(site, 
 
 
 @pytest.mark.fault("F15")
+@pytest.mark.by_turns("mode")
 @pytest.mark.parametrize("mode", ["session", "orphan"])
 def test_what_a_job_of_a_lone_worker_has_left_ends_with_it(site, mode):
     gate = site.path / "gate"
@@ -382,6 +391,7 @@ def test_what_a_job_has_left_outlives_the_workers_of_others_and_ends_with_a_stop
     eventually(lambda: is_gone(child))
 
 
+@pytest.mark.thorough("the test above has processes that outlive the workers of others")
 @pytest.mark.fault("F15")
 def test_what_a_job_runs_and_what_the_pool_had_before_it_began_outlive_the_workers_of_others(site):
     began_before = ["sh", "-c", f'sleep 120 & echo $! > {site.path}/before; exec "$@"', "sh"]
@@ -402,6 +412,7 @@ def test_what_a_job_runs_and_what_the_pool_had_before_it_began_outlive_the_worke
         processes.kill(before)
 
 
+@pytest.mark.thorough("the next test has an orphan that leaves, and those above have what a job has left")
 @pytest.mark.fault("F15")
 @pytest.mark.parametrize("mode", ["session", "bare"])
 def test_what_an_orphans_job_has_left_ends_with_the_orphan(site, mode):
@@ -417,6 +428,7 @@ def test_what_an_orphans_job_has_left_ends_with_the_orphan(site, mode):
 
 
 @pytest.mark.fault("F15")
+@pytest.mark.by_turns("reaped")
 @pytest.mark.parametrize("reaped", [True, False])
 def test_what_an_orphan_has_left_ends_also_when_the_orphan_leaves_in_order(site, reaped):
     site.push("copy")

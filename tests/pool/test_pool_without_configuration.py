@@ -134,6 +134,7 @@ def test_the_pool_is_seen_and_scaled(pool):
     assert ("running", 1, None) == (status["state"], status["workers"], status["store_lost"])
 
 
+@pytest.mark.thorough("the verb has tests of its own, and others above find this pool, too")
 def test_a_restart_replaces_every_worker(pool):
     done = pool.run("restart")
 
@@ -141,6 +142,7 @@ def test_a_restart_replaces_every_worker(pool):
     eventually(lambda: 4 == pool.log().count("worker starting"))
 
 
+@pytest.mark.thorough("the verb has tests of its own, and others above find this pool, too")
 def test_a_paused_queue_keeps_its_jobs(pool):
     pool.run("pause", "default")
     eventually(lambda: 2 == pool.log().count("worker paused"))
@@ -156,6 +158,7 @@ def test_a_paused_queue_keeps_its_jobs(pool):
     assert ["second"] == pool.trail()
 
 
+@pytest.mark.thorough("the verb has tests of its own, and others above find this pool, too")
 def test_maintenance_holds_the_workers(pool):
     assert "maintenance mode is on, connection default\n" == pool.run("down").stdout
     eventually(lambda: 2 == pool.log().count("worker paused reason=maintenance"))
@@ -163,6 +166,7 @@ def test_maintenance_holds_the_workers(pool):
     eventually(lambda: 2 == pool.log().count("worker continued"))
 
 
+@pytest.mark.thorough("the verb has tests of its own, and others above find this pool, too")
 def test_what_is_no_job_is_kept_where_it_can_be_seen(pool):
     push = "import queuepool; queuepool.connect().push_raw(b'[]')"
     warm.run([sys.executable, "-c", push], cwd=pool.path, env=pool.shell_env(), check=True)
@@ -257,6 +261,7 @@ def test_who_comes_second_takes_the_file_that_is_there(place):
     assert [("default", 6)] == [(row["queue"], row["size"]) for row in place.rows("size")]
 
 
+@pytest.mark.thorough("commands push there in the tests above, and a program dispatches in one below")
 def test_a_python_program_pushes_there_too(place):
     push = "import queuepool; print(queuepool.connect().push('jobs.hello'), queuepool.connect('sqlite:///queuepool.db').size())"
     done = warm.run(
@@ -335,6 +340,7 @@ def test_a_pool_of_another_configuration_is_left_alone(pool, tmp_path):
     assert shown[1].startswith(f"store={ours['store']} queues=default directory={pool.path} user={ours['user']}")
 
 
+@pytest.mark.thorough("the test above meets a pool of another configuration")
 def test_the_flags_that_are_advised_for_a_pool_on_another_url_mean_it(place):
     mine = f"sqlite:///{place.path}/mine.db"
     place.run("migrate", "--url", mine)
@@ -353,6 +359,7 @@ def test_the_flags_that_are_advised_for_a_pool_on_another_url_mean_it(place):
     assert (3, True, 0) == (plain.returncode, here in plain.stderr, stopped.returncode)
 
 
+@pytest.mark.thorough("test_several_pools.py has pools with names")
 def test_a_pool_without_a_file_may_have_a_name(place):
     master = place.start("--pool", "mine", "--workers", "1")
     try:

@@ -133,6 +133,7 @@ def test_workers_share_the_memory_of_what_is_imported_also_when_they_have_collec
     assert sums["--preload"] < sums["--no-preload"] / 2
 
 
+@pytest.mark.thorough("the test above replaces a killed worker, and counts the imports")
 def test_a_dead_worker_is_replaced_without_a_second_import(site, module):
     """Which would last longer than the test may."""
     module.write_text(
@@ -146,6 +147,7 @@ def test_a_dead_worker_is_replaced_without_a_second_import(site, module):
         works(site)
 
 
+@pytest.mark.thorough("faults/test_worker_faults.py has what jobs leave in a buffer")
 def test_what_an_import_says_is_said_once(site, module, monkeypatch):
     """It may lie in a buffer that each fork gets a copy of."""
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
@@ -204,6 +206,7 @@ def test_a_module_that_asks_the_queue_at_its_import_leaves_each_worker_a_connect
     }
 
 
+@pytest.mark.thorough("a pause, and a fork by the template, each have a test")
 def test_a_paused_pool_forks_paused_workers_which_go_on_with_the_others(site, module):
     with preloading(site, "--workers", "2") as pool:
         pool.signal(signal.SIGUSR2)
@@ -215,6 +218,7 @@ def test_a_paused_pool_forks_paused_workers_which_go_on_with_the_others(site, mo
         works(site)
 
 
+@pytest.mark.thorough("a pause, and a fork by the template, each have a test")
 def test_a_larger_pool_has_its_workers_from_the_template_too(site, module):
     with preloading(site, "--workers", "1") as pool:
         pool.signal(signal.SIGTTIN)
@@ -302,6 +306,7 @@ def test_new_code_that_does_not_import_is_told_once_and_costs_nobody_and_the_old
     assert 1 == pool.log().count("RuntimeError: half deployed")
 
 
+@pytest.mark.thorough("two restarts at once; each by itself is tested above")
 def test_a_restart_in_the_midst_of_an_import_has_the_newest_code_at_once(site, module):
     with preloading(site, "--workers", "1") as pool:
         before = set(pool.workers())
@@ -317,6 +322,7 @@ def test_a_restart_in_the_midst_of_an_import_has_the_newest_code_at_once(site, m
     assert "ERROR" not in pool.log()
 
 
+@pytest.mark.thorough("two restarts at once; each by itself is tested above")
 def test_restarts_in_a_row_do_not_keep_a_pool_from_beginning(site, module):
     gate = site.path / "gate"
     module.write_text(
@@ -394,6 +400,7 @@ def test_a_template_that_dies_is_replaced_and_its_workers_live_on(site, module, 
     assert int(signum == signal.SIGKILL) == pool.log().count("process died role=template")
 
 
+@pytest.mark.thorough("the tests around it let a template, a worker or a master die, one by one")
 def test_what_a_template_was_to_fork_when_it_died_is_forked_by_the_next(site, module):
     with preloading(site, "--workers", "2") as pool:
         old = template(pool)
@@ -428,6 +435,7 @@ def test_a_death_in_the_midst_of_a_fork_loses_no_worker_and_leaves_nobody_behind
             works(site)
 
 
+@pytest.mark.thorough("a stop during an import is tested above, a death during a fork too")
 @pytest.mark.by_turns("depth")
 @pytest.mark.parametrize("depth", [1, 2])
 def test_a_stop_in_the_midst_of_a_fork_leaves_nobody_behind(site, depth):
@@ -454,6 +462,7 @@ def test_a_killed_masters_template_leaves_at_once_and_its_workers_finish(site, m
         eventually(lambda: site.trail(event="end"))
 
 
+@pytest.mark.thorough("the tests around it let a template, a worker or a master die, one by one")
 def test_in_whatever_order_workers_and_templates_die_the_pool_is_whole_again(site, module):
     dice = random.Random(5)
     with preloading(site, "--workers", "3") as pool:

@@ -45,6 +45,7 @@ def test_new_workers_and_reloads_do_without_the_working_directory(site, preload)
     assert "never became ready" not in log
 
 
+@pytest.mark.thorough("the first test has a pool whose directory is gone")
 def test_code_that_went_with_the_directory_is_named_and_costs_no_worker(site):
     place = ["--runtime-dir", str(site.path / "run"), *site.where]
     (site.path / "release").mkdir()
@@ -62,6 +63,7 @@ def test_code_that_went_with_the_directory_is_named_and_costs_no_worker(site):
     assert "ok   modules: tests.support.poolapp" in found
 
 
+@pytest.mark.thorough("the first test has a pool whose directory is gone")
 def test_a_log_goes_on_without_its_directory_and_without_the_one_it_was_named_from(site):
     (site.path / "logs").mkdir()
     with site.pool("--workers", "1", "--max-jobs", "1", "--log", "../logs/app.log", parent=IN_A_RELEASE):

@@ -55,6 +55,7 @@ def names(place: Site) -> list[str]:
     return [line["name"] for line in place.trail(what="ends")]
 
 
+@pytest.mark.by_turns("more")
 @pytest.mark.parametrize("more", [(), ("--concurrency", "4")], ids=["one by one", "side by side"])
 def test_a_member_that_is_reported_twice_counts_once(place: Site, more: tuple[str, ...]) -> None:
     found = two(place)
@@ -67,6 +68,7 @@ def test_a_member_that_is_reported_twice_counts_once(place: Site, more: tuple[st
     assert (0, 0) == (place.queue.size(), place.queue.stores.failed.count())
 
 
+@pytest.mark.thorough("the first test has a report too many; these come late, or are none")
 def test_a_member_that_is_done_does_not_fail_by_a_later_report(place: Site) -> None:
     found = two(place)
     report(place, f"{found}:0")
@@ -77,6 +79,7 @@ def test_a_member_that_is_done_does_not_fail_by_a_later_report(place: Site) -> N
     assert (0, 0) == (place.queue.size(), place.queue.stores.failed.count())
 
 
+@pytest.mark.thorough("the first test has a report too many; these come late, or are none")
 @pytest.mark.parametrize("is_settled", [False, True])
 def test_a_flow_goes_on_when_a_member_that_had_failed_is_done_after_all(place: Site, is_settled: bool) -> None:
     found = two(place)
@@ -91,6 +94,7 @@ def test_a_flow_goes_on_when_a_member_that_had_failed_is_done_after_all(place: S
     assert (0, 0) == (place.queue.size(), place.queue.stores.failed.count())
 
 
+@pytest.mark.thorough("the first test has a report too many; these come late, or are none")
 def test_what_is_reported_of_no_member_counts_nothing(place: Site) -> None:
     found = two(place)
     for member in (f"{found}:1", f"{found}:7", f"{'A' * 22}:0"):

@@ -93,6 +93,7 @@ def test_a_burst_makes_a_pool_grow_and_idleness_shrinks_it_and_no_job_is_interru
     assert all(line["why"] for line in site.trail(event="scaled"))
 
 
+@pytest.mark.thorough("unit/test_wish.py has the need of workers that run several jobs at once")
 def test_a_worker_that_runs_five_jobs_at_once_counts_as_five(site):
     with site.pool(*between(1, 8, "--concurrency", "5")) as pool:
         held(site, 20)
@@ -180,6 +181,7 @@ prefix = {prefix}
 """
 
 
+@pytest.mark.thorough("unit/test_share.py has how pools share what waits")
 def test_of_two_pools_of_a_file_each_has_its_own_number(site):
     path = site.path / "several.ini"
     path.write_text(SEVERAL.format(path=site.path, url=site.connection.url, prefix=site.connection.prefix))
@@ -203,6 +205,7 @@ def test_of_two_pools_of_a_file_each_has_its_own_number(site):
     assert 1 == len(mail)
 
 
+@pytest.mark.thorough("unit/test_share.py has how pools share what waits")
 def test_pools_on_one_queue_share_what_waits_and_one_that_is_paused_leaves_it_to_the_other(site):
     """Each has two workers at most, so that what waits stays."""
     bounds = "--workers", "2", "--min-workers", "1", "--max-workers", "2"

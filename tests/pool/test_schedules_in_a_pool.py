@@ -101,6 +101,7 @@ def test_a_time_that_passes_while_the_pool_is_replaced_is_made_good_by_the_next_
     assert site.trail(event="tick")[ran.index(missed)]["at"] - missed > 0.2
 
 
+@pytest.mark.thorough("stores/test_firing_schedules.py has it without a pool")
 def test_a_new_or_changed_schedule_is_not_pushed_by_the_start(site):
     with site.pool("--pool", "a", *MODULES, config=config(86400)):
         rule = eventually(site.queue.stores.values.marks)["tick"].rule
@@ -200,6 +201,7 @@ def test_a_job_that_declares_a_schedule_is_pushed_until_a_deploy_removes_it(site
     assert {"job0"} == {line["name"] for line in site.trail(event="tick")}
 
 
+@pytest.mark.thorough("unit/test_job_schedules.py has which of the two counts")
 def test_a_schedule_of_the_configuration_comes_before_that_of_the_job(site):
     declare(site, ', schedule="1s"', ', schedule="1s"')
     config = "[pool]\n[schedule:job0]\nevery = 24h\njob = job0\n"
@@ -209,6 +211,7 @@ def test_a_schedule_of_the_configuration_comes_before_that_of_the_job(site):
     assert {"job1"} == {line["name"] for line in site.trail(event="tick")}
 
 
+@pytest.mark.thorough("cli/test_schedule_verbs.py lists and pauses, the test above has a declared one")
 def test_a_declared_schedule_is_listed_and_can_be_paused(site):
     declare(site, ', schedule="1s"')
     with site.pool("--modules", "declaring"):

@@ -125,6 +125,7 @@ def test_a_reload_begins_with_the_time_and_ends_when_all_workers_are_new(site, m
     assert began <= int(reload.value("MONOTONIC_USEC")) <= reload.at * 1e6
 
 
+@pytest.mark.thorough("test_operating_a_pool.py has code that does not boot, the test above a reload")
 def test_a_reload_ends_when_the_new_code_does_not_come_to_work_and_says_so(site, manager):
     module = site.path / "versioned.py"
     module.write_text("import queuepool\n")
@@ -153,6 +154,7 @@ def test_a_stop_asks_for_the_time_that_the_running_job_still_has(site, manager):
     assert times == sorted(times, reverse=True)
 
 
+@pytest.mark.thorough("unit/test_herald.py has what is said at each moment; in the first test a pool says it")
 def test_a_stop_asks_for_no_time_for_a_job_without_a_limit(site, manager):
     held(site)
     with ready(site, manager, "--workers", "1", "--timeout", "0") as pool:
@@ -165,6 +167,7 @@ def test_a_stop_asks_for_no_time_for_a_job_without_a_limit(site, manager):
     assert [] == asked(manager, stop=True)
 
 
+@pytest.mark.thorough("unit/test_herald.py has what is said at each moment; in the first test a pool says it")
 def test_a_start_asks_for_the_time_that_its_imports_may_take(site, manager):
     (site.path / "slow_import.py").write_text(
         "import time\nfrom pathlib import Path\nfrom tests.support.poolapp import *\n"
@@ -181,12 +184,14 @@ def test_a_start_asks_for_the_time_that_its_imports_may_take(site, manager):
     assert [] == [seconds for seconds in asked(manager, stop=False) if not 0 <= seconds <= 50 + 5]
 
 
+@pytest.mark.thorough("unit/test_herald.py has what is said at each moment; in the first test a pool says it")
 def test_a_pool_that_starts_while_its_store_is_away_is_ready(site, manager):
     flags = ["--url", f"unix://{site.path}/none.sock", "--workers", "1"]
     with site.pool(*flags, env=manager.variables(), wait=False):
         eventually(lambda: ["READY"] == manager.phases())
 
 
+@pytest.mark.thorough("unit/test_herald.py has what is said at each moment; in the first test a pool says it")
 def test_a_pool_that_gives_up_says_so(site, manager):
     (site.path / "broken.py").write_text("raise RuntimeError('never')\n")
     with site.pool("--workers", "1", "--modules", "broken", env=manager.variables(), wait=False) as pool:
@@ -216,6 +221,7 @@ workers = 1
 """
 
 
+@pytest.mark.thorough("test_parent.py tells the service manager of two pools")
 def test_several_pools_of_one_file_are_ready_together_and_live_together(site, manager):
     masters = r"^queuepool: master \[{}\] running"
     with site.pool(config=TWO, env=manager.variables(), wait=False) as pool:

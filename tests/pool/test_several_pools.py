@@ -72,6 +72,7 @@ def test_a_killed_master_is_replaced_as_soon_as_it_can_and_no_job_of_any_pool_ru
     assert re.search(rf" WARNING{next_one}master pid=\d+ has become ready: the pool is back\n", pool.log())
 
 
+@pytest.mark.by_turns("what")
 @pytest.mark.parametrize("what", ["code", "address"])
 def test_a_pool_that_cannot_start_ends_the_start_of_all_and_nobody_is_told_that_they_are_ready(site, manager, what):
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -99,6 +100,7 @@ def has_time(pool) -> bool:
     return float(re.findall(r"next try in ([\d.]+)s", pool.log())[-1]) >= 4.0
 
 
+@pytest.mark.thorough("test_parent.py has what an operator says of a pool outlive its master")
 def test_a_pool_that_is_down_can_be_seen_tried_again_paused_and_stopped(site):
     module = site.path / "picky.py"
     module.write_text("from tests.support.poolapp import *\n")

@@ -46,6 +46,7 @@ def asked(site: Site, pool: Any, verb: str, *flags: str) -> str:
     return site.run(verb, *site.where, "--runtime-dir", pool.runtime, *flags).stdout
 
 
+@pytest.mark.thorough("the next test has as many at once, and no more")
 def test_as_many_as_the_concurrency_says_run_at_once(site):
     for _ in range(20):
         push(site, "together", number=20)
@@ -56,6 +57,7 @@ def test_as_many_as_the_concurrency_says_run_at_once(site):
     assert 1 == len({line["pid"] for line in site.trail(event="start")})
 
 
+@pytest.mark.thorough("only an odd key in the store makes it happen")
 def test_an_attempt_on_which_the_store_refuses_a_verdict_counts_once(site, server):
     """For it, the store cannot say how often the job has raised."""
     refused = push(site, "raise", maxTries=5, maxExceptions=3)
@@ -109,6 +111,7 @@ def test_the_tasks_that_it_awaits_are_cancelled_with_it(site):
         goes_on(site)
 
 
+@pytest.mark.thorough("another job's task is in one job's hands only by the application's own doing")
 def test_a_job_that_awaits_anothers_task_is_cancelled_at_its_deadline_and_the_task_is_not(site):
     push(site, "offer", gate=str(site.path / "gate"), tag="neighbour")
     with site.pool(*BESIDE) as pool:
@@ -120,6 +123,7 @@ def test_a_job_that_awaits_anothers_task_is_cancelled_at_its_deadline_and_the_ta
     assert "signal 14" not in pool.log()
 
 
+@pytest.mark.thorough("another job's task is in one job's hands only by the application's own doing")
 def test_one_that_gathers_anothers_tasks_ends_with_its_worker_and_is_the_one_that_was_late(site):
     push(site, "offer", gate=str(site.path / "gate"), tag="offer")
     with site.pool(*BESIDE):
@@ -134,6 +138,7 @@ def test_one_that_gathers_anothers_tasks_ends_with_its_worker_and_is_the_one_tha
     assert [1, 1] == [line["attempt"] for line in site.trail(event="start", tag="offer")]
 
 
+@pytest.mark.thorough("what becomes of a late job is ruled as for a job by itself, in test_deaths.py")
 def test_fail_on_timeout_ends_a_job_that_has_tries_left(site):
     push(site, "sleep", seconds=60, timeout=0.3, maxTries=5, failOnTimeout=True)
     with site.pool(*BESIDE):
@@ -142,6 +147,7 @@ def test_fail_on_timeout_ends_a_job_that_has_tries_left(site):
     assert 1 == len(site.trail(event="start"))
 
 
+@pytest.mark.thorough("what becomes of a late job is ruled as for a job by itself, in test_deaths.py")
 def test_a_timeout_counts_as_an_exception(site):
     push(site, "sleep", seconds=60, timeout=0.2, maxTries=9, maxExceptions=2)
     with site.pool(*BESIDE):
@@ -150,6 +156,7 @@ def test_a_timeout_counts_as_an_exception(site):
     assert 2 == len(site.trail(event="start"))
 
 
+@pytest.mark.thorough("what becomes of a late job is ruled as for a job by itself, in test_deaths.py")
 def test_a_timeout_is_not_what_retry_on_excludes(site):
     site.queue.push("picky", options={"timeout": 0.2, "maxTries": 2})
     with site.pool(*BESIDE):
@@ -159,6 +166,7 @@ def test_a_timeout_is_not_what_retry_on_excludes(site):
     assert "TimedOut" in record.exception
 
 
+@pytest.mark.thorough("neighbours of the jobs in other tests have no timeout either")
 def test_a_job_without_a_timeout_runs_on_beside_those_that_have_one(site):
     push(site, "until", gate=str(site.path / "gate"), tag="neighbour", timeout=0)
     push(site, "sleep", seconds=60, timeout=0.3, maxTries=1)
@@ -177,6 +185,7 @@ def test_a_soft_timeout_is_raised_in_its_job_alone(site):
     assert "SoftTimeout" in record.exception
 
 
+@pytest.mark.thorough("the test above has a soft timeout beside others")
 def test_a_plain_function_that_has_returned_is_done_although_its_soft_timeout_has_passed(site):
     site.queue.push("soft_plain")
     with site.pool(*BESIDE):
@@ -186,6 +195,7 @@ def test_a_plain_function_that_has_returned_is_done_although_its_soft_timeout_ha
     assert 0 == site.queue.stores.failed.count()
 
 
+@pytest.mark.thorough("rare: a deadline that passes while another job holds the loop")
 def test_what_was_there_before_a_deadline_counts_when_a_busy_loop_learns_it_later(site):
     gates = {"plain": str(site.path / "plain"), "loop": str(site.path / "loop")}
     site.push("until", gate=gates["plain"], timeout=5, maxTries=1)
@@ -215,6 +225,7 @@ def test_plain_functions_run_in_threads_at_the_same_time(site):
         goes_on(site)
 
 
+@pytest.mark.by_turns("mode", "error")
 @pytest.mark.parametrize(
     ("mode", "error"),
     [
@@ -238,6 +249,7 @@ def test_what_a_job_raises_ends_that_job_alone(site, mode, error):
     assert error in record.exception
 
 
+@pytest.mark.by_turns("mode")
 @pytest.mark.parametrize("mode", ["stop_the_loop", "callback", "child"])
 def test_what_a_job_does_to_the_loop_harms_nobody(site, mode):
     neighbour(site)
@@ -250,6 +262,7 @@ def test_what_a_job_does_to_the_loop_harms_nobody(site, mode):
     assert [-15] * (mode == "child") == [line["code"] for line in site.trail(event="child")]
 
 
+@pytest.mark.thorough("a fork that returns is settled once in test_attempts.py")
 def test_a_child_that_a_job_forks_and_that_returns_into_it_goes_no_further(site):
     neighbour(site)
     push(site, "fork", maxTries=1)
@@ -263,6 +276,7 @@ def test_a_child_that_a_job_forks_and_that_returns_into_it_goes_no_further(site)
     assert 0 == site.queue.stores.failed.count()
 
 
+@pytest.mark.by_turns("work", "told")
 @pytest.mark.parametrize(("work", "told"), [("go_on", 1), ("quit", 0), ("refuse", 1)])
 def test_tasks_that_a_job_leaves_are_its_own(site, work, told):
     neighbour(site)
@@ -276,6 +290,7 @@ def test_tasks_that_a_job_leaves_are_its_own(site, work, told):
     assert 0 == site.queue.stores.failed.count()
 
 
+@pytest.mark.by_turns("how", "starts", "failures")
 @pytest.mark.parametrize(("how", "starts", "failures"), [("release", [1, 2], 0), ("fail", [1], 1), ("delete", [1], 0)])
 def test_a_job_decides_how_its_attempt_ends(site, how, starts, failures):
     push(site, "decide", how=how, maxTries=3)
@@ -294,12 +309,14 @@ def test_each_hook_belongs_to_its_job(site):
     assert ids == {line["id"]: line["tag"] for line in hooks}
 
 
+@pytest.mark.thorough("the same hooks as those of the tests above, at another moment")
 def test_the_hook_of_the_last_job_has_its_time_before_the_worker_leaves(site):
     push(site, "raise", maxTries=1)
     with site.pool(*BESIDE, "--max-jobs", "1"):
         eventually(lambda: site.trail(event="after_failed"))
 
 
+@pytest.mark.thorough("the same hooks as those of the tests above, at another moment")
 def test_a_hook_that_outlasts_the_deadline_does_not_fail_its_job(site):
     push(site, "ok", hook=60, timeout=0.5, maxTries=1)
     with site.pool(*BESIDE):
@@ -329,6 +346,7 @@ def test_a_hook_that_blocks_the_loop_ends_its_worker_and_no_job_is_charged(site)
     assert "the event loop has not answered for" in pool.log()
 
 
+@pytest.mark.thorough("the same hooks as those of the tests above, at another moment")
 def test_a_hook_may_hold_up_the_loop_for_as_long_as_its_job_might_have_taken(site):
     with site.pool(*BESIDE, "--timeout", "1", "--grace", "0.5") as pool:
         push(site, "raise", hook="naps", maxTries=1, timeout=60)
@@ -336,6 +354,7 @@ def test_a_hook_may_hold_up_the_loop_for_as_long_as_its_job_might_have_taken(sit
         assert "the event loop has not answered for" not in pool.log()
 
 
+@pytest.mark.thorough("unit/test_meters.py counts errors under the names of jobs")
 def test_errors_count_under_the_names_of_their_jobs(site):
     for number in range(5):
         push(site, "raise", maxTries=1)
@@ -348,6 +367,7 @@ def test_errors_count_under_the_names_of_their_jobs(site):
         eventually(lambda: expected == dict(counts_in(Path(pool.runtime)).errors))
 
 
+@pytest.mark.thorough("what is settled is unlocked by the same act as that of a job by itself")
 def test_a_unique_job_is_unlocked_at_its_end(site):
     gate = str(site.path / "gate")
     assert site.queue.push("once", {"gate": gate})
@@ -380,6 +400,7 @@ def test_status_and_titles_show_all_that_run(site):
     assert "beside" in json.dumps(shown)
 
 
+@pytest.mark.thorough("a reserve meets such a payload before anything runs beside it")
 def test_what_cannot_be_a_job_is_quarantined_and_the_others_run(site, server):
     key = f"{PREFIX}queues:default"
     neighbour(site)
@@ -393,6 +414,7 @@ def test_what_cannot_be_a_job_is_quarantined_and_the_others_run(site, server):
         goes_on(site)
 
 
+@pytest.mark.thorough("a reserve meets such a payload before anything runs beside it")
 def test_a_job_that_nobody_knows_is_retried_and_fails_as_ever(site):
     neighbour(site)
     site.queue.push("nobody", {}, options={"maxTries": 1})
@@ -403,6 +425,7 @@ def test_a_job_that_nobody_knows_is_retried_and_fails_as_ever(site):
     assert "nobody" in record.exception
 
 
+@pytest.mark.thorough("a slower path of the same hand")
 def test_payloads_larger_than_a_lane_run(site):
     neighbour(site)
     for number in range(5):
@@ -443,6 +466,7 @@ def test_a_job_whose_lease_is_lost_is_told_to_end_and_is_not_settled(site, serve
     assert 0 == site.queue.stores.failed.count()
 
 
+@pytest.mark.thorough("the test above has a lease that is lost")
 def test_a_job_that_is_done_counts_as_done_though_its_lease_is_lost_in_its_hook(site, server):
     push(site, "ok", hook=60)
     with site.pool(*BESIDE, config="[connection]\nretry_after = 3\n") as pool:

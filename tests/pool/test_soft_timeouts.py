@@ -35,6 +35,7 @@ def failures(site: Site) -> list[str]:
     return [row.exception.strip().splitlines()[-1] for row in site.queue.stores.failed.page()]
 
 
+@pytest.mark.by_turns("mode")
 @pytest.mark.parametrize("mode", ["sleep", "select", "socket", "thread", "spin", "ignore"])
 def test_a_handler_gets_it_whatever_it_waits_for(site, mode):
     log = work(site, "soft", mode)
@@ -47,6 +48,7 @@ def test_a_handler_gets_it_whatever_it_waits_for(site, mode):
     assert re.search(r"job failed .*SoftTimeout", log)
 
 
+@pytest.mark.by_turns("mode")
 @pytest.mark.parametrize("mode", ["clean_up", "clean_up_and_release"])
 def test_a_job_that_catches_it_decides_for_itself(site, mode):
     work(site, "soft", mode, maxTries=2)
@@ -94,6 +96,7 @@ def test_the_timeout_is_still_there_for_a_job_that_swallows_it(site):
     assert -signal.SIGALRM == killed.returncode
 
 
+@pytest.mark.thorough("a job or a library that is in its way; the tests around have plain jobs")
 @pytest.mark.real_start
 def test_no_other_job_pays_for_it(site):
     """No timer is made for a worker whose jobs have no soft timeout; a forked child has none either."""
@@ -122,6 +125,7 @@ def test_no_other_job_pays_for_it(site):
     assert [0, 0] == [line["timers"] for line in site.trail(event="child")]
 
 
+@pytest.mark.thorough("a job or a library that is in its way; the tests around have plain jobs")
 def test_a_forked_child_has_no_timer_and_a_program_is_not_killed(site):
     site.push("program", name="soft")
     log = work(site, "soft", "fork")
@@ -131,6 +135,7 @@ def test_a_forked_child_has_no_timer_and_a_program_is_not_killed(site):
     assert [] == failures(site), log
 
 
+@pytest.mark.thorough("a job or a library that is in its way; the tests around have plain jobs")
 @pytest.mark.parametrize(
     ("name", "mode", "last"), [("soft", "finalize", "finalized"), ("soft_slower", "dispatch", "listened")]
 )
@@ -143,6 +148,7 @@ def test_it_waits_where_python_or_a_listener_would_swallow_it(site, name, mode, 
     assert 1 == len(failures(site))
 
 
+@pytest.mark.thorough("a job or a library that is in its way; the tests around have plain jobs")
 def test_it_comes_again_if_python_has_ignored_it(site):
     """Out of the callback of a weak reference, in which it came first: that callback would go on for ever."""
     log = work(site, "soft", "callback")
@@ -153,6 +159,7 @@ def test_it_comes_again_if_python_has_ignored_it(site):
     assert [True] == [line["has_usual_hook"] for line in site.trail(event="after")]
 
 
+@pytest.mark.thorough("a job or a library that is in its way; the tests around have plain jobs")
 def test_it_leaves_no_lock_held_that_its_owner_would_release(site):
     """Nor would the job itself come to its end, if it waits for that lock again as it ends."""
     site.queue.bulk([("at_a_lock", {"number": number}) for number in range(JOBS // 4)])
@@ -163,6 +170,7 @@ def test_it_leaves_no_lock_held_that_its_owner_would_release(site):
     assert {False} == {line["is_held"] for line in site.trail(event="soft")}
 
 
+@pytest.mark.thorough("a job or a library that is in its way; the tests around have plain jobs")
 @pytest.mark.parametrize("mode", ["block", "handlers"])
 def test_what_a_job_does_to_signals_harms_no_later_job(site, mode):
     site.push(mode, name="soft")
@@ -229,6 +237,7 @@ def push_stress(site: Site, name: str) -> None:
         site.queue.push("calm", {"number": number})
 
 
+@pytest.mark.thorough("hundreds of ends near the moment; each end by itself is tested above")
 @pytest.mark.by_turns("name")
 @pytest.mark.parametrize("name", ["stress", "stress_async"])
 def test_jobs_that_end_at_their_soft_timeout_are_done_or_failed_and_nothing_else_gets_it(site, name):
@@ -256,6 +265,7 @@ def any_site(request):
         yield found
 
 
+@pytest.mark.thorough("a job or a library that is in its way; the tests around have plain jobs")
 def test_a_dispatch_that_is_interrupted_spoils_no_later_one(any_site):
     site = any_site
     (site.path / "dispatching.py").write_text(

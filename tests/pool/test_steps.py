@@ -74,7 +74,7 @@ def attempts(site: Site) -> list[int]:
     return [line["attempt"] for line in site.trail(event="start")]
 
 
-@pytest.mark.by_turns("concurrency")
+@pytest.mark.by_turns("concurrency", "name")
 @pytest.mark.parametrize("name", ["imports", "aimports"])
 @pytest.mark.parametrize("concurrency", [(), ("--concurrency", "4")], ids=["alone", "beside"])
 def test_at_a_restart_it_leaves_at_once_and_goes_on_behind_its_last_row(site, name, concurrency):
@@ -115,6 +115,7 @@ def test_a_stop_does_not_wait_for_an_import(place):
     assert {1} == {*attempts(place)}
 
 
+@pytest.mark.by_turns("verb")
 @pytest.mark.parametrize("verb", [("pause",), ("pause", "default"), ("down",)], ids=" ".join)
 def test_it_leaves_when_it_may_not_work_now_and_goes_on_when_it_may(site, verb):
     back = {"pause": "continue", "down": "up"}[verb[0]]
@@ -132,6 +133,7 @@ def test_it_leaves_when_it_may_not_work_now_and_goes_on_when_it_may(site, verb):
     assert {1} == {*attempts(site)}
 
 
+@pytest.mark.thorough("the memory and the time of a worker lead to the same leave; a restart has it above")
 def test_a_worker_that_is_to_be_recycled_lets_it_go_only_once_it_has_come_further(site):
     with site.pool(*APP, "--workers", "1", "--max-time", "1"):
         site.queue.push("imports", {"rows": 40, "pause": 0.3, "steps": 1})
@@ -142,6 +144,7 @@ def test_a_worker_that_is_to_be_recycled_lets_it_go_only_once_it_has_come_furthe
     assert {1} == {*attempts(site)}
 
 
+@pytest.mark.thorough("the memory and the time of a worker lead to the same leave; a restart has it above")
 def test_a_worker_that_is_too_large_at_once_lets_each_attempt_come_further(site):
     with site.pool(*APP, "--workers", "1", "--memory", "20"):
         site.queue.push("imports", {"rows": 5, "steps": 2})
@@ -152,6 +155,7 @@ def test_a_worker_that_is_too_large_at_once_lets_each_attempt_come_further(site)
     assert {1} == {*attempts(site)}
 
 
+@pytest.mark.thorough("the memory and the time of a worker lead to the same leave; a restart has it above")
 def test_max_jobs_is_no_reason_to_leave_a_job(site):
     with site.pool(*APP, "--workers", "1", "--max-jobs", "1"):
         site.queue.push("imports", {"rows": 5})
@@ -160,6 +164,7 @@ def test_max_jobs_is_no_reason_to_leave_a_job(site):
     assert [1] == attempts(site)
 
 
+@pytest.mark.thorough("a job that does what the documentation advises against")
 def test_who_swallows_it_gets_it_again_at_each_step(site):
     with site.pool(*APP, "--workers", "1") as pool:
         site.queue.push("swallows", {})
@@ -183,6 +188,7 @@ def test_a_step_that_was_done_is_not_done_again_after_a_failure(place):
     assert [("date", "2026-01-31")] * 2 == [(line["type"], line["value"]) for line in place.trail(event="found")]
 
 
+@pytest.mark.thorough("a retry pushes the id again, whose steps the test above finds")
 def test_a_failed_job_that_is_retried_goes_on_behind_its_steps(place):
     with place.pool(*APP, "--workers", "1"):
         place.queue.push("fails", {"times": 3})
@@ -196,7 +202,7 @@ def test_a_failed_job_that_is_retried_goes_on_behind_its_steps(place):
     assert 1 == effects(place)["due"]
 
 
-@pytest.mark.by_turns("concurrency")
+@pytest.mark.by_turns("concurrency", "name")
 @pytest.mark.parametrize("name", ["gated", "agated"])
 @pytest.mark.parametrize("concurrency", [(), ("--concurrency", "4")], ids=["alone", "beside"])
 def test_who_has_lost_its_lease_keeps_and_settles_nothing(place, name, concurrency):
@@ -219,6 +225,7 @@ def test_who_has_lost_its_lease_keeps_and_settles_nothing(place, name, concurren
     assert 0 == place.queue.stores.failed.count()
 
 
+@pytest.mark.thorough("the first test kills one job again and again")
 @pytest.mark.by_turns("name")
 @pytest.mark.parametrize("name", ["imports", "aimports"])
 def test_side_by_side_each_job_goes_on_behind_its_own_last_row(site, name):
@@ -241,6 +248,7 @@ def test_side_by_side_each_job_goes_on_behind_its_own_last_row(site, name):
     assert sum(found.values()) - 3 * len(found) <= kills
 
 
+@pytest.mark.thorough("expiry and leaving each have a test")
 def test_what_has_left_at_a_step_goes_on_though_it_is_too_late_to_begin(place):
     flow = Flow("late")
     flow.add(expires.call(str(place.path / "gate")))

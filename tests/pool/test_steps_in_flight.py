@@ -45,6 +45,7 @@ def attempts(site: Site) -> list[int]:
     return [line["attempt"] for line in site.trail(event="start")]
 
 
+@pytest.mark.by_turns("name", "more")
 @pytest.mark.parametrize(
     ("name", "more"), [("together", ()), ("atogether", ()), ("atogether", BESIDE)], ids=["threads", "tasks", "beside"]
 )
@@ -65,6 +66,7 @@ def test_a_restart_waits_for_the_steps_that_run_beside_the_first_to_end(site, na
     assert [1, 1] == attempts(site)
 
 
+@pytest.mark.thorough("steps beside steps, in threads and coroutines; test_steps.py has one after the other")
 @pytest.mark.parametrize("rows", [False, True], ids=["a step", "a cursor"])
 def test_a_step_is_not_left_in_its_middle_by_one_within_it(place, rows):
     with place.pool(*APP, "--workers", "1") as pool:
@@ -98,6 +100,7 @@ def test_the_hook_of_a_job_that_has_succeeded_is_not_left(site, more):
     assert 0 == site.queue.size()
 
 
+@pytest.mark.thorough("steps beside steps, in threads and coroutines; test_steps.py has one after the other")
 @pytest.mark.by_turns("more")
 @pytest.mark.parametrize("more", [(), BESIDE], ids=["alone", "beside"])
 def test_a_thread_that_a_job_has_left_behind_takes_no_row_from_the_next_job(place, more):
@@ -122,6 +125,7 @@ def test_a_thread_that_a_job_has_left_behind_takes_no_row_from_the_next_job(plac
         assert [0, 1] == [line["row"] for line in place.trail(event="left")]
 
 
+@pytest.mark.thorough("steps beside steps, in threads and coroutines; test_steps.py has one after the other")
 @pytest.mark.by_turns("more")
 @pytest.mark.parametrize("more", [(), BESIDE], ids=["alone", "beside"])
 def test_two_cursors_side_by_side_lose_no_row(place, more):
@@ -143,6 +147,7 @@ def test_two_cursors_side_by_side_lose_no_row(place, more):
     assert {} == place.queue.stores.steps.of_job(job)
 
 
+@pytest.mark.thorough("steps beside steps, in threads and coroutines; test_steps.py has one after the other")
 @pytest.mark.by_turns("name")
 @pytest.mark.parametrize("name", ["imports", "aimports"])
 def test_a_stop_while_the_store_is_away_does_not_wait_for_it_at_a_row_and_uses_up_no_try(tmp_path, name):
@@ -177,6 +182,7 @@ def test_a_stop_while_the_store_is_away_does_not_wait_for_it_at_a_row_and_uses_u
         site.queue.close()
 
 
+@pytest.mark.thorough("steps beside steps, in threads and coroutines; test_steps.py has one after the other")
 def test_a_job_that_catches_what_its_step_raises_ends_without_the_table(request):
     with site_on("sqlite", request) as site:
         with closing(SqlClient(site.queue.settings.url)) as client:

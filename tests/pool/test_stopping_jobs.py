@@ -51,7 +51,15 @@ def sees_it(patient, within=SOON):
 
 @pytest.mark.by_turns("preload")
 @pytest.mark.parametrize(
-    "signum", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR2, signal.SIGHUP, signal.SIGTTOU, signal.SIGKILL]
+    "signum",
+    [
+        signal.SIGTERM,
+        pytest.param(signal.SIGINT, marks=pytest.mark.thorough("it means what TERM means")),
+        signal.SIGUSR2,
+        signal.SIGHUP,
+        pytest.param(signal.SIGTTOU, marks=pytest.mark.thorough("a command below has one worker less")),
+        signal.SIGKILL,
+    ],
 )
 @pytest.mark.parametrize("preload", ["--preload", "--no-preload"])
 def test_a_running_job_sees_what_a_signal_to_the_master_does(patient, signum, preload):
@@ -95,6 +103,7 @@ def test_a_running_job_sees_what_a_command_does(patient, command):
         told.wait(timeout=60)
 
 
+@pytest.mark.thorough("the tests above have who does see a stop")
 @pytest.mark.parametrize("flags", [("--force",), ("--queue", "default,other")])
 def test_a_job_whose_worker_may_go_on_with_others_does_not_see_a_pause(patient, flags):
     """In maintenance mode with ``--force``, and with one of its two queues paused."""
@@ -109,6 +118,7 @@ def log_of(site):
     return (site.path / "log").read_text()
 
 
+@pytest.mark.thorough("the tests above have who does see a stop")
 def test_a_restart_whose_code_does_not_boot_stops_no_job(patient):
     """Its worker goes on with other jobs: one that released itself would at once be begun there again."""
     with patient.pool(*POOL) as pool:
@@ -121,6 +131,7 @@ def test_a_restart_whose_code_does_not_boot_stops_no_job(patient):
         sees_it(patient, within=30.0)
 
 
+@pytest.mark.thorough("the tests above have who does see a stop")
 @pytest.mark.parametrize("flags", [("--max-jobs", "1"), ("--max-time", "0.1"), ("--memory", "16")])
 def test_a_job_of_a_worker_that_is_to_be_recycled_does_not_see_it(site, flags):
     """Nothing waits for this worker; and with ``--max-jobs 1`` a job that released itself would never be done."""

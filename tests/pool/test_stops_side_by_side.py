@@ -109,6 +109,7 @@ def test_a_paused_pool_begins_no_job_and_those_that_run_end(site):
         eventually(lambda: site.trail(event="end", mode="ok"))
 
 
+@pytest.mark.thorough("a worker of one job at a time leaves for the same reasons")
 def test_maintenance_holds_the_next_jobs_back(site):
     running(site)
     with site.pool(*BESIDE) as pool:
@@ -123,6 +124,7 @@ def test_maintenance_holds_the_next_jobs_back(site):
         eventually(lambda: site.trail(event="end", mode="ok"))
 
 
+@pytest.mark.thorough("a worker of one job at a time leaves for the same reasons")
 def test_each_worker_takes_as_many_jobs_as_max_jobs_says(site):
     for number in range(20):
         push(site, "ok", tag=str(number))
@@ -134,6 +136,7 @@ def test_each_worker_takes_as_many_jobs_as_max_jobs_says(site):
     assert [5] * 4 == [pids.count(pid) for pid in dict.fromkeys(pids)]
 
 
+@pytest.mark.thorough("a worker of one job at a time leaves for the same reasons")
 def test_max_time_lets_the_jobs_end(site):
     running(site)
     with site.pool(*BESIDE, "--max-time", "1") as pool:
@@ -145,6 +148,7 @@ def test_max_time_lets_the_jobs_end(site):
         eventually(lambda: site.trail(event="end", mode="ok"))
 
 
+@pytest.mark.thorough("a worker of one job at a time leaves for the same reasons")
 def test_a_worker_that_has_grown_leaves_once_its_jobs_have_ended(site):
     running(site)
     with site.pool(*BESIDE, "--memory", "+30") as pool:
@@ -175,6 +179,7 @@ def test_jobs_that_end_while_the_store_is_away_are_done_once(away, own_server):
     assert [1, 2] == [line["attempt"] for line in site.trail(event="start", tag="raises")]
 
 
+@pytest.mark.thorough("a worker of one job at a time leaves for the same reasons")
 def test_a_stop_while_the_store_is_away_lets_all_jobs_end(away, own_server):
     """Also those that run on when the first of them has ended, which nobody can settle."""
     site = away
@@ -199,6 +204,7 @@ def test_a_stop_while_the_store_is_away_lets_all_jobs_end(away, own_server):
     assert ended_once(site, 3)
 
 
+@pytest.mark.thorough("faults/test_redis_faults.py cuts connections again and again")
 def test_cut_connections_cost_no_job(site, server):
     with site.pool(*BESIDE):
         for number in range(30):
@@ -217,6 +223,7 @@ def test_cut_connections_cost_no_job(site, server):
     assert 0 == site.queue.stores.failed.count()
 
 
+@pytest.mark.thorough("test_deaths_side_by_side.py kills workers, and test_meters.py counts")
 def test_many_quick_jobs_are_all_done_and_counted_while_their_workers_are_killed(site):
     for number in range(300):
         push(site, "sleep", seconds=0.02, tag=str(number))
@@ -235,6 +242,7 @@ def test_many_quick_jobs_are_all_done_and_counted_while_their_workers_are_killed
     assert len(site.trail(event="start")) + 3 >= counts.ended - counts.given_back
 
 
+@pytest.mark.thorough("a worker of one job at a time leaves for the same reasons")
 def test_fewer_workers_let_their_jobs_end(site):
     running(site, 20)
     with site.pool("--workers", "2", *BESIDE[2:]) as pool:

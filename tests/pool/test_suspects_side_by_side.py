@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import pytest
+
 from tests.support.eventually import eventually
 from tests.support.pools import Site
 from tests.support.redis_server import PREFIX
@@ -64,6 +66,7 @@ def test_those_that_wait_are_given_back_when_the_worker_is_paused(site):
     assert 3 == len(site.trail(event="start", tag="suspect"))
 
 
+@pytest.mark.thorough("the first test has suspects that wait for one another")
 def test_the_lost_lease_of_one_that_waits_ends_nobody(site, server):
     suspected(site, "until", 3, gate=str(site.path / "gate"), tag="suspect")
     with site.pool(*BESIDE, config="[connection]\nretry_after = 5\n") as pool:  # the others keep theirs
@@ -81,6 +84,7 @@ def test_the_lost_lease_of_one_that_waits_ends_nobody(site, server):
     assert 1 == len({line["pid"] for line in site.trail()})
 
 
+@pytest.mark.thorough("the first test has suspects that wait for one another")
 def test_one_that_expires_while_it_waits_does_not_begin(site):
     control = site.queue.stores.control
     control.pause("default")

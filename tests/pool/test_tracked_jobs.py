@@ -159,6 +159,7 @@ def test_a_job_whose_worker_is_killed_when_it_is_done_is_done(tracked):
     assert "the worker died before the result was stored" == done.result_problem
 
 
+@pytest.mark.thorough("the first test follows a job; these are other ends of one")
 def test_a_job_that_is_stopped_at_once_waits_again(tracked):
     job = push(tracked, "report", gate=str(tracked.path / "never"))
     with tracked.pool("--workers", "1", "--modules", "tracked") as pool:
@@ -169,6 +170,7 @@ def test_a_job_that_is_stopped_at_once_waits_again(tracked):
     assert ("queued", 0) == (state(job).state, state(job).attempts)
 
 
+@pytest.mark.thorough("the first test follows a job; these are other ends of one")
 def test_a_retried_job_waits_again(tracked):
     job = push(tracked, "fails")
     with tracked.pool("--workers", "1", "--modules", "tracked"):
@@ -207,6 +209,7 @@ def test_a_job_is_tracked_as_its_handler_says_however_it_was_pushed(tracked):
     assert {("done", 7)} == {(state(job).state, state(job).result["rows"]) for job in (report, stopped)}
 
 
+@pytest.mark.thorough("the first test follows a job; these are other ends of one")
 def test_what_the_worker_has_kept_of_a_job_is_known_when_it_is_killed_after_it(tracked):
     (tracked.path / "dies_later.py").write_text(
         "import os, signal\nfrom queuepool.events import JobProcessed\nfrom queuepool import on\n"
@@ -217,6 +220,7 @@ def test_what_the_worker_has_kept_of_a_job_is_known_when_it_is_killed_after_it(t
         assert "done" == _over(job).state
 
 
+@pytest.mark.thorough("the first test follows a job; these are other ends of one")
 def test_a_job_that_a_schedule_pushes_keeps_its_track(tracked):
     (tracked.path / "ticking.py").write_text(
         "from queuepool import job\n@job('ticks', schedule='1s', track=600)\ndef ticks(): return 'told'\n"

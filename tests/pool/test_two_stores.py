@@ -68,6 +68,7 @@ def statuses(site: Site) -> dict[str, object]:
 rarely = pytest.mark.thorough("what goes wrong rarely is seen when it is done often")
 
 
+@pytest.mark.thorough("the next test has one such job; here are hundreds")
 @pytest.mark.parametrize("times", [1, pytest.param(3, marks=rarely)])
 def test_jobs_that_are_retried_and_fail_again_are_all_recorded_again(with_table, times):
     site = with_table

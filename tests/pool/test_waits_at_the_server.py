@@ -55,6 +55,7 @@ def test_what_a_worker_was_given_when_it_was_killed_is_run_at_once_as_if_it_had_
     assert 1 == pool.log().count("given back")
 
 
+@pytest.mark.thorough("a wait that is cut off or stands still; the first test has a worker that is killed in it")
 def test_it_is_run_by_another_worker_when_its_own_stands_still(site):
     """It is killed 4 seconds after the end of its wait."""
     with site.pool("--workers", "1", config="[connection]\nblock_for = 2\n") as pool:
@@ -78,6 +79,7 @@ def test_a_stop_puts_back_what_came_meanwhile(site, signum):
     assert (1, 0) == (site.queue.sizes().ready, site.queue.sizes().reserved)
 
 
+@pytest.mark.thorough("a wait that is cut off or stands still; the first test has a worker that is killed in it")
 def test_a_paused_queue_puts_back_what_came_meanwhile(site):
     with site.pool("--workers", "1") as pool:
         worker = taken_by_a_halted_worker(site, pool)
@@ -100,6 +102,7 @@ def test_workers_that_wait_stop_at_once_and_leave_nothing_to_be_settled(site):
     assert not [word for word in ("given back", "killed") if word in pool.log()]
 
 
+@pytest.mark.thorough("a wait that is cut off or stands still; the first test has a worker that is killed in it")
 def test_connections_that_are_closed_while_workers_wait_cost_no_job_and_no_attempt(site):
     with site.pool("--workers", "2") as pool:
         with redis.Redis.from_url(site.connection.url) as server:

@@ -50,10 +50,12 @@ def test_a_worker_shares_its_jobs_by_the_weights_and_runs_each_once(stored):
     assert dict.fromkeys(QUEUES, JOBS) == Counter(order)
 
 
+@pytest.mark.thorough("unit/test_weighted_queues.py has the shares; the first test has a worker")
 def test_without_weights_the_order_is_strict(site):
     assert [queue for queue in QUEUES for _ in range(JOBS)] == work(site, "--queue", ",".join(QUEUES))
 
 
+@pytest.mark.thorough("unit/test_weighted_queues.py has the shares; the first test has a worker")
 def test_jobs_side_by_side_are_shared_by_the_weights(site):
     fill(site)
     with site.pool(*WEIGHTED, "--workers", "1", "--concurrency", "2"):

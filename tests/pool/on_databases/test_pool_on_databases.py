@@ -47,6 +47,7 @@ def test_a_job_may_be_longer_than_its_lease(site):
     assert [1] == [line["attempt"] for line in site.trail(event="start", mode="until")]
 
 
+@pytest.mark.thorough("the contract of prefetch has it on each store, and test_jobs_reserved_ahead.py in a pool")
 def test_what_waits_behind_a_stuck_job_is_done_by_another_worker(site):
     finish_beside_a_stuck_job(site)
 

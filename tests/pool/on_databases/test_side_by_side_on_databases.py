@@ -53,6 +53,7 @@ def test_whatever_a_job_does_it_is_settled_and_its_neighbours_run_uncounted(site
     assert 3 == len(site.trail(event="end", mode="until"))
 
 
+@pytest.mark.thorough("test_pool_on_databases.py renews a lease; stops side by side are tested on Redis")
 def test_jobs_may_be_longer_than_their_leases(site):
     running(site)
     push(site, "ok", delay=6)
@@ -64,6 +65,7 @@ def test_jobs_may_be_longer_than_their_leases(site):
     assert 3 == len(site.trail(event="start", mode="until"))
 
 
+@pytest.mark.thorough("test_pool_on_databases.py renews a lease; stops side by side are tested on Redis")
 def test_a_stop_lets_the_jobs_end_that_run(site):
     running(site)
     with site.pool(*BESIDE) as pool:
@@ -76,6 +78,7 @@ def test_a_stop_lets_the_jobs_end_that_run(site):
     assert 0 == site.queue.size()
 
 
+@pytest.mark.thorough("test_pool_on_databases.py kills a database; in the next test jobs end while it is locked")
 def test_jobs_that_end_while_the_database_is_away_are_done_once(away, server):
     running(away)
     with away.pool(*BESIDE) as pool:
