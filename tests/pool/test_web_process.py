@@ -62,7 +62,7 @@ def test_it_serves_at_a_unix_socket_and_removes_it(site):
     assert not (site.path / "q.sock").exists()
 
 
-@pytest.mark.thorough("an address, or what is at its place, has its tests in the unit tests of addresses")
+@pytest.mark.thorough("the other tests have a socket and an address that serve; these look at the place itself")
 def test_a_unix_socket_that_is_removed_is_made_anew_and_anothers_is_left_alone(site):
     path = site.path / "q.sock"
     pages = Pages(str(path))
@@ -205,7 +205,7 @@ def test_a_start_at_an_address_in_use_is_refused_in_a_line(site, pages):
     assert not [*(site.path / "run").glob("*/*")]
 
 
-@pytest.mark.thorough("an address, or what is at its place, has its tests in the unit tests of addresses")
+@pytest.mark.thorough("the other tests have a socket and an address that serve; these look at the place itself")
 def test_a_second_start_of_the_pool_is_told_so_and_check_finds_nothing_wrong(site, pages):
     config = f"[pool]\nmodules = tests.support.poolapp\nlisten = {pages.address}\nruntime_dir = run\n"
     config += f"[connection]\nurl = {site.connection.url}\nprefix = {PREFIX}\n"
@@ -217,7 +217,7 @@ def test_a_second_start_of_the_pool_is_told_so_and_check_finds_nothing_wrong(sit
         assert f"ok   listen {pages.address}: the pool listens there" in site.run("check", "-c", file).stdout
 
 
-@pytest.mark.thorough("an address, or what is at its place, has its tests in the unit tests of addresses")
+@pytest.mark.thorough("the other tests have a socket and an address that serve; these look at the place itself")
 def test_an_address_that_is_open_to_others_is_warned_of(site):
     open_to_all = Pages().address.replace("127.0.0.1", "0.0.0.0")
     with site.pool("--workers", "1", "--listen", open_to_all) as pool:
