@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -65,14 +66,18 @@ class Tables:
                 yield key.rpartition(":")[2], value.encode()
 
     def steps_and_locks(self) -> tuple[list[bytes], list[str]]:
-        with self.engine.connect().execution_options(isolation_level=self._snapshot) as connection:
+        return eventually(self._steps_and_locks)
+
+    def _steps_and_locks(self) -> tuple[list[bytes], list[str]] | None:
+        with _unless_moved(), self.engine.connect().execution_options(isolation_level=self._snapshot) as connection:
             if self.engine.name == "sqlite":  # its driver begins none for queries: each would see its own moment
                 connection.exec_driver_sql("BEGIN")
             steps, locks = (
                 connection.execute(text(_STEPS)).all(),
                 connection.execute(select(USUAL.cache_locks.c.key).where(_IS_LOCK)).all(),
             )
-        return [row[0].encode() for row in steps], [row[0] for row in locks]
+            return [row[0].encode() for row in steps], [row[0] for row in locks]
+        return None
 
     def stamp(self, number: int) -> None:
         """As `queue:restart` does."""
@@ -84,14 +89,19 @@ class Tables:
         return eventually(partial(self._asked, statement))[0]
 
     def _asked(self, statement: str) -> tuple[list[Any]] | None:
-        """``None`` if a file of SQLite that was moved while it was open is opened again by others just now."""
-        try:
-            with self.engine.connect() as connection:
-                return (list(connection.execute(text(statement))),)
-        except exc.OperationalError as error:
-            if "disk I/O error" not in str(error):
-                raise
-            return None
+        with _unless_moved(), self.engine.connect() as connection:
+            return (list(connection.execute(text(statement))),)
+        return None
+
+
+@contextmanager
+def _unless_moved() -> Iterator[None]:
+    """Leave the block if a file of SQLite that was moved while it was open is opened again by others just now."""
+    try:
+        yield
+    except exc.OperationalError as error:
+        if "disk I/O error" not in str(error):
+            raise
 
 
 class InTables:
