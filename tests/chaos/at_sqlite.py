@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -59,8 +59,8 @@ def move_away(rig: Rig) -> Iterator[float]:
     place.mkdir(exist_ok=True)
     return intermittently(
         rig,
-        lambda: _move(rig.store.path.parent, place),
-        lambda: _move(place, rig.store.path.parent),
+        lambda: _move(rig.store.path.parent, place, _files),
+        lambda: _move(place, rig.store.path.parent, lambda path: reversed(_files(path))),
         (0.2, 2.0),
         (0.5, 1.5),
     )
@@ -105,11 +105,13 @@ def _stranger(rig: Rig) -> sqlite3.Connection:
 
 
 def _files(path: Path) -> list[Path]:
-    return list(path.parent.glob(f"{path.name}*"))
+    """The file, then its log and what the log's readers share."""
+    return sorted(path.parent.glob(f"{path.name}*"))
 
 
-def _move(source: Path, target: Path) -> None:
-    for file in _files(source / "queue.db"):
+def _move(source: Path, target: Path, files: Callable[[Path], Iterable[Path]]) -> None:
+    """In an order in which nobody can open the file without its log: he would begin another one."""
+    for file in files(source / "queue.db"):
         file.rename(target / file.name)
 
 
