@@ -33,6 +33,7 @@ def parent(request) -> list[str]:
     return PARENTS[request.param]
 
 
+@pytest.mark.by_turns("parent")
 @pytest.mark.by_turns("how")
 @pytest.mark.parametrize("how", ["--preload", "--no-preload"])
 def test_a_killed_worker_is_reaped_and_its_job_runs_again_whatever_the_parent_made_of_signals(site, parent, how):
@@ -49,7 +50,7 @@ def test_a_killed_worker_is_reaped_and_its_job_runs_again_whatever_the_parent_ma
         assert 2 == len(eventually(lambda: len(found := pool.workers()) == 2 and found))
 
 
-# By turns: the test above ends a pool of each parent by SIGTERM.
+# By turns: the test above ends a pool of such a parent by SIGTERM.
 @pytest.mark.by_turns("signum", "parent")
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT])
 def test_every_stop_is_obeyed_whatever_the_parent_made_of_signals(site, parent, signum):
@@ -77,6 +78,7 @@ def test_a_job_finds_the_signals_as_a_process_of_its_own_would(site, parent):
     assert ([signal.SIGPIPE, signal.SIGXFSZ], []) == (line["ignored"], line["blocked"])
 
 
+@pytest.mark.thorough("the test before it looks at the signals of a job in a pool")
 def test_a_lone_worker_sees_the_ends_of_what_its_jobs_start(site):
     (site.path / "own.py").write_text(
         "import subprocess\nfrom tests.support.poolapp import note\nfrom queuepool import job\n"

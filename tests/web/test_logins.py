@@ -164,6 +164,7 @@ async def all_at_once(browser: Browser, logins: list[str]) -> list[int]:
     return [got.status for got in await asyncio.gather(*map(asked, logins))]
 
 
+@pytest.mark.thorough("the flood of the test before it is as cheap, and its good login comes in")
 @pytest.mark.bad_input("B177")
 def test_many_pages_that_are_opened_at_once_log_in_with_one_hash(site):
     with served(site, users=users(site.path, ann="viewer")) as browser:
@@ -174,6 +175,7 @@ def test_many_pages_that_are_opened_at_once_log_in_with_one_hash(site):
         assert time.process_time() - spent < 30 * cost
 
 
+@pytest.mark.thorough("one by one they are bounded above, and so is a flood of them at once")
 @pytest.mark.bad_input("B177")
 def test_guesses_of_one_password_at_once_are_no_more_than_one_by_one(site):
     with served(site, users=users(site.path, ann="viewer")) as browser:
