@@ -89,6 +89,7 @@ def test_a_table_that_cannot_be_worked_with_is_told(url):
     assert [line] == found(url, "FAIL")
 
 
+@pytest.mark.thorough("tables that are missing are told above, and in test_migrate.py those of others")
 def test_a_table_of_ours_that_another_version_has_made_is_told(url):
     execute(url, "DROP TABLE queuepool_joins", "CREATE TABLE queuepool_joins (flow INT)", "DROP TABLE queuepool_steps")
 

@@ -86,6 +86,7 @@ def test_the_schedules_are_listed_with_their_last_and_next_times(site, cli):
     assert cli("schedule", "list").startswith("SCHEDULE  WHEN")
 
 
+@pytest.mark.by_turns("settled", "state")
 @pytest.mark.parametrize(
     ("settled", "state"), [(0, "ok"), (-200, "late"), (86400, "clock ahead")], ids=["ok", "late", "clock ahead"]
 )

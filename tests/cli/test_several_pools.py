@@ -144,6 +144,7 @@ def test_queues_of_all_connections_are_counted_and_those_of_one_pool_alone(place
     ]
 
 
+@pytest.mark.thorough("the test before it counts queues that no pool serves")
 def test_a_queue_that_is_nowhere_is_noted(place):
     place.depot.push("do", queue="strays")
 
@@ -332,6 +333,7 @@ def test_the_local_pools_are_paused_scaled_and_stopped_together_with_their_paren
     assert "pool 'web' is not running" in place.run("stop", code=3)
 
 
+@pytest.mark.thorough("the test before it tells all of them what to do, and sees that none runs")
 def test_of_several_pools_those_that_do_not_run_are_named(place):
     with started(place, "--pool", "mail", count=1):
         told = place.run("pause")

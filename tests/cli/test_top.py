@@ -183,6 +183,7 @@ def cells(row: list[str]) -> list[str]:
     return ["" if number < 20 else cell for number, cell in enumerate(row)]
 
 
+@pytest.mark.thorough("names of evil letters are escaped in a test above")
 @pytest.mark.bad_input("B137")
 def test_a_locale_without_unicode_gets_escapes(tmp_path, board, place):
     board.slots[2].job = "café.mail"
