@@ -28,12 +28,17 @@ DEEDS = {
 PARENTS = {name: [sys.executable, "-c", PARENT.format(deed)] for name, deed in DEEDS.items()}
 
 
-@pytest.fixture(params=PARENTS)
+@pytest.fixture(
+    params=[
+        pytest.param("ends of children ignored", marks=pytest.mark.thorough("the next one ignores them, too")),
+        "all ignored",
+        "all blocked",
+    ]
+)
 def parent(request) -> list[str]:
     return PARENTS[request.param]
 
 
-@pytest.mark.by_turns("parent")
 @pytest.mark.by_turns("how")
 @pytest.mark.parametrize("how", ["--preload", "--no-preload"])
 def test_a_killed_worker_is_reaped_and_its_job_runs_again_whatever_the_parent_made_of_signals(site, parent, how):
@@ -50,7 +55,7 @@ def test_a_killed_worker_is_reaped_and_its_job_runs_again_whatever_the_parent_ma
         assert 2 == len(eventually(lambda: len(found := pool.workers()) == 2 and found))
 
 
-# By turns: the test above ends a pool of such a parent by SIGTERM.
+# By turns: the test above ends a pool of each parent by SIGTERM.
 @pytest.mark.by_turns("signum", "parent")
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT])
 def test_every_stop_is_obeyed_whatever_the_parent_made_of_signals(site, parent, signum):
