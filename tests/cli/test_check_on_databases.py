@@ -64,6 +64,7 @@ def test_a_good_database_is_found_good(url):
     assert "the tables jobs, failed_jobs, cache exist, and every needed right is granted" == good[-1]
 
 
+@pytest.mark.thorough("a good database is found good above, and again in other tests with the rows that it had")
 def test_a_check_leaves_nothing_behind(url):
     found(url, "ok")
 
@@ -79,6 +80,7 @@ def test_tables_that_are_missing_are_told_one_by_one(url):
     )
 
 
+@pytest.mark.thorough("test_migrate.py says it of a table of somebody else, in the same words")
 def test_a_table_that_cannot_be_worked_with_is_told(url):
     execute(url, "DROP TABLE failed_jobs", "CREATE TABLE failed_jobs (id INT)")
 
@@ -87,6 +89,7 @@ def test_a_table_that_cannot_be_worked_with_is_told(url):
     assert [line] == found(url, "FAIL")
 
 
+@pytest.mark.thorough("tables that are missing are told above, and in test_migrate.py those of others")
 def test_a_table_of_ours_that_another_version_has_made_is_told(url):
     execute(url, "DROP TABLE queuepool_joins", "CREATE TABLE queuepool_joins (flow INT)", "DROP TABLE queuepool_steps")
 
@@ -123,6 +126,7 @@ NARROW = {
 }
 
 
+@pytest.mark.by_turns("encoding")
 @pytest.mark.parametrize("encoding", NARROW)
 def test_what_a_database_cannot_hold_is_told_with_its_cost(encoding, request):
     server = request.getfixturevalue("mariadb" if encoding in OF_COLUMNS else "postgres")
@@ -135,6 +139,7 @@ def test_what_a_database_cannot_hold_is_told_with_its_cost(encoding, request):
         assert [] == found(url, "FAIL")
 
 
+@pytest.mark.thorough("the test before it says it of the connection's own database")
 def test_what_a_failed_store_apart_cannot_hold_is_told(mariadb, redis_url, tmp_path):
     with narrow_database(mariadb, "latin1") as url:
         (tmp_path / "pool.ini").write_text(
@@ -205,6 +210,7 @@ def open_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.mark.thorough("the stores contract has a read-only database; tests above have other files")
 def test_a_file_and_a_directory_that_cannot_be_written_to_are_told(open_folder):
     path = open_folder / "q.db"
     queuepool("migrate", "--url", f"sqlite:///{path}")

@@ -369,6 +369,7 @@ def bare(packages: Path, folder: Path, *words: str) -> subprocess.CompletedProce
     return subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, timeout=30, check=False)
 
 
+@pytest.mark.by_turns("extra")
 @pytest.mark.parametrize(
     ("url", "extra"),
     [
@@ -389,6 +390,7 @@ def test_a_missing_driver_is_a_line_that_says_what_to_install(bare_install, tmp_
     )
 
 
+@pytest.mark.thorough("a test below sees that nothing of a database is imported for Redis")
 def test_redis_needs_no_driver_of_a_database(bare_install, tmp_path, redis_url):
     done = bare(bare_install, tmp_path, "size", "--url", redis_url)
 
@@ -423,7 +425,11 @@ def test_who_asks_no_store_needs_no_driver(bare_install, tmp_path):
 
 @pytest.mark.parametrize(
     ("verb", "code"),
-    [pytest.param("size", 0, marks=pytest.mark.thorough("work imports more")), ("check", 0), ("work", 0)],
+    [
+        pytest.param("size", 0, marks=pytest.mark.thorough("work imports more")),
+        pytest.param("check", 0, marks=pytest.mark.thorough("work imports more")),
+        ("work", 0),
+    ],
 )
 def test_for_redis_nothing_of_a_database_is_imported(redis_url, tmp_path, verb, code):
     (tmp_path / "jobs.py").write_text(A_JOB)

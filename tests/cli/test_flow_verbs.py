@@ -83,6 +83,7 @@ def test_a_flow_is_shown_as_a_graph(site, failed):
     ] == lines[-4:]
 
 
+@pytest.mark.by_turns("words")
 @pytest.mark.parametrize("words", [("flow", "retry"), ("retry",)], ids=" ".join)
 def test_a_flow_is_resumed(site, failed, words):
     [record] = site.queue.stores.failed.page()
@@ -110,11 +111,13 @@ def test_what_runs_of_a_cancelled_flow_is_still_to_end(site):
     assert "is over: cancelled" in said(site, "cancel", found, code=1)
 
 
+@pytest.mark.by_turns("verb")
 @pytest.mark.parametrize("verb", ["show", "cancel", "retry"])
 def test_there_is_no_such_flow(site, verb):
     assert "there is no flow nobody" in said(site, verb, "nobody", code=1)
 
 
+@pytest.mark.by_turns("by")
 @pytest.mark.parametrize("by", ["id", "all"])
 def test_a_job_whose_flow_is_gone_is_retried_only_alone(site, failed, by):
     [record] = site.queue.stores.failed.page()

@@ -76,6 +76,7 @@ def test_a_retry_that_is_killed_leaves_each_job_in_one_place(at):
     assert (sorted(ids), []) == (sorted(ready(at)), failed(at))
 
 
+@pytest.mark.thorough("a killed retry is the same loop over batches, and test_moves_that_are_cut_off.py kills a move")
 def test_a_move_that_is_killed_leaves_each_job_in_one_place(at):
     ids = at.queue.bulk([("do", {"number": number}) for number in range(COUNT)])
     later = [at.push(delay=600) for _ in range(3)]
@@ -90,6 +91,7 @@ def test_a_move_that_is_killed_leaves_each_job_in_one_place(at):
     )  # fmt: skip
 
 
+@pytest.mark.thorough("a kill is tested above; unit/test_bulk_counts.py counts what was done before a failure")
 def test_ctrl_c_ends_it_between_two_batches_and_the_count_is_true(away, own_server):
     """It comes while a batch is under way, which waits at the server meanwhile."""
     failed_in_thousands(away.queue, COUNT)

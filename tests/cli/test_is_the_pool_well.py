@@ -345,6 +345,7 @@ def test_a_pool_whose_master_is_stopped_is_not_ready(site, capsys):
         told(site, capsys, 0, "running")
 
 
+@pytest.mark.thorough("a number in a line; pool/ has each restart itself")
 def test_status_counts_every_restart(site, capsys):
     place = ["--runtime-dir", str(site.path / "run"), *site.where]
     with site.pool("--workers", "1"):

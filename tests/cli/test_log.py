@@ -340,6 +340,7 @@ def test_a_pipe_that_nobody_reads_loses_lines_and_stops_nobody():
         assert "line 0 " in flooding.stderr.readline()
 
 
+@pytest.mark.by_turns("where")
 @pytest.mark.fault("F32")
 @pytest.mark.parametrize("where", ["2>/dev/full", "2>&-"])
 def test_a_log_that_cannot_be_written_stops_nobody(where):

@@ -93,6 +93,7 @@ APPLICATIONS = {
 }
 
 
+@pytest.mark.by_turns("application")
 @pytest.mark.parametrize("application", APPLICATIONS)
 def test_what_an_application_logs_is_in_the_log_whatever_it_has_configured(site, application):
     (site.path / "shop.py").write_text(f"import logging, logging.config, sys\n{APPLICATIONS[application]}\n{LOGGING}")

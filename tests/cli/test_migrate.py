@@ -116,6 +116,7 @@ def test_what_is_there_is_left_alone(url):
     assert [("q",)] == rows(url, "SELECT queue FROM jobs")
 
 
+@pytest.mark.thorough("the tables of Laravel 8 lack ours above, which are made beside them")
 def test_a_table_that_is_missing_is_made_beside_the_others(url):
     migrate(url)
     rows(url, "DROP TABLE failed_jobs")
@@ -163,6 +164,7 @@ def test_a_table_that_is_missing_is_told_with_the_remedy(url):
     assert (1, "", f"queuepool: {place_of(url)} has no table jobs: run `{migrate_at(url)}`\n") == told(done)
 
 
+@pytest.mark.by_turns("verb")
 @pytest.mark.parametrize("verb", ["start", "work"])
 def test_neither_a_pool_nor_a_worker_starts_in_an_applications_database_without_our_tables(url, verb, tmp_path):
     rows(url, "CREATE TABLE orders (id INT)")
@@ -216,6 +218,7 @@ def test_the_setting_that_is_advised_for_a_table_of_somebody_else_leaves_it_alon
     assert [] == rows(url, "SELECT title FROM jobs")
 
 
+@pytest.mark.thorough("a table of an older Laravel is refused or left alone in the tests above")
 def test_tinyint_attempts_are_told_and_work(mariadb_url):
     migrate(mariadb_url)
     rows(mariadb_url, "ALTER TABLE jobs MODIFY attempts TINYINT UNSIGNED NOT NULL")

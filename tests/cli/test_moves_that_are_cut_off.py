@@ -83,6 +83,7 @@ REFUSES = """CREATE TRIGGER refuses BEFORE INSERT ON jobs WHEN length(new.payloa
     BEGIN SELECT RAISE(ABORT, 'it is too long'); END"""
 
 
+@pytest.mark.thorough("the way there is cut off above, and the next test sends one back")
 @REDIS_TO_SQLITE
 @pytest.mark.parametrize("step", BACK)
 def test_killed_on_the_way_back_it_is_in_one_place_too(places, tmp_path, step):

@@ -123,6 +123,7 @@ def test_a_module_that_is_none_is_answered_with_what_to_do(project, module, answ
     assert 1 == (done.stdout + done.stderr).count(answer.format(here=project))
 
 
+@pytest.mark.thorough("one more answer beside the nine of the test before it")
 def test_a_module_with_the_name_of_one_of_pythons_is_answered_with_what_to_do(tmp_path):
     (tmp_path / "calendar.py").write_text(JOB)
     done = typed(tmp_path, "check", "--url", NOWHERE, "--modules", "calendar")
@@ -130,6 +131,7 @@ def test_a_module_with_the_name_of_one_of_pythons_is_answered_with_what_to_do(tm
     assert f"not {tmp_path}/calendar.py: give yours another name" in done.stdout + done.stderr
 
 
+@pytest.mark.thorough("unit/test_classes_without_handle.py has each of its answers")
 @pytest.mark.parametrize("modules", ["nohandle", "some"])
 def test_a_push_of_a_class_without_handle_is_answered_with_what_it_lacks(project, modules):
     done = typed(project, "push", "nohandle.A", "--url", NOWHERE, "--modules", modules)
@@ -138,6 +140,7 @@ def test_a_push_of_a_class_without_handle_is_answered_with_what_it_lacks(project
     assert done.stderr.startswith("queuepool push: nohandle.A has no handle(); see ")
 
 
+@pytest.mark.thorough("test_database_urls.py translates each of them")
 @pytest.mark.parametrize("url", ["postgres://u:p@host.invalid/db", "postgresql+psycopg://u:p@host.invalid/db"])
 def test_the_urls_that_others_give_out_are_understood(project, url):
     done = typed(project, "size", "--url", url)
@@ -158,6 +161,7 @@ def test_a_variable_in_a_configuration_is_put_in_or_asked_for(project):
     assert 1 == typed(project, "size", "-c", "pool.ini", SHOPS_PASSWORD="x").returncode
 
 
+@pytest.mark.thorough("unit/test_job_definitions.py and unit/test_wrong_calls.py have each answer")
 def test_a_program_of_ten_mistakes_is_answered_ten_times(project):
     (project / "mistakes.py").write_text(PROGRAM)
     env = {"PYTHONPATH": str(ROOT)}
@@ -194,6 +198,7 @@ def test_a_push_without_modules_looks_into_the_module_that_the_job_names(tmp_pat
     )
 
 
+@pytest.mark.by_turns("name", "why")
 @pytest.mark.parametrize(
     ("name", "why"),
     [
@@ -212,6 +217,7 @@ def test_a_push_of_a_job_that_cannot_be_looked_at_says_so(project, name, why):
     assert "note" not in typed(project, "push", name, "--url", "sqlite:///pushed.db", "--force").stderr
 
 
+@pytest.mark.by_turns("flags", "variables")
 @pytest.mark.by_turns("verb")
 @pytest.mark.parametrize(
     ("flags", "variables"),
@@ -250,6 +256,7 @@ def test_the_command_that_is_advised_for_a_missing_table_makes_it(tmp_path):
     )
 
 
+@pytest.mark.thorough("the two tests before it follow the same advice of a command")
 def test_a_program_that_names_its_queue_by_url_is_advised_with_that_url(project):
     env = {"PYTHONPATH": str(ROOT)}
     done = warm.run([sys.executable, "-m", "dispatches"], cwd=project, env=env, capture_output=True, text=True)

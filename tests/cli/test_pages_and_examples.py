@@ -93,6 +93,7 @@ def queue(tmp_path_factory) -> str:
 PROJECTS = {ROOT / "docs/django.md", ROOT / "docs/web-frameworks.md"}
 
 
+@pytest.mark.thorough("the documentation; the examples' own tests run by default")
 @pytest.mark.parametrize("page", [page for page in having("python") if page not in PROJECTS], ids=named)
 @pytest.mark.by_turns("page")
 def test_the_python_of_a_page_runs(page, queue, tmp_path):

@@ -107,6 +107,7 @@ def test_with_outcomes_they_go_on(place: Place) -> None:
     ] == place.peek()
 
 
+@pytest.mark.thorough("what is refused and what goes on is told above")
 def test_what_foreign_ignores_is_named(place: Place) -> None:
     place.configure("foreign = ignore")
     place.push(chained=["x"], middleware=[])
@@ -114,6 +115,7 @@ def test_what_foreign_ignores_is_named(place: Place) -> None:
     assert ("warn", f"1 job: {STEP}: chain: dropped by foreign = ignore") == place.peek()[1]
 
 
+@pytest.mark.thorough("a batch is refused or goes on above")
 def test_a_batch_whose_database_is_unknown_is_told(place: Place, redis_socket: str) -> None:
     url = f"unix://{redis_socket}"
     (place.path / "pool.ini").write_text(f"[pool]\nmodules = jobs\n[connection]\nurl = {url}\noutcomes = after\n")
@@ -180,6 +182,7 @@ def test_a_lock_is_looked_for_and_not_promised(place: Place) -> None:
     assert lost[1].endswith("Laravel has it elsewhere (lock_url), or it has expired")
 
 
+@pytest.mark.thorough("the test before it looks for a lock that is not there")
 def test_a_lock_under_another_prefix_is_found_and_the_setting_is_named(place: Place) -> None:
     place.push_raw(**_locked())
     place.hold(f"shop-cache-{LOCK}")
@@ -192,6 +195,7 @@ def test_a_lock_under_another_prefix_is_found_and_the_setting_is_named(place: Pl
     assert ("ok", f"1 job: {STEP}: unique lock {LOCK!r} (released here)") == place.peek()[1]
 
 
+@pytest.mark.thorough("two tests above look for a lock that is not there")
 def test_a_lock_in_another_store_is_found_and_the_setting_is_named(place: Place, redis_socket: str) -> None:
     """As with a queue in Redis whose locks are in another of its databases, and the cache in a third."""
     url = f"unix://{redis_socket}"
@@ -210,6 +214,7 @@ def test_a_lock_in_another_store_is_found_and_the_setting_is_named(place: Place,
     assert misplaced[1].endswith(", where no worker looks for it: set lock_url to the URL in control_url")
 
 
+@pytest.mark.thorough("a lock that the payload names is told above")
 def test_a_lock_of_which_the_payload_says_nothing_is_told(place: Place) -> None:
     """Laravel before 11.39 names none, nor does ``Schedule::job()``."""
     place.push_raw(**_object())
@@ -266,6 +271,7 @@ def test_outcomes_that_wait_for_more_than_a_minute_are_told(place: Place) -> Non
     ]  # fmt: skip
 
 
+@pytest.mark.thorough("the test before it lists one with an outcome")
 def test_an_empty_queue_of_outcomes_is_listed_too(place: Place) -> None:
     place.configure("outcomes = after")
 

@@ -8,6 +8,8 @@ import re
 import socket
 from typing import Any
 
+import pytest
+
 from queuepool.board.status import iso
 from tests.support.eventually import eventually
 from tests.support.pools import Site
@@ -70,6 +72,7 @@ def test_a_paused_queue_is_shown_with_since_when_and_by_whom(site):
     assert ["default", "high"] == notice["queues"]
 
 
+@pytest.mark.thorough("what is known is shown in the tests above; test_is_the_pool_well.py has a store that is away")
 def test_the_sizes_are_shown_without_a_control_store_and_what_is_unknown_is_said(site, server, own_server):
     site.push()
     (site.path / "q.ini").write_text(f"[connection]\ncontrol_url = unix://{own_server.path}\n")

@@ -86,6 +86,7 @@ def test_the_schedules_are_listed_with_their_last_and_next_times(site, cli):
     assert cli("schedule", "list").startswith("SCHEDULE  WHEN")
 
 
+@pytest.mark.by_turns("settled", "state")
 @pytest.mark.parametrize(
     ("settled", "state"), [(0, "ok"), (-200, "late"), (86400, "clock ahead")], ids=["ok", "late", "clock ahead"]
 )
@@ -209,6 +210,7 @@ def test_what_jobs_declare_is_known_where_no_pool_runs(declaring):
     assert "paused" == json.loads(declaring("list", "--json")[1])[0]["state"]
 
 
+@pytest.mark.thorough("the test before it imports the configured ones")
 def test_modules_given_by_hand_are_imported_in_place_of_the_configured_ones(declaring, tmp_path):
     (tmp_path / "other.py").write_text(NIGHTLY)
 

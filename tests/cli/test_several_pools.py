@@ -144,6 +144,7 @@ def test_queues_of_all_connections_are_counted_and_those_of_one_pool_alone(place
     ]
 
 
+@pytest.mark.thorough("the test before it counts queues that no pool serves")
 def test_a_queue_that_is_nowhere_is_noted(place):
     place.depot.push("do", queue="strays")
 
@@ -174,6 +175,7 @@ def test_failures_and_quarantines_of_all_connections_are_listed_and_those_of_one
     assert b"not a job" == place.shop.sizes("high").oldest
 
 
+@pytest.mark.thorough("test_verbs.py says it of a queue that cannot be counted")
 def test_a_connection_that_is_away_hides_no_other(place):
     place.shop.push("do", queue="high")
     path = place.site.path / "several.ini"
@@ -331,6 +333,7 @@ def test_the_local_pools_are_paused_scaled_and_stopped_together_with_their_paren
     assert "pool 'web' is not running" in place.run("stop", code=3)
 
 
+@pytest.mark.thorough("the test before it tells all of them what to do, and sees that none runs")
 def test_of_several_pools_those_that_do_not_run_are_named(place):
     with started(place, "--pool", "mail", count=1):
         told = place.run("pause")
@@ -343,6 +346,7 @@ def test_of_several_pools_those_that_do_not_run_are_named(place):
 # At a terminal
 
 
+@pytest.mark.thorough("the next test says no to the same question about a quarantine")
 def test_it_asks_whose_jobs_are_meant_and_takes_no_for_an_answer(place):
     ids = place.fail()
     asked = {

@@ -40,6 +40,7 @@ def test_they_are_shown_in_their_order_with_their_values(at):
     assert {"name": "rows", "kind": "cursor", "value": 42} == shown["steps"][-1]
 
 
+@pytest.mark.thorough("those of a job that has some are shown above, and no others")
 def test_of_a_job_without_steps_none_are_shown(at):
     job, _ = begun(at)
 
@@ -47,6 +48,7 @@ def test_of_a_job_without_steps_none_are_shown(at):
     assert [] == json.loads(at.run("job", *at.where, job, "--json").stdout)["steps"]
 
 
+@pytest.mark.by_turns("name")
 @pytest.mark.parametrize("name", ["charge", "rows"])
 def test_one_is_forgotten_by_its_name(at, name):
     job, lease = begun(at)

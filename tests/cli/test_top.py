@@ -162,6 +162,7 @@ def test_names_on_the_board_move_no_cursor(top, board):
     assert not {"\u202e", "\x07"} & set(top.sent.decode("utf-8", "replace").replace("\x0f", ""))
 
 
+@pytest.mark.thorough("unit/test_top_text.py counts the cells of letters")
 @pytest.mark.bad_input("B137")
 def test_wide_and_combining_letters_leave_the_columns_where_they_are(top, board):
     board.slots[1].job_id = board.slots[2].job_id = "same"
@@ -182,6 +183,7 @@ def cells(row: list[str]) -> list[str]:
     return ["" if number < 20 else cell for number, cell in enumerate(row)]
 
 
+@pytest.mark.thorough("names of evil letters are escaped in a test above")
 @pytest.mark.bad_input("B137")
 def test_a_locale_without_unicode_gets_escapes(tmp_path, board, place):
     board.slots[2].job = "café.mail"
@@ -190,6 +192,7 @@ def test_a_locale_without_unicode_gets_escapes(tmp_path, board, place):
         assert found.sent.isascii()
 
 
+@pytest.mark.thorough("a terminal that cannot be drawn on is sent no escape at all in the test below")
 def test_no_color_sends_none(tmp_path, board, place):
     board.header.state = State.FAILING
     with terminal("top", *place, cwd=tmp_path, NO_COLOR="1") as found:
@@ -279,6 +282,7 @@ def test_all_shows_every_pool_in_the_directory_and_passes_over_what_is_none(tmp_
     assert 2 == done.stdout.count("  running  up")
 
 
+@pytest.mark.thorough("test_verbs.py says of a killed master what status says")
 def test_a_pool_that_is_killed_is_shown_as_such_and_its_successor_when_it_comes(site):
     place = ["--runtime-dir", str(site.path / "run")]
     with terminal("top", *place, cwd=site.path) as found:
@@ -292,6 +296,7 @@ def test_a_pool_that_is_killed_is_shown_as_such_and_its_successor_when_it_comes(
             found.shows("queuepool default  running", "worker 2", f"master {pool.pid}")
 
 
+@pytest.mark.thorough("each key's verb is in unit/test_top_keys.py, and one that runs in the test after this one")
 def test_keys_ask_and_run_the_verb_of_their_name(site):
     place = ["--runtime-dir", str(site.path / "run")]
     with site.pool("--workers", "1") as pool, terminal("top", *place, *site.where, cwd=site.path, columns=100) as found:
@@ -333,6 +338,7 @@ def test_a_verb_that_fails_says_why(tmp_path, board, place):
         found.shows("refused: the pool's store is not this command's")
 
 
+@pytest.mark.thorough("a leak shows in hours; that it is drawn again and again is in the tests above")
 def test_it_leaves_no_files_open_and_sends_the_pool_nothing(top, board):
     me = psutil.Process(top.process.pid)
     before, frames = me.num_fds(), len(top.sent)

@@ -214,6 +214,7 @@ def test_ctrl_c_ends_a_waiting_command_with_130_and_without_a_word(site, start, 
         site.run("stop", "--runtime-dir", str(site.path / "run"), "--now", "--wait", "25")
 
 
+@pytest.mark.by_turns("words")
 @pytest.mark.parametrize("words", [["status"], ["--help"]])
 def test_status_and_help_do_not_wait_for_the_stores_library(site, here, words):
     more = here if "status" in words else []
@@ -237,6 +238,7 @@ def test_the_list_of_verbs_says_of_each_what_the_verb_itself_says():
     }
 
 
+@pytest.mark.thorough("the next test has the script of each shell")
 def test_bash_completes_verbs_flags_and_files(site):
     words = """eval "$(queuepool completion bash)"
     ask() { COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=(); _queuepool_completion queuepool; say; }
@@ -319,6 +321,7 @@ def test_status_says_when_the_master_was_killed(site, cli, here, at):
     assert "\nboard." in elsewhere.stdout
 
 
+@pytest.mark.thorough("test_is_the_pool_well.py stops a master, and asks everybody")
 @pytest.mark.bad_input("B097")
 def test_status_says_when_the_master_is_stopped_and_exits_with_4(site, cli, here):
     with site.pool("--workers", "1") as pool:
@@ -571,6 +574,7 @@ def test_push_reads_its_data_from_standard_input(site, at):
     assert 37 == len(done.stdout)
 
 
+@pytest.mark.by_turns("data")
 @pytest.mark.bad_input("B092")
 @pytest.mark.parametrize(
     "data",
@@ -593,6 +597,7 @@ def test_what_is_not_json_is_refused(site, at, data):
     assert 0 == site.queue.size()
 
 
+@pytest.mark.thorough("what is not JSON on standard input is refused by the test before it")
 @pytest.mark.bad_input("B092")
 def test_push_does_not_wait_for_a_terminal(site, at):
     master, terminal = pty.openpty()
@@ -828,6 +833,7 @@ def test_check_tells_a_server_that_drops_jobs_when_it_is_full(cli, at, server):
     ]
 
 
+@pytest.mark.thorough("faults/ has a full server under a pool, and the test before it a check that fails")
 def test_check_tells_once_that_a_server_is_full(site, config, server):
     (site.path / "pool.ini").write_text((site.path / "pool.ini").read_text() + "[alerts]\nexec = /bin/true\n")
     server.config_set("maxmemory", 1)
@@ -855,6 +861,7 @@ def test_check_names_the_commands_that_are_not_permitted_and_leaves_nothing_behi
     assert [] == server.keys("*queuepool:check:*")
 
 
+@pytest.mark.by_turns("mode", "line", "code")
 @pytest.mark.bad_input("B151")
 @pytest.mark.parametrize(
     ("mode", "line", "code"),
@@ -898,6 +905,7 @@ def test_check_tells_every_fault_of_the_configuration_with_exit_code_78(site):
     assert (78, 2) == (done.returncode, done.stdout.count("FAIL configuration: pool.ini:"))
 
 
+@pytest.mark.thorough("unit/test_unserved_queues.py has the rule and its words")
 def test_check_warns_of_a_queue_that_a_job_names_and_no_pool_serves(site, config):
     (site.path / "mails.py").write_text("from queuepool import job\n@job(queue='emails')\ndef mail() -> None: ...\n")
     done = site.run("check", *config, "--modules", "mails")

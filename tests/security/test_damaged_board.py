@@ -57,6 +57,7 @@ def test_a_job_finds_no_file_of_the_pools_open(site):
     assert [] == [path for path in line["cut"] if not re.search(r"trace|\.stacks\d+$", path)]
 
 
+@pytest.mark.by_turns("size")
 @pytest.mark.by_turns("how")
 @pytest.mark.parametrize("how", ["--preload", "--no-preload"])
 @pytest.mark.parametrize("size", [0, 4096, pytest.param(10_000, marks=pytest.mark.thorough("as 4,096"))])
@@ -95,6 +96,7 @@ def test_a_job_that_writes_over_the_whole_board_ends_no_pool(site, how):
     assert not re.search(r"steward=0 pid=\d+ (died|killed)", pool.log())
 
 
+@pytest.mark.thorough("the test before it writes over the head and all the rest")
 @pytest.mark.by_turns("how")
 @pytest.mark.parametrize("how", SCRIBBLES)
 def test_a_job_that_writes_over_the_head_of_the_board_harms_nobody(site, how):
@@ -148,6 +150,7 @@ def narrow(site, size: int) -> list[str]:
     return [*NARROW, MOUNT.format(size)]
 
 
+@pytest.mark.by_turns("size")
 @can_mount
 @pytest.mark.parametrize("size", [4, pytest.param(64, marks=pytest.mark.thorough("between the others")), 512])
 def test_a_directory_without_room_is_refused_in_one_line(site, size):

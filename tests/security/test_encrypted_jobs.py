@@ -175,6 +175,7 @@ def reserved(queue: Queue) -> tuple[bytes, Payload]:
     return lease.receipt, decode(lease.receipt)
 
 
+@pytest.mark.by_turns("cipher")
 @pytest.mark.by_turns("letter")
 @pytest.mark.parametrize("letter", ["k", "p"])
 def test_an_encrypted_job_of_laravel_is_read_with_its_key_or_a_previous_one(peer: Peer, queue, keyed, cipher, letter):
@@ -185,6 +186,7 @@ def test_an_encrypted_job_of_laravel_is_read_with_its_key_or_a_previous_one(peer
     assert {"to": "a@b.c", "template": SECRET} == commands_of(keyed).data_of(found)
 
 
+@pytest.mark.by_turns("cipher")
 def test_an_encrypted_object_of_ours_is_run_by_laravel(peer: Peer, queue, cipher):
     queue.push_object(MAIL, {"to": "a@b.c", "template": SECRET}, encrypted=True)
     peer.run("work", once=True, **flags(cipher))
@@ -266,6 +268,7 @@ def test_what_cannot_be_sent_is_named_as_ever(queue):
         greet.dispatch(object())
 
 
+@pytest.mark.thorough("the limit itself is held where jobs are pushed; what cannot be sent is refused above")
 @pytest.mark.by_turns("cipher")
 def test_what_is_too_large_once_it_is_encrypted_is_refused(queue):
     with pytest.raises(BadPayload, match="bytes, at most"):

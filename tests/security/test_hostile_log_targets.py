@@ -96,6 +96,7 @@ def test_a_link_of_our_own_is_followed(site):
         eventually(lambda: "worker starting" in (site.path / "logs/real").read_text())
 
 
+@pytest.mark.by_turns("name")
 @pytest.mark.by_turns("kind")
 @pytest.mark.parametrize(
     "name",

@@ -28,7 +28,13 @@ DEEDS = {
 PARENTS = {name: [sys.executable, "-c", PARENT.format(deed)] for name, deed in DEEDS.items()}
 
 
-@pytest.fixture(params=PARENTS)
+@pytest.fixture(
+    params=[
+        pytest.param("ends of children ignored", marks=pytest.mark.thorough("the next one ignores them, too")),
+        "all ignored",
+        "all blocked",
+    ]
+)
 def parent(request) -> list[str]:
     return PARENTS[request.param]
 
@@ -77,6 +83,7 @@ def test_a_job_finds_the_signals_as_a_process_of_its_own_would(site, parent):
     assert ([signal.SIGPIPE, signal.SIGXFSZ], []) == (line["ignored"], line["blocked"])
 
 
+@pytest.mark.thorough("the test before it looks at the signals of a job in a pool")
 def test_a_lone_worker_sees_the_ends_of_what_its_jobs_start(site):
     (site.path / "own.py").write_text(
         "import subprocess\nfrom tests.support.poolapp import note\nfrom queuepool import job\n"

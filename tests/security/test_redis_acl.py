@@ -140,6 +140,7 @@ def test_jobs_with_limits_are_parked_run_looked_at_and_put_back_each_by_its_role
     assert [] == denials(root)
 
 
+@pytest.mark.thorough("the test before it does each step of such a job by its role")
 def test_a_pool_runs_jobs_with_limits_as_the_worker(login, root):
     site = login("worker")
     for number in range(6):
@@ -152,6 +153,7 @@ def test_a_pool_runs_jobs_with_limits_as_the_worker(login, root):
     assert [] == denials(root)
 
 
+@pytest.mark.thorough("two tests above do most of it")
 def test_jobs_with_limits_run_and_are_looked_at_and_set_each_by_its_role(login, root):
     login("producer").queue.stores.queue.push("default", [NewJob(payload(name)) for name in "abc"])
     worker, viewer, operator = (login(role).queue.stores for role in ("worker", "viewer", "operator"))
@@ -267,6 +269,7 @@ def test_a_chain_of_laravel_goes_on_as_the_worker(login, root):
     assert [] == denials(root)
 
 
+@pytest.mark.by_turns("more", "limits")
 @pytest.mark.parametrize("more", [(), ("--keep-done", "1h")], ids=["alone", "with records"])
 @pytest.mark.parametrize("limits", ["", ", limits=[Concurrency('one', 1)]"], ids=["without limits", "with a limit"])
 def test_a_job_ends_though_the_right_to_its_steps_is_withdrawn_meanwhile(login, root, more, limits):
@@ -562,6 +565,7 @@ def test_check_names_what_alerts_and_the_history_may_not_do_where_they_are_confi
     assert [] == root.keys("queuepool:history:*") + root.keys("queuepool:alert:*")
 
 
+@pytest.mark.by_turns("command")
 @pytest.mark.fault("F58")
 @pytest.mark.parametrize("command", ["blpop", "zremrangebyscore", "mget"])
 def test_a_pool_without_a_right_names_it_once_and_works_when_it_gets_it(login, meddle, command):
@@ -589,6 +593,7 @@ def test_a_right_that_only_a_script_misses_is_told_with_where_to_look(login, med
     assert 1 == site.queue.size()
 
 
+@pytest.mark.thorough("a pool and a job that is done do so in the tests beside it")
 @pytest.mark.fault("F58")
 def test_a_steward_without_a_right_says_it_once_and_settles_when_it_gets_it(login, meddle, root):
     site = login("worker")
@@ -651,6 +656,7 @@ def test_a_pool_whose_password_was_changed_says_it_once_and_goes_on_when_it_is_r
     assert "CHANGE-worker" not in pool.log()
 
 
+@pytest.mark.thorough("the test before it has a password that becomes wrong and right again")
 def test_a_pool_with_a_wrong_password_waits_and_says_why(login, meddle):
     meddle("resetpass", ">another-password")
     site = login("worker")

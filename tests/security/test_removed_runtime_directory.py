@@ -27,6 +27,7 @@ def replaced(pool, victim: int) -> None:
     eventually(lambda: victim not in (now := pool.workers()) and len(now) == 2)
 
 
+@pytest.mark.by_turns("gone")
 @pytest.mark.by_turns("how")
 @pytest.mark.parametrize("gone", ["run", "run/default", "run/default/master.pid"])
 @pytest.mark.parametrize("how", ["--preload", "--no-preload"])
@@ -95,6 +96,7 @@ def test_the_jobs_of_a_pool_whose_directory_disappeared_are_settled_when_its_mas
     assert 0 == site.queue.size()
 
 
+@pytest.mark.thorough("the first test has the new directory, and pool/ what a killed pool leaves")
 def test_what_a_pool_left_in_a_directory_that_was_made_anew_is_gone_after_the_next_start(site):
     with site.pool("--workers", "1") as pool:
         shutil.rmtree(site.path / "run")

@@ -157,6 +157,7 @@ print(RuntimeDir(PoolSettings(name="p")).path)
 """
 
 
+@pytest.mark.by_turns("mode", "chosen")
 @needs_root
 @pytest.mark.parametrize(("mode", "chosen"), [(0o1777, "{}"), (0o777, "/dev/shm")])
 def test_the_default_place_is_one_where_nobody_can_exchange_it(mode, chosen):
@@ -176,6 +177,7 @@ def prepared_link(path: Path) -> None:
     path.symlink_to("/nowhere")
 
 
+@pytest.mark.thorough("where the place is safe is in the test before it, and what is refused in those above")
 @needs_root
 @each(
     ("prepare", "problem"),
@@ -344,6 +346,7 @@ input()
 """
 
 
+@pytest.mark.by_turns("where")
 @pytest.mark.parametrize("where", ["another container", "another boot"])
 def test_what_is_of_another_system_is_left_to_who_looks_after_it_there(runtime, where):
     runtime.claim()

@@ -263,6 +263,7 @@ def test_a_failed_job_that_is_retried_still_verifies(keyed):
     assert [] == reasons(keyed)
 
 
+@pytest.mark.thorough("a signed job runs and is tried again above; jobs of dead workers are in pool/")
 def test_a_job_whose_worker_died_is_settled_and_its_hook_called_as_of_any_other(keyed):
     keyed.push("kill")
     with keyed.pool("--workers", "1"):

@@ -183,6 +183,7 @@ def first_words(plain: socket.socket) -> bytes:
         return caller.recv(4096)
 
 
+@pytest.mark.thorough("a pool works over TLS above, and test_redis_acl.py has one whose password becomes wrong")
 @pytest.mark.fault("F58")
 def test_a_pool_whose_certificate_expired_says_so_once_and_goes_on_with_a_new_one(tls, tmp_path):
     tls.shows("expired")

@@ -112,6 +112,7 @@ def test_a_text_may_hold_every_character(server):
         assert [("é😀",)] == query(server, url, "SELECT content FROM texts")
 
 
+@pytest.mark.thorough("of the tests' own machinery: tests/faults starts servers again")
 @pytest.mark.by_turns("end")
 @pytest.mark.parametrize("end", ["kill", "stop"])
 def test_what_was_committed_outlives_the_server(own, end):
@@ -136,6 +137,7 @@ def test_a_server_can_be_durable(brand):
         assert [(1 if brand is MariaDB else "on",)] == query(server, server.url, question)
 
 
+@pytest.mark.thorough("of the tests' own machinery: a whole server to be killed")
 @pytest.mark.parametrize("brand", ["Postgres", "MariaDB"])
 def test_a_server_ends_with_who_started_it(brand):
     starter = subprocess.Popen([sys.executable, "-c", _LEFT_ALONE, brand], cwd=ROOT, stdout=subprocess.PIPE, text=True)

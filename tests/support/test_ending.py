@@ -35,6 +35,7 @@ def test_long(server, number):
 """
 
 
+@pytest.mark.thorough("of the tests' own machinery: it starts a run of its own")
 @pytest.mark.by_turns("signum", "everybody")
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("everybody", [False, True])

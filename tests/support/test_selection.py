@@ -90,6 +90,7 @@ def test_all_leaves_nothing_out(suite: pytest.Pytester) -> None:
     } == found  # fmt: skip
 
 
+@pytest.mark.by_turns("count")
 @pytest.mark.parametrize("count", [1, 3])
 def test_the_parts_together_are_what_only_all_has_and_no_test_is_in_two(suite: pytest.Pytester, count: int) -> None:
     parts = [selected(suite, f"--part={number}/{count}") for number in range(1, count + 1)]
@@ -98,6 +99,7 @@ def test_the_parts_together_are_what_only_all_has_and_no_test_is_in_two(suite: p
     assert difference == sum(map(Counter, parts), Counter())
 
 
+@pytest.mark.thorough("of the tests' own machinery: the tests above choose by the same names")
 def test_a_choice_does_not_depend_on_what_else_was_asked_for(suite: pytest.Pytester) -> None:
     [alone] = selected(suite, "test_one.py::test_7")
 

@@ -66,6 +66,7 @@ def test_it_has_its_own_environment(seen_by, tmp_path):
     assert seen_by("-m", "seen", real=True, env=env) == seen_by("-m", "seen", env=env)
 
 
+@pytest.mark.by_turns("program")
 @pytest.mark.parametrize("program", ["import sys; sys.exit(3)", "exit('no')", "1 / 0", "import os; os._exit(5)", ""])
 def test_it_ends_as_an_executed_one(program):
     forked, executed = (

@@ -164,6 +164,7 @@ def adds_much() -> None:
         current().flow.add(say.call("x" * 1_000_000))
 
 
+@pytest.mark.thorough("9 MB; that a job adds others is in the test before it")
 def test_a_job_adds_at_most_so_many_bytes():
     with run_now(raises=False):
         flow = Flow()
@@ -181,6 +182,7 @@ def page_after_page(number: int, most: int) -> None:
             current().flow.add(page_after_page.call(number + 1, most))
 
 
+@pytest.mark.thorough("a job adds others in test_what_a_job_adds_runs_before_what_follows_it")
 def test_a_job_may_add_itself_again_and_again():
     with run_now():
         flow = Flow()

@@ -7,11 +7,14 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from tests.cli.test_pages_and_examples import ROOT, blocks, part_of_program
 
 PAGE = ROOT / "docs/testing.md"
 
 
+@pytest.mark.thorough("the documentation; the tests beside this one are of the same fixtures")
 def test_the_tests_of_the_page_pass(tmp_path):
     for block in blocks(PAGE, "python"):
         part_of_program(block, tmp_path)

@@ -308,6 +308,7 @@ def test_ctrl_c_ends_the_test_and_sys_exit_only_its_job():
     assert [type(one.error) for one in ran.failed] == [KeyboardInterrupt, SystemExit]
 
 
+@pytest.mark.by_turns("job", "name")
 @pytest.mark.parametrize(("job", "name"), [(again, "testing.again"), (endless, "testing.endless")])
 @pytest.mark.bad_input("B119")
 def test_jobs_without_an_end_are_named(job, name):

@@ -134,6 +134,7 @@ def test_a_chosen_job_that_fails_again_while_the_question_stands_is_another_fail
     assert {first} == failed(at)
 
 
+@pytest.mark.thorough("those that came meanwhile are left in the test of waiting jobs below")
 def test_a_question_that_stands_for_long_is_about_the_same_jobs(at, browser):
     failed_in_thousands(at.queue, 3)
     late = failed_now(at.queue, "KeyError: 'x'")
@@ -168,6 +169,7 @@ def test_of_delayed_jobs_too_also_if_they_are_due_sooner(at, browser):
     assert [sooner] == [job["id"] for job in browser.facts(f"{QUEUE}?state=delayed")["jobs"]]
 
 
+@pytest.mark.thorough("what was not agreed to is left in three tests above")
 def test_what_was_not_counted_for_want_of_time_is_left(at):
     ids, pushed = failed_in_thousands(at.queue, 300), [at.push(number=number) for number in range(300)]
     look = Look(at.queue.stores, Filter())

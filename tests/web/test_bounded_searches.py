@@ -36,6 +36,7 @@ def test_a_job_is_not_looked_for_in_more_queues_than_there_is_time_for(site):
     assert "there was no time" not in patient.looked_at
 
 
+@pytest.mark.thorough("16 MB; test_acts.py has a list as a file")
 def test_a_list_as_a_file_ends_at_so_many_bytes_and_says_so(site):
     site.queue.bulk([("do", {"text": "x" * 18_000}) for _ in range(1000)])
     with opened(config_of(site)) as browser:

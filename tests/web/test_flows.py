@@ -173,6 +173,7 @@ def test_a_flow_of_very_many_members_or_edges_is_not_drawn(members, edges, drawn
     assert drawn is may_be_drawn(rows)
 
 
+@pytest.mark.thorough("the test before it says which are not drawn")
 def test_the_page_of_a_flow_that_is_not_drawn_has_its_jobs(at, browser):
     graph, most = Drawn({"a": []}), 20_001
     many = [graph.members[0]._replace(number=str(number)) for number in range(most)]
@@ -232,6 +233,7 @@ def test_edges_that_lead_nowhere_or_back_are_drawn_without_an_end():
     assert 2 == len(graph.boxes)
 
 
+@pytest.mark.thorough("test_agreements.py types the number of failed jobs")
 def test_a_flow_with_hundreds_of_failures_is_resumed_by_typing_their_number(at, browser):
     flow = Flow()
     for _ in range(101):

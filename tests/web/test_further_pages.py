@@ -41,6 +41,7 @@ def test_a_pool_is_told_what_to_do_and_its_answer_is_shown(at):
         assert {"eve"} == {line.by.partition("@")[0] for line in at.queue.stores.journal.last(9)}
 
 
+@pytest.mark.thorough("test_incidents_in_clicks.py scales all for an hour")
 def test_all_pools_are_told_at_once_and_for_a_time(at):
     with at.pool("--workers", "1"), opened(config_of(at)) as browser:
         eventually(lambda: reach_of(browser))
@@ -62,6 +63,7 @@ def test_a_job_is_found_by_its_id_from_every_page(at):
         assert 404 == browser.get("/jobs").status
 
 
+@pytest.mark.thorough("the first test here commands a pool through the store")
 def test_a_job_of_a_pool_whose_board_is_elsewhere_is_reached_through_the_store(at):
     config = config_of(at)
     far = replace(config, pools=tuple(replace(pool, runtime_dir=at.path / "nowhere") for pool in config.pools))

@@ -71,6 +71,7 @@ def assert_unharmed(browser: Window, page: str) -> None:
     assert [] == [line for line in browser.complaints() if "404" not in line], page
 
 
+@pytest.mark.thorough("test_pages.py holds that what others wrote is text on each page")
 @pytest.mark.bad_input("B179")
 def test_what_others_wrote_runs_on_no_page_and_breaks_none(browser, shop):
     browser.size(360)

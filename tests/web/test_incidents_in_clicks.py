@@ -253,6 +253,7 @@ def emptied(browser: Browser) -> None:
     assert person.clicks <= MOST
 
 
+@pytest.mark.thorough("test_server.py has the first page while the store is away")
 def test_what_the_store_is_stands_on_the_first_page(away, own_server):
     with away.pool("--workers", "1"), opened(config_of(away)) as browser:
         eventually(lambda: browser.facts("/overview")["pools"][0]["state"] == "running")

@@ -120,6 +120,7 @@ def test_nothing_is_there_for_who_has_not_logged_in(site):
             assert {401} == {browser.get(path, method).status for method in ("GET", "HEAD", "POST")}, path
 
 
+@pytest.mark.thorough("wrong passwords for one name keep nobody else out in a test above")
 @pytest.mark.bad_input("B177")
 def test_who_is_logged_in_is_not_kept_out_by_wrong_passwords_for_that_name(site):
     with served(site, users=users(site.path, ann="viewer")) as browser:
@@ -164,6 +165,7 @@ async def all_at_once(browser: Browser, logins: list[str]) -> list[int]:
     return [got.status for got in await asyncio.gather(*map(asked, logins))]
 
 
+@pytest.mark.thorough("the flood of the test before it is as cheap, and its good login comes in")
 @pytest.mark.bad_input("B177")
 def test_many_pages_that_are_opened_at_once_log_in_with_one_hash(site):
     with served(site, users=users(site.path, ann="viewer")) as browser:
@@ -174,6 +176,7 @@ def test_many_pages_that_are_opened_at_once_log_in_with_one_hash(site):
         assert time.process_time() - spent < 30 * cost
 
 
+@pytest.mark.thorough("one by one they are bounded above, and so is a flood of them at once")
 @pytest.mark.bad_input("B177")
 def test_guesses_of_one_password_at_once_are_no_more_than_one_by_one(site):
     with served(site, users=users(site.path, ann="viewer")) as browser:

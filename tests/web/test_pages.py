@@ -129,6 +129,7 @@ def test_a_job_has_a_page_wherever_it_is(at):
         assert "Nothing is known of this job" in browser.get("/jobs/nope").text
 
 
+@pytest.mark.thorough("test_incidents_in_clicks.py looks there for a job that ran twice")
 def test_the_attempts_that_have_ended_are_on_the_page_of_their_job(at):
     with at.pool("--workers", "1", "--keep-done", "1h"), opened(config_of(at), "operator") as browser:
         job = at.push("raise", maxTries=2, times=1)
@@ -214,6 +215,7 @@ def test_what_is_shown_of_payloads_is_a_setting(at):
         assert (None, None) == (facts["arguments"], facts["raw"])
 
 
+@pytest.mark.thorough("test_shown.py bounds texts, and test_openapi.py holds that numbers are exact")
 def test_large_payloads_and_numbers_are_bounded_and_exact(at):
     job = at.queue.push("do", {"big": 2**60 + 1, "long": "x" * 500_000, "many": list(range(100_000))})
     with opened(config_of(at)) as browser:

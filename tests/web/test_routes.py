@@ -82,6 +82,7 @@ FACES = {"plain": "", "below a path": "/ops", "wsgi below a path": "/ops"}
 FACE_ROLES: dict[str, str | None] = {**{role: role for role in ROLES}, "nobody": None}
 
 
+@pytest.mark.thorough("the roles are held to the table above, and test_mounts.py has each mount with users of its own")
 @EVERY_PAIR
 def test_wherever_it_is_mounted_each_role_may_do_the_same(site, every):
     """What a role may do is asked of each face: the plain one is held to the table by the test before this one."""

@@ -192,6 +192,7 @@ def test_who_has_not_logged_in_yet_makes_room_for_others(request):
             app.let_go()
 
 
+@pytest.mark.thorough("test_logins.py has a flood of wrong logins")
 @pytest.mark.bad_input("B183")
 def test_wrong_logins_one_behind_the_other_keep_nobody_out(site):
     def guesses(number: int) -> bytes:
@@ -290,6 +291,7 @@ def test_a_password_that_no_browser_can_send_is_refused(site, password):
     assert "no browser can send this password" in done.stderr
 
 
+@pytest.mark.thorough("users are added to a file above")
 def test_users_may_be_a_link_to_their_file(site):
     real, link = site.path / "real", site.path / "users"
     link.symlink_to(real)

@@ -44,6 +44,7 @@ def test_a_time_is_shown_in_utc_whatever_zone_it_names_and_wherever_it_stands_in
     assert words == "".join(timed(words))
 
 
+@pytest.mark.thorough("the first test here bounds every text of a page")
 @pytest.mark.bad_input("B179")
 def test_long_names_leave_room_for_the_rest(site):
     hostile_shop.fill(site)

@@ -124,6 +124,7 @@ def test_what_may_have_been_done_is_not_done_again():
     threads.shutdown()
 
 
+@pytest.mark.thorough("what was done is not done again above, whatever it was")
 def test_pools_of_which_one_is_lost_are_scaled_once(site, browser):
     with site.pool("--workers", "1"):
         [notice] = eventually(lambda: site.queue.stores.control.pools(60.0))

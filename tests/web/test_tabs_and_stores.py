@@ -60,6 +60,7 @@ def test_a_queue_page_that_renews_itself_reads_no_job_and_counts_are_read_once_f
         assert ("<dl", False) == ("<dl" if "<dl" in page else "", "<table" in page)
 
 
+@pytest.mark.thorough("the page of a queue does it above")
 def test_the_page_of_a_job_renews_itself_as_long_as_the_job_changes_and_is_read_once_for_all(away, own_server):
     job = away.push()
     with opened(config_of(away)) as browser:
@@ -80,6 +81,7 @@ def test_the_page_of_a_job_renews_itself_as_long_as_the_job_changes_and_is_read_
         assert 'data-live="job" data-over>' in browser.get(f"/jobs/{failed}").text
 
 
+@pytest.mark.thorough("the first test counts what renewed pages cost a store")
 def test_who_looks_for_one_job_or_at_the_quarantine_does_not_have_all_keys_read_again(away, own_server):
     def scans() -> int:
         return int(own_server.say("INFO", "commandstats").get("cmdstat_scan", {"calls": 0})["calls"])
