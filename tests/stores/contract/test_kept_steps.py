@@ -42,7 +42,6 @@ def test_names_may_be_any_text_and_are_told_apart_by_their_bytes(built):
     assert values == built.steps.of_job("a")
 
 
-@pytest.mark.by_turns("job_id")
 @pytest.mark.every_store("connection")
 @pytest.mark.parametrize("job_id", ["x" * 500, "ä" * 100, "a\0b", "'; --"], ids=["long", "wide", "nul", "quoted"])
 def test_ids_may_be_any_text(built, job_id):

@@ -49,7 +49,6 @@ def test_a_late_settlement_is_refused_when_another_worker_has_the_job(built, at,
     assert [True] == built.queue.delete(theirs)
 
 
-@pytest.mark.by_turns("settle")
 @pytest.mark.every_store("connection")
 @each_settlement
 def test_a_settlement_in_one_queue_leaves_its_twin_in_another_alone(built, settle):
