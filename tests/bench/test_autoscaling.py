@@ -71,6 +71,7 @@ def test_a_steady_load_changes_direction_twice_at_most_in_half_an_hour(seeds):
     assert ours.late <= 1.0
 
 
+@pytest.mark.thorough("a burst, below, asks for more at once")
 @pytest.mark.parametrize("seeds", FEW)
 def test_of_a_step_from_2_to_40_a_second_nineteen_in_twenty_wait_five_seconds_at_most(seeds):
     assert figures(STEP, Ours, seeds).late <= 5.0

@@ -65,6 +65,7 @@ def test_the_worker_that_has_waited_longest_has_the_next_job():
     assert [4, 4] == ended
 
 
+@pytest.mark.thorough("of one host, test_autoscaling")
 @TWO_OR_THREE
 @pytest.mark.parametrize("seed", FEW)
 def test_a_steady_load_changes_no_hosts_direction_more_than_twice(seed, hosts):

@@ -61,6 +61,7 @@ def test_each_queue_elsewhere_has_its_packages_pinned():
         assert len(pinned(REQUIREMENTS / f"{name}.txt")) == len(lines) == sum("==" in line for line in lines), name
 
 
+@pytest.mark.thorough("the test below runs them too")
 def test_of_many_coroutines_the_rate_the_processors_time_and_the_memory_are_of_one_run(world: Stage, remote: Remote):
     rate = many.drained(world, remote, JOBS, "nap1")
     processor = many.spent(world, remote, JOBS, "nap1", "processor")

@@ -43,6 +43,7 @@ def test_a_job_notes_when_it_holds_its_place(tmp_path: Path, monkeypatch: pytest
     assert begin.at <= end.at
 
 
+@pytest.mark.by_turns("store", "partitions")
 @pytest.mark.parametrize("store", ["redis", "sqlite"])
 @pytest.mark.parametrize("partitions", [1, 5])
 def test_each_start_among_parked_jobs_leaves_as_many(store: str, partitions: int):
@@ -56,6 +57,7 @@ def test_each_start_among_parked_jobs_leaves_as_many(store: str, partitions: int
         assert {"line-1": 1} == {one.key: one.held for one in rig.stores.queue.limits.by_key()}
 
 
+@pytest.mark.thorough("it measures; that such a flood ends is in test_limits_at_once")
 def test_a_flood_through_one_place_is_watched_to_its_end(capsys: pytest.CaptureFixture[str]):
     with world("redis") as rig:
         through.measure(rig, 200)

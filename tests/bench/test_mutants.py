@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 
+import pytest
+
 from tests.bench.mutants import ROOT, TURNS, chosen
 from tests.unit.test_architecture import LAYERS
 
 
+@pytest.mark.thorough("test_each_changes_what_one_file_means has those of a seed")
 def test_a_seed_chooses_one_in_each_layer_and_the_same_each_time():
     found = chosen(1)
 

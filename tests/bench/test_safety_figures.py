@@ -12,6 +12,7 @@ def test_all_that_is_left_out_is_there_to_be_left_out():
     assert [] == without.unknown()
 
 
+@pytest.mark.thorough("of the programs that measure")
 @pytest.mark.by_turns("part")
 @pytest.mark.parametrize("part", ["hand", "fences", "leases", "watch"])
 def test_a_pool_without_it_runs_its_jobs_and_holds_nothing(part: str):

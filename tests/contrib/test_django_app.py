@@ -189,6 +189,7 @@ def status(project: Project) -> str:
 
 
 # Slow: each verb boots Django.
+@pytest.mark.thorough("a pool, a call_command and a check take them in other tests of this file")
 def test_every_verb_takes_the_settings(project):
     assert "nothing to do\n" == project.manage("queuepool", "migrate").stdout
     pushed = project.manage("queuepool", "push", "shop.jobs.send", "--data", '{"order": 1}').stdout

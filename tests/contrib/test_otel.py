@@ -198,6 +198,7 @@ def test_the_steward_writes_the_span_of_an_attempt_that_was_killed(traced):
     assert lost["began"] <= start <= lost["ended"]
 
 
+@pytest.mark.thorough("without it, test_a_trace_of_php_goes_on_in_python_and_in_the_payload_for_php")
 def test_with_preload_the_sdk_is_set_up_in_each_worker(traced, monkeypatch):
     monkeypatch.setenv("SPANS", "later")
     (traced.path / "later.py").write_text(

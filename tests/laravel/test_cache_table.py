@@ -108,6 +108,7 @@ def test_a_pause_that_says_who_it_was_is_true_to_laravel(shared, control, prefix
 
 
 # With a null byte it stands in base64 on PostgreSQL.
+@pytest.mark.by_turns("value")
 @pytest.mark.parametrize("value", ['{"except": [], "retry": 60}', '"a\\u0000b"'])
 def test_a_maintenance_of_laravels_is_obeyed_here(shared, control, prefix, value):
     before = control.read([]).down

@@ -49,6 +49,7 @@ def test_a_batch_is_counted_and_its_callbacks_are_called_once(steps: Site, larav
     assert ["catch", "finally"] == callbacks(laravel)
 
 
+@pytest.mark.thorough("test_a_batch_is_counted_and_its_callbacks_are_called_once")
 def test_a_batch_that_succeeds_is_finished(steps: Site, laravel: Peer) -> None:
     batch = laravel.run("batch", "2", queue="steps")["id"]
     run_steps(steps, OUTCOMES)
@@ -79,7 +80,7 @@ def test_a_chain_can_be_cut_on_purpose(steps: Site, laravel: Peer) -> None:
     assert ([1], 0, 0) == (numbers(steps), steps.queue.size("steps"), steps.queue.stores.failed.count())
 
 
-@pytest.mark.by_turns("until")
+@pytest.mark.by_turns("until", "fails")
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("until", [False, True])
 def test_a_unique_lock_is_released_once_the_job_is_over(steps: Site, laravel: Peer, fails: bool, until: bool) -> None:

@@ -102,6 +102,7 @@ def at_prefix(steps: Site) -> Iterator[Site]:
         yield replace(steps, queue=queue)
 
 
+@pytest.mark.thorough("that of a job whose worker died is released below")
 def test_the_lock_of_a_job_that_timed_out_is_released_by_the_steward(at_prefix: Site) -> None:
     (at_prefix.path / "steps.py").write_text(DIES_RUNNING)
     assert push_unique(at_prefix, 7)

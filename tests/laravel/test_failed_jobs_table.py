@@ -91,6 +91,7 @@ def test_what_we_recorded_and_laravel_put_back_is_run_here(shared):
     assert (row["uuid"], 1, {"id": 7, "name": "é/"}) == (found.id, found.attempts, found.data)
 
 
+@pytest.mark.thorough("one job is tried again there in the test above; two records of one id are in the contract")
 def test_of_two_jobs_with_one_id_laravel_tries_both_again(shared):
     failed_here(shared, id=7)
     again = shared.rows("failed_jobs")[0]["payload"]
@@ -108,6 +109,7 @@ def test_of_two_jobs_with_one_id_laravel_tries_both_again(shared):
 # What could not be a job
 
 
+@pytest.mark.by_turns("raw", "back")
 @pytest.mark.bad_input("B064")
 @pytest.mark.parametrize(
     ("raw", "back"),
@@ -165,6 +167,7 @@ def test_a_job_that_failed_in_redis_is_a_row_that_laravel_tries_again(shared, ap
     assert (0, []) == (apart.queue.sizes("default").total, shared.rows("failed_jobs"))
 
 
+@pytest.mark.thorough("test_failed_jobs_in_another_store retries one")
 def test_a_job_that_failed_in_redis_is_tried_again_there_by_us(shared, apart):
     row, raw = fail_in_redis(shared, apart)
 

@@ -128,6 +128,7 @@ def test_check_says_who_is_shown_at_the_prefix(site: Site, redis_socket: str) ->
     assert [] == server.keys("*check*")
 
 
+@pytest.mark.by_turns("key")
 @pytest.mark.parametrize("key", ["masters", f"master:{NAME}", "measured_jobs"])
 def test_a_job_whose_id_is_a_key_of_horizons_hurts_neither_that_nor_other_jobs(
     key: str, site: Site, redis_socket: str

@@ -169,6 +169,7 @@ def test_exceptions_of_both_throttle_both(both):
     assert 550 < refused["released"] <= 603
 
 
+@pytest.mark.thorough("the same counters are shared by test_a_rate_in_redis_counts_the_jobs_of_both")
 def test_exceptions_in_redis_throttle_both(site, peer):
     """Counted by PHP, by Python, and by the middleware that a job of PHP carries."""
     peer.run("enter", "throttle in redis", "7", fails=True)
@@ -198,6 +199,7 @@ def test_middleware_that_a_job_of_php_carries_is_carried_out(both, tmp_path):
         eventually(lambda: (8, 1) in ran(site))
 
 
+@pytest.mark.thorough("test_laravel_limits refuses it")
 def test_a_rate_whose_numbers_only_php_knows_is_refused(both):
     site, laravel = both
     laravel.run("through", "rate", "9")
@@ -207,6 +209,7 @@ def test_a_rate_whose_numbers_only_php_knows_is_refused(both):
     assert "declare around=[LaravelRate('stripe', …)]" in site.queue.stores.failed.page()[0].exception
 
 
+@pytest.mark.thorough("test_middleware of the pool skips jobs, and a lock keeps one out above")
 def test_a_job_that_may_be_left_out_is_skipped_while_the_lock_is_held(both, tmp_path):
     site, _ = both
     with pool_of(site, 2) as pool:

@@ -69,6 +69,7 @@ def resize(site: Site) -> list[tuple[int, int]]:
     return [(line["image"], line["width"]) for line in site.trail(event="resized")]
 
 
+@pytest.mark.thorough("the chain of the page has it")
 def test_one_job(both: tuple[Site, Peer], boot: str) -> None:
     site, laravel = both
     perform(laravel, boot, DISPATCH)
@@ -87,6 +88,7 @@ def test_a_chain_in_both_languages(both: tuple[Site, Peer], boot: str) -> None:
     assert (0, 0) == (site.queue.size("python"), site.queue.size("outcomes"))
 
 
+@pytest.mark.thorough("test_chains_and_batches has one that fails")
 def test_a_chain_that_fails_calls_what_php_wants_called(both: tuple[Site, Peer], boot: str) -> None:
     site, laravel = both
     perform(laravel, boot, CHAIN.replace("ResizeImage(7))", "ResizeImage(13))", 1))
@@ -96,6 +98,7 @@ def test_a_chain_that_fails_calls_what_php_wants_called(both: tuple[Site, Peer],
     assert [{"error": "AssertionError: not this one"}] == laravel.lines()
 
 
+@pytest.mark.thorough("test_chains_and_batches has one; the chain of the page is run here")
 def test_a_batch(both: tuple[Site, Peer], boot: str) -> None:
     site, laravel = both
     perform(laravel, boot, BATCH)

@@ -101,6 +101,7 @@ def test_a_failure_in_php_stops_the_flow_and_a_retry_resumes_it(place: Site, lar
         assert ["alarm", "bad", "never"] == names(place, "ends")
 
 
+@pytest.mark.by_turns("kind")
 @pytest.mark.parametrize("kind", ["DiesUnreported", "DiesReported"])
 def test_a_worker_that_is_killed_around_the_report_costs_and_doubles_nothing(
     place: Site, laravel: Peer, kind: str
@@ -157,6 +158,7 @@ def test_a_refused_report_of_a_failure_leaves_the_rest_of_it_as_it_is(place: Sit
     assert "0 of 2 done" == flow.flow().progress
 
 
+@pytest.mark.thorough("a failure there does in a test above; what follows one, in the contract of flows")
 def test_a_failure_here_stops_what_is_in_php(place: Site, laravel: Peer) -> None:
     flow = flow_of(chain(fails.call(), ship("never"))).push_to(place.queue)
 
@@ -252,6 +254,7 @@ def blocks_of_page(language: str) -> list[Block]:
     return [block for block in blocks(ROOT / "docs" / "flows.md", language) if block.code.splitlines()[0] in section]
 
 
+@pytest.mark.thorough("test_a_group_in_both_languages_with_a_callback_that_takes_what_they_return")
 def test_the_flow_of_the_page(place: Site, laravel: Peer) -> None:
     [php_class], [module, program] = blocks_of_page("php"), blocks_of_page("python")
     (place.path / "app").mkdir()

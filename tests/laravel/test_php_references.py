@@ -185,6 +185,7 @@ def test_a_bomb_of_references_is_refused_at_once(text: str, reason: str) -> None
     assert time.process_time() - started < AT_ONCE
 
 
+@pytest.mark.thorough("the limits themselves; what is beyond them is refused in the test above")
 def test_what_stays_within_the_limits_is_read_at_once() -> None:
     started = time.process_time()
 
@@ -199,6 +200,7 @@ def test_a_text_without_references_is_not_numbered_though_it_speaks_of_them() ->
     assert ";r:1;R:1;" == parse_object(build_command("A", {"x": ";r:1;R:1;"})).properties["x"]
 
 
+@pytest.mark.thorough("20,000 texts; the two tests below try others")
 def test_rubbish_with_references_is_read_or_refused_and_nothing_else() -> None:
     chance = random.Random(7)
     pieces = [*PIECES, "r:1;", "R:2;", "r:2;", ";r:", 'O:1:"B":1:{s:1:"y";', "r:99999;"]

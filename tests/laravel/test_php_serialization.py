@@ -222,6 +222,7 @@ def test_a_text_cut_anywhere_is_refused() -> None:
         refusal(text[:end])
 
 
+@pytest.mark.thorough("sizes; what is beyond them is refused in test_it_is_refused_at_once")
 def test_the_limits_themselves_are_allowed() -> None:
     depth, values = MAX_DEPTH - 1, MAX_VALUES - 1
     nested = holding("a:1:{i:0;" * (depth - 1) + "N;" + "}" * (depth - 1))

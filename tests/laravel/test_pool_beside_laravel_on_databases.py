@@ -47,6 +47,7 @@ def test_a_pool_runs_what_laravel_pushes_and_obeys_its_restart(shared, site):
     assert ("default", "mails") == (failed["connection"], failed["queue"])
 
 
+@pytest.mark.thorough("by calls of the store, test_jobs_table finishes one there")
 def test_an_attempt_that_failed_in_a_worker_of_ours_is_finished_by_laravel(shared, site):
     handler = f"@queuepool.job({REPORT!r})\ndef fail(id): raise ValueError('told to')\n"
     (site.path / "failing.py").write_text(f"import queuepool\n{handler}")

@@ -25,6 +25,7 @@ def test_what_laravel_pushed_runs_here_object_and_string_jobs_alike(site, peer):
     assert 0 == peer.run("size")["size"]
 
 
+@pytest.mark.thorough("test_a_job_that_goes_to_and_fro_counts_every_attempt, by calls of the store")
 @pytest.mark.fault("F65")
 def test_an_attempt_that_failed_there_is_finished_here(site, peer):
     peer.run("push-string", "App\\Jobs\\Report@build", '{"id": 7, "fail_times": 1}')
@@ -49,6 +50,7 @@ def test_an_attempt_that_failed_here_is_finished_there(site, peer):
     assert [(9, 2)] == [(line["data"]["id"], line["attempts"]) for line in peer.lines() if "data" in line]
 
 
+@pytest.mark.thorough("a pool obeys one in the tests of databases; test_shared_redis_queue sees its key")
 def test_laravels_restart_broadcast_replaces_our_workers(site, peer):
     config = f"[connection]\nrestart_key = {RESTART_KEY}\n"
     with site.pool("--workers", "2", config=config) as pool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from tests.support.samples import new_jobs
 from tests.support.shared_tables import BRANDS, EVERY, MAIL, REPORT, Shared, made
 
@@ -29,6 +31,7 @@ def test_a_string_job_of_laravel_comes_with_its_data(shared):
     assert ({"id": 7, "tags": [], "name": "é/"}, (), True) == (found.data, found.warnings, found.id == found.uuid)
 
 
+@pytest.mark.thorough("test_a_mixed_fleet_runs_every_job_exactly_once has Laravel run them")
 def test_jobs_of_ours_are_run_by_laravel_in_their_order(shared):
     shared.queue.bulk([(REPORT, {"id": number, "tags": [1.5, None, "é"]}) for number in range(5)])
     shared.queue.push_object(MAIL, {"to": "a@b.c", "template": "vip é"}, queue="mails")
@@ -72,6 +75,7 @@ def test_a_failed_row_of_ours_is_the_one_that_laravel_would_have_written(shared)
     assert began <= first.failed_at <= last.failed_at <= time.time() + 1
 
 
+@pytest.mark.thorough("test_cache_table compares the same row")
 def test_a_restart_row_of_ours_is_the_one_that_laravel_would_have_written(shared):
     began = int(time.time())
     theirs = shared.peer.run("restart", cache_prefix="")["value"]

@@ -92,7 +92,7 @@ def places(tmp_path: Path) -> Iterator[list[Place]]:
 @pytest.mark.parametrize(
     ("kind", "more"),
     [
-        ("chain", {}),
+        pytest.param("chain", {}, marks=pytest.mark.thorough("test_chains_and_batches follows one to its end")),
         pytest.param("batch", {}, marks=pytest.mark.thorough("the strict one ends in more ways")),
         ("batch", {"strict": True}),
     ],

@@ -168,6 +168,7 @@ def test_laravel_goes_by_the_options_of_an_object_job_of_ours(peer, queue):
     assert 1 == len([line for line in peer.lines() if "failed_row" in line])
 
 
+@pytest.mark.thorough("one is run there in the tests above")
 def test_many_jobs_of_ours_are_run_by_laravel_in_their_order(peer, queue):
     queue.bulk([(REPORT, {"id": number}) for number in range(20)])
 
@@ -201,6 +202,7 @@ def test_our_wish_for_one_try_is_laravels_law(peer, queue):
 # From hand to hand
 
 
+@pytest.mark.thorough("test_a_job_that_goes_to_and_fro_counts_every_attempt")
 def test_an_attempt_that_failed_there_is_finished_here_as_the_second(peer, queue, store):
     queue.push(REPORT, {"fail_times": 1, "id": 7}, options={"maxTries": 3})
     peer.run("work", once=True)
@@ -212,6 +214,7 @@ def test_an_attempt_that_failed_there_is_finished_here_as_the_second(peer, queue
     assert {"size": 0} == peer.run("size")
 
 
+@pytest.mark.thorough("test_a_job_that_goes_to_and_fro_counts_every_attempt")
 def test_an_attempt_that_failed_here_is_finished_there_as_the_second(peer, queue, store):
     queue.push(REPORT, {"id": 7, "empty": []}, options={"maxTries": 3})
     lease, found = reserved(store)

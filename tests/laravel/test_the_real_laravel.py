@@ -83,6 +83,7 @@ def as_text(value: str | bytes) -> str:
 # Tables
 
 
+@pytest.mark.thorough("of Laravel alone: what ours makes of it is in the tests of its tables")
 @pytest.mark.parametrize("shape", [8, 13])
 def test_the_tables_have_the_columns_of_laravel(empty, database, shape):
     empty.run("migrate", shape=shape)
@@ -94,6 +95,7 @@ def test_the_tables_have_the_columns_of_laravel(empty, database, shape):
     } == {table: database.columns(table) for table in ("jobs", "failed_jobs", "cache")}
 
 
+@pytest.mark.thorough("of Laravel alone: what ours makes of it is in the tests of its tables")
 def test_the_tables_of_13_have_indices_that_those_of_8_have_not(peer, database):
     before = database.indices("failed_jobs") | database.indices("cache")
     with database.engine.begin() as connection:
@@ -122,6 +124,7 @@ def test_a_pushed_job_is_run_and_its_row_is_gone(empty, database, shape):
     assert ([], {"size": 0}) == (database.rows("jobs"), empty.run("size"))
 
 
+@pytest.mark.thorough("of Laravel alone: what ours makes of it is in the tests of its tables")
 def test_jobs_are_run_in_the_order_of_their_queues_and_then_of_their_rows(peer):
     for number, queue in enumerate(["low", "high", "low", "high"]):
         peer.run("push-string", REPORT, f'{{"id": {number}}}', queue=queue)
@@ -131,6 +134,7 @@ def test_jobs_are_run_in_the_order_of_their_queues_and_then_of_their_rows(peer):
     assert [1, 3, 0, 2] == [run["data"]["id"] for run in runs(peer)]
 
 
+@pytest.mark.thorough("of Laravel alone: what ours makes of it is in the tests of its tables")
 def test_a_delayed_object_job_is_run_when_it_is_due(peer, database):
     peer.run("push-object", "a@b.c", "vip", delay=60, queue="mails")
     peer.run("work", once=True, queue="mails")
@@ -146,6 +150,7 @@ def test_a_delayed_object_job_is_run_when_it_is_due(peer, database):
     assert [{"job": MAIL, "to": "a@b.c", "template": "vip", "attempts": 1, "queue": "mails"}] == runs(peer)
 
 
+@pytest.mark.thorough("of Laravel alone: what ours makes of it is in the tests of its tables")
 def test_a_held_job_is_given_to_nobody_else_until_its_lease_has_ended(peer, database):
     identity = peer.run("push-string", REPORT)["id"]
 
@@ -158,6 +163,7 @@ def test_a_held_job_is_given_to_nobody_else_until_its_lease_has_ended(peer, data
     assert (None, identity, 2) == (early["id"], late["id"], late["attempts"])
 
 
+@pytest.mark.thorough("of Laravel alone: what ours makes of it is in the tests of its tables")
 def test_a_released_job_is_a_new_row_at_the_back_that_keeps_its_attempts(peer, database):
     first, second = (peer.run("push-string", REPORT, str(number))["id"] for number in range(2))
 
@@ -208,6 +214,7 @@ def test_a_job_that_failed_for_good_is_a_row_of_failed_jobs(empty, database, sha
     assert [] == database.rows("jobs")
 
 
+@pytest.mark.thorough("of Laravel alone: what ours makes of it is in the tests of its tables")
 def test_a_retried_job_is_run_again_as_a_first_attempt_and_failed_no_more(peer, database):
     peer.run("push-string", REPORT, '{"fail_times": 1}')
     peer.run("work", once=True, tries=1)
@@ -224,6 +231,7 @@ def test_a_retried_job_is_run_again_as_a_first_attempt_and_failed_no_more(peer, 
     assert [row["id"]] == [failed["uuid"] for failed in database.rows("failed_jobs")]
 
 
+@pytest.mark.thorough("of Laravel alone: what ours makes of it is in the tests of its tables")
 def test_a_retry_sets_back_the_attempts_that_a_payload_of_redis_has(peer, database):
     peer.run("push-string", REPORT, '{"fail_times": 1}')
     peer.run("work", once=True, tries=1)
@@ -238,6 +246,7 @@ def test_a_retry_sets_back_the_attempts_that_a_payload_of_redis_has(peer, databa
     assert [] == database.rows("failed_jobs")
 
 
+@pytest.mark.thorough("of Laravel alone: what ours makes of it is in the tests of its tables")
 def test_nothing_is_retried_that_did_not_fail(peer, database):
     assert "Unable to find" in peer.run("retry", "nobody")["said"]
     assert [] == database.rows("jobs")
@@ -246,6 +255,7 @@ def test_nothing_is_retried_that_did_not_fail(peer, database):
 # Cache
 
 
+@pytest.mark.thorough("of Laravel alone: what ours makes of it is in the tests of its tables")
 def test_a_restart_makes_a_worker_leave_in_order(peer):
     with peer.staying("work", sleep=0.05) as worker:
         peer.run("push-string", REPORT)
@@ -256,6 +266,7 @@ def test_a_restart_makes_a_worker_leave_in_order(peer):
         assert ('{"status":0}\n', 0) == (worker.communicate(timeout=60)[0], worker.returncode)
 
 
+@pytest.mark.thorough("of Laravel alone: what ours makes of it is in the tests of its tables")
 def test_the_stamp_of_a_restart_is_a_serialized_integer_kept_for_ten_years(peer, database):
     restart = peer.run("restart", cache_prefix="own_")
 
@@ -265,6 +276,7 @@ def test_the_stamp_of_a_restart_is_a_serialized_integer_kept_for_ten_years(peer,
     assert 0 <= row["expiration"] - FOREVER - restart["value"] <= 1
 
 
+@pytest.mark.thorough("of Laravel alone: what ours makes of it is in the tests of its tables")
 def test_values_are_kept_serialized(peer, database):
     for value in ["true", "7", '"é"', '"a:b"']:
         peer.run("cache-put", value, value, cache_prefix="")
@@ -277,6 +289,7 @@ def encoded(brand: str) -> Callable[[str], str]:
     return (lambda kept: base64.b64encode(kept.encode()).decode()) if "postgres" == brand else str
 
 
+@pytest.mark.thorough("of Laravel alone: what ours makes of it is in the tests of its tables")
 def test_a_value_with_a_null_byte_is_kept_in_base64_where_the_database_could_not_hold_it(peer, database):
     peer.run("cache-put", "key", '"a\\u0000b"')
 
@@ -285,6 +298,7 @@ def test_a_value_with_a_null_byte_is_kept_in_base64_where_the_database_could_not
     assert {"value": "a\0b"} == peer.run("cache-get", "key")
 
 
+@pytest.mark.thorough("of Laravel alone: what ours makes of it is in the tests of its tables")
 def test_an_expired_value_is_none_and_its_row_is_removed_by_who_looks(peer, database):
     peer.run("cache-put", "key", "7", seconds=60)
     before = peer.run("cache-get", "key")["value"]
@@ -295,6 +309,7 @@ def test_an_expired_value_is_none_and_its_row_is_removed_by_who_looks(peer, data
     assert [] == database.rows("cache")
 
 
+@pytest.mark.thorough("of Laravel alone: what ours makes of it is in the tests of its tables")
 def test_a_value_under_another_prefix_is_not_seen(peer):
     peer.run("cache-put", "key", "7", cache_prefix="ours_")
 

@@ -82,6 +82,7 @@ OURS = {
 }
 
 
+@pytest.mark.by_turns("rules")
 @pytest.mark.parametrize(
     "rules", [pytest.param(rules, id=name, marks=[LARGE] * (name in LONG)) for name, rules in OURS.items()]
 )
@@ -239,6 +240,7 @@ LIMITS = {
 }
 
 
+@pytest.mark.by_turns("limit")
 @pytest.mark.parametrize("limit", LIMITS)
 def test_what_is_not_promised_is_known(limit):
     rules, broken = LIMITS[limit]
@@ -332,6 +334,7 @@ def test_a_counter_of_tags_repeats_itself_on_a_promoted_server():
     assert {"nobody_gives_back_what_another_runs": apart} == promoted(by_lot=False).broken
 
 
+@pytest.mark.thorough("test_a_counter_of_tags_repeats_itself_on_a_promoted_server")
 def test_a_lot_that_falls_on_a_tag_that_was_lost_does_no_harm_to_who_reserves_only_where_he_joined():
     twice = {"no_tag_has_jobs_of_two": 5, "nobody_gives_back_what_another_runs": 5}
 

@@ -19,6 +19,7 @@ def test_the_laws_of_flows_hold_in_every_order(stops):
     assert found.states > 1000
 
 
+@pytest.mark.thorough("of the model alone; a fault planted into that of limits is found by default")
 @pytest.mark.by_turns("fault")
 @pytest.mark.parametrize(
     "fault", ["fences", "guards", "holds", "spends", "resumes_at_once", "waits", "adds_at_the_end"]

@@ -44,6 +44,7 @@ OURS = [
 ]
 
 
+@pytest.mark.by_turns("rules")
 @pytest.mark.parametrize("rules", OURS)
 def test_lanes_keep_every_law(rules):
     found = searched(rules)
@@ -167,6 +168,7 @@ JUST = [
 ]
 
 
+@pytest.mark.by_turns("rules")
 @pytest.mark.parametrize("rules", JUST)
 def test_blame_is_just(rules):
     found = blamed(rules)
@@ -175,6 +177,7 @@ def test_blame_is_just(rules):
     assert found.states > 500
 
 
+@pytest.mark.thorough("a bound; test_blame_is_just searches the same rules")
 def test_a_job_that_kills_its_workers_has_one_death_more_than_max_crashes_and_not_two():
     assert 2 == KILLERS.max_crashes
     assert {} == blamed(KILLERS, most_deaths=3).broken

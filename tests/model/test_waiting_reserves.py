@@ -84,6 +84,7 @@ WITHOUT: dict[str, tuple[dict[str, object], dict[str, int]]] = {
 }
 
 
+@pytest.mark.thorough("of the model alone; its laws hold in the test above")
 @pytest.mark.parametrize("without", [pytest.param(name, marks=[_LARGE] * (name in LONG)) for name in WITHOUT])
 @pytest.mark.by_turns("without")
 def test_nothing_that_makes_a_wait_safe_can_be_left_out(without):

@@ -38,6 +38,7 @@ def site(bouncer, postgres_url, tmp_path) -> Iterator[Site]:
     found.queue.close()
 
 
+@pytest.mark.thorough("a pool outlives its pooler below, and the contract holds what is lost with a worker")
 def test_through_a_pooler_nothing_is_lost_or_run_twice_while_workers_are_killed(site):
     producers, killed = 16, set()
 
@@ -121,6 +122,7 @@ def test_a_pool_outlives_a_killed_pooler(site, bouncer):
     assert 1 == len(site.trail(event="start"))
 
 
+@pytest.mark.by_turns("mode", "words")
 @pytest.mark.parametrize(
     ("mode", "words"),
     [("transaction", "in transaction mode"), ("session", "apparently in session mode: its pool_size must exceed")],

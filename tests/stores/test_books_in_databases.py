@@ -90,6 +90,7 @@ def test_of_an_empty_book_one_row_is_looked_for(sqlite):
     assert 1 == sum("SELECT" in statement for statement, _ in sent)
 
 
+@pytest.mark.every_store("database")
 @pytest.mark.bad_input("B173")
 @each("page", ["", "garbage", "5", "-1 5", "7 6", "9 9999999999999999", "1 99999999999999999999", "٣ ٤", "1 2 3"])
 def test_a_wild_place_in_a_book_hides_no_later_command(database, page, caplog):
@@ -104,6 +105,7 @@ def test_a_wild_place_in_a_book_hides_no_later_command(database, page, caplog):
     assert 1 == caplog.text.count(f"the book {BOOK} in the table cache is damaged")
 
 
+@pytest.mark.every_store("database")
 @pytest.mark.bad_input("B173")
 @each("page", ["garbage", "9999999999999998 9999999999999999"])
 def test_a_pool_that_finds_a_wild_place_takes_what_comes_next(database, page):

@@ -58,6 +58,7 @@ def test_a_job_given_back_is_byte_for_byte_what_was_pushed(store, sample):
     assert raw == store.sizes("default").oldest
 
 
+@pytest.mark.thorough("one such payload is in a list below")
 @SOME
 @given(fields=others, style=styles)
 def test_a_payload_without_attempts_gets_them_in_front(store, fields, style):
@@ -68,6 +69,7 @@ def test_a_payload_without_attempts_gets_them_in_front(store, fields, style):
     assert ('{"attempts":1' + ("," if fields else "") + raw.removeprefix("{")).encode() == lease.receipt
 
 
+@pytest.mark.thorough("several attempts; one in test_a_reservation_raises_the_top_level_attempts_and_no_other_byte")
 @SOME
 @given(sample=anywhere() | laravels(), count=st.integers(1, 4))
 def test_attempt_for_attempt_nothing_but_the_count_changes(store, sample, count):
@@ -158,6 +160,7 @@ LONG = json.dumps({"command": 'O:1:"J":1:{s:1:"x";s:9:"attempts":1}' * 2**16})
 HORIZON = '"type":"job","tags":["App\\\\Order:1","a:\\"attempts\\":7"],"silenced":false,"pushedAt":"1754500000.1"'
 
 
+@pytest.mark.by_turns("attempts")
 @pytest.mark.parametrize(
     "template",
     [

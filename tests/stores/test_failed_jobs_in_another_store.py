@@ -129,6 +129,7 @@ def test_of_two_jobs_with_one_id_both_are_recorded(apart):
     assert {"a", "a-2"} == {row.id for row in apart.failed.page()}
 
 
+@pytest.mark.thorough("205 of them; two in test_of_two_jobs_with_one_id_both_are_recorded")
 def test_more_failures_than_one_look_brings_are_all_taken(apart):
     for number, lease in enumerate(reserved(apart, *(payload(str(number)) for number in range(205)))):
         apart.queue.fail(lease, str(number), record(str(number), lease.receipt))

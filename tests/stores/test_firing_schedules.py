@@ -282,6 +282,7 @@ STEPS = st.one_of(
 )
 
 
+@pytest.mark.by_turns("driver", "examples")
 @pytest.mark.fault("F79", "F80", "F81")
 @pytest.mark.parametrize(("driver", "examples"), [("redis", 250), ("sqlite", 40)])
 def test_each_time_is_pushed_at_most_once_and_once_unless_older_than_late(request, driver, examples):

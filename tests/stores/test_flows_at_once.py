@@ -104,6 +104,7 @@ def test_what_follows_many_that_end_with_reserves_is_pushed_once(connection, cou
         assert "done" == stores.flows.find(drawn.id).state
 
 
+@pytest.mark.thorough("test_what_follows_many_is_pushed_once; a failure alone is in the contract")
 @pytest.mark.by_turns("stops")
 @pytest.mark.parametrize("stops", [True, False], ids=["stops", "goes on"])
 def test_failures_and_successes_at_once_end_the_flow(connection, stops):

@@ -135,6 +135,7 @@ def test_a_cancelled_flow_ends_with_its_last_member_though_its_roots_were_not_al
     assert built.flows.find(drawn.id).is_over
 
 
+@pytest.mark.thorough("250,000 edges; test_pieces_may_come_twice_and_half_a_flow_does_not_begin")
 def test_members_are_written_in_pieces_by_their_edges(built):
     names = [f"m{number}" for number in range(500)]
     graph = dict.fromkeys(names, ()) | {f"after{number}": names for number in range(500)}

@@ -120,6 +120,7 @@ def test_none_waits_for_ever_and_none_is_too_many(connection):
     assert [] == workers.at_rest
 
 
+@pytest.mark.thorough("10,000 times; test_a_number_set_by_hand_is_in_force_until_it_is_reset")
 def test_an_operators_number_stays_while_workers_say_what_their_code_has(connection):
     errors, is_over = list[BaseException](), threading.Event()
 

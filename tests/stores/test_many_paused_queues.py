@@ -32,6 +32,7 @@ MANY = [
 ]
 
 
+@pytest.mark.by_turns("queues", "count")
 @pytest.mark.parametrize(("queues", "count"), MANY)
 def test_queues_that_stay_paused_are_news_once(stores: Stores, tmp_path: Path, queues: list[str], count: int):
     board, heard = Board.create(tmp_path / "board", capacity=1), Heard()

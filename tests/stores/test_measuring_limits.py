@@ -76,6 +76,7 @@ def test_who_waits_is_measured_by_limit(stores, board):
     assert LimitFacts(5, 1) == counts_of(board).limits["gpu"]
 
 
+@pytest.mark.thorough("more limits than the board has rows")
 def test_limits_beyond_those_that_have_rows_are_left_out(stores, board):
     for number in range(MOST_LIMITS + 5):
         wait_at(stores, *(f"{number}.{one}" for one in range(3)), limit=f"limit-{number:02}")

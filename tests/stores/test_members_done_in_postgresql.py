@@ -56,6 +56,7 @@ def reserve(stores: Stores, done: list[Lease], most: int = 10) -> Reservation:
     return stores.queue.reserve(["default"], OURS, most, [as_done(lease) for lease in done])
 
 
+@pytest.mark.by_turns("graph")
 @pytest.mark.parametrize(
     "graph", [fan_in(MANY), fan_in(40), {f"m{number}": [f"m{number - 1}"] if number else () for number in range(40)}],
     ids=["stripes", "fan-in", "chain"],
@@ -90,6 +91,7 @@ def beside(stores: Stores, others: Stores, change: Callable[[Any], object], done
     return found[0]
 
 
+@pytest.mark.by_turns("count")
 @pytest.mark.parametrize("count", [FEW, MANY])
 def test_of_two_that_end_the_last_members_at_once_the_second_pushes_what_follows(stores, others, count):
     drawn = begun(stores, fan_in(count))
@@ -107,6 +109,7 @@ def test_of_two_that_end_the_last_members_at_once_the_second_pushes_what_follows
     assert 1 == len(found.leases)
 
 
+@pytest.mark.by_turns("count")
 @pytest.mark.parametrize("count", [FEW, MANY])
 def test_a_flow_that_is_cancelled_while_a_reserve_waits_for_its_row_starts_nothing(stores, others, count):
     drawn = begun(stores, fan_in(count))

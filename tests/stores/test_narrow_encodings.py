@@ -145,6 +145,7 @@ def bad():
 """
 
 
+@pytest.mark.by_turns("brand", "encoding")
 @pytest.mark.parametrize(("brand", "encoding"), [("mariadb", "latin1"), ("postgres", "LATIN1")])
 def test_a_job_with_one_try_whose_error_cannot_be_held_runs_once_and_its_error_is_kept(
     brand, encoding, request, tmp_path

@@ -25,7 +25,7 @@ from tests.support.store_contract import RETRY_AFTER, Clock
 
 #: each letter, and those that may follow it; the last two only when the flow is resumed
 NEXT = {"w": "rck", "r": "dfc", "d": "", "k": "", "c": "wrdf", "f": "rdf"}
-GRAPHS, MORE_GRAPHS, ACTIONS = 6, 60, 60
+GRAPHS, MORE_GRAPHS, ACTIONS = 2, 60, 60
 
 
 @pytest.fixture(params=["redis", "sqlite", "postgres"])

@@ -23,6 +23,7 @@ def built(request: pytest.FixtureRequest) -> Iterator[Stores]:
         yield stores
 
 
+@pytest.mark.every_store("built")
 @pytest.mark.parametrize(
     "seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.thorough("more seeds")) for seed in range(2, 20))]
 )

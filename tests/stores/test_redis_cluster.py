@@ -111,6 +111,7 @@ def test_the_queues_are_those_of_the_new_owner(cluster, shared):
         assert ["default"] == stores.queue.queues()
 
 
+@pytest.mark.thorough("1,500 queues; test_every_call_follows_a_slot_that_was_moved")
 def test_a_scan_begins_again_where_the_slot_has_moved_meanwhile(cluster, stores, store):
     for number in range(1500):  # more than one page
         cluster.owner().say("RPUSH", f"{TAGGED}queues:{number}", "x")

@@ -83,6 +83,7 @@ def test_a_lease_is_the_member_and_ends_within_a_grid_step_of_retry_after(server
     assert NOW + 90 < score <= NOW + 90 + 2 / 16
 
 
+@pytest.mark.by_turns("tag")
 @pytest.mark.parametrize("fraction", [0.0, 0.01, 0.05, 0.0624, 0.0626, 0.999])
 @pytest.mark.parametrize("tag", [0, 1, 131_071])
 def test_a_lease_never_ends_before_retry_after_whoever_holds_it(server, store, fraction, tag):

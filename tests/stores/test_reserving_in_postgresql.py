@@ -51,6 +51,7 @@ def turns_of(client: SqlClient, work: Callable[[], object]) -> int:
         return "".join(re.findall(r"(?m)^[\d-]+ [\d:.]+\t([FB])\t", messages.read())).count("FB")
 
 
+@pytest.mark.by_turns("has_done")
 @pytest.mark.parametrize(
     ("queues", "limit", "turns"), [(["default"], 2, 2), (["high", "default"], 2, 3), (["default", "high"], 2, 2)]
 )

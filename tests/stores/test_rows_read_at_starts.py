@@ -78,6 +78,7 @@ def park_many(stores: Stores, *, in_lines_of: int) -> None:
     stores.client.ask(write)
 
 
+@pytest.mark.by_turns("in_lines_of")
 @pytest.mark.parametrize("in_lines_of", [1, MANY])
 def test_an_end_and_the_next_start_read_few_rows(stores, in_lines_of):
     store, limits, tag = stores.queue, stores.limits, stores.queue.join()

@@ -214,6 +214,7 @@ def test_what_the_board_says_moves_an_open_connection_and_ends_a_wait(divided):
         assert not wait.was_cut_off  # a job that has come there meanwhile was reserved
 
 
+@pytest.mark.by_turns("place")
 @pytest.mark.parametrize("place", ["", "nonsense", "h 99999", "127.0.0.1 1"])
 def test_nonsense_on_the_board_is_passed_over_for_what_a_sentinel_says(divided, place):
     settings = ConnectionSettings(url=divided.url)

@@ -48,6 +48,7 @@ def built(settings: ConnectionSettings) -> Iterator[Stores]:
         yield stores
 
 
+@pytest.mark.every_store("settings")
 def test_no_table_of_the_usual_names_is_made(built, settings):
     tables = sorted(inspect(engine_of(settings.url)).get_table_names(schema=settings.schema or None))
 
@@ -55,6 +56,7 @@ def test_no_table_of_the_usual_names_is_made(built, settings):
     assert [] == migrate(built.client)
 
 
+@pytest.mark.every_store("settings")
 def test_every_verb_uses_them(built, settings):
     queue, store = Queue(settings), built.queue
     queue.push("ok", unique_id="1")
@@ -78,6 +80,7 @@ def test_every_verb_uses_them(built, settings):
     queue.close()
 
 
+@pytest.mark.every_store("settings")
 def test_a_push_within_a_transaction_uses_them(built, settings):
     queue = Queue(settings)
     with drivers(settings.url) as own:

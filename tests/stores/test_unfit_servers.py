@@ -115,7 +115,7 @@ def test_a_server_that_is_no_store_for_us_is_refused_at_the_start_in_a_line(serv
     assert (words if words == CLUSTER else "is it a Sentinel, or a proxy?") in done.stderr
 
 
-@pytest.mark.by_turns("words")
+@pytest.mark.by_turns("words", "database")
 @pytest.mark.parametrize("words", [["push", "do"], ["size"]])
 @pytest.mark.parametrize("database", ["", "?db=1"])
 def test_who_asks_such_a_server_is_told_in_a_line(server, words, database):
@@ -136,6 +136,7 @@ def test_a_check_says_what_it_is_and_nothing_else_of_it(server):
     assert {"ok  "} == {line[:4] for line in ours[:-1]}
 
 
+@pytest.mark.by_turns("start")
 @pytest.mark.parametrize("start", [one_with_all_slots, one_of_two])
 def test_whatever_is_asked_of_a_clusters_node_is_told_as_that(start):
     """As where a server is replaced by one: what runs waits, is told why, and goes on when it is mended."""
@@ -169,6 +170,7 @@ def test_urls_of_clusters_and_sentinels_are_named(scheme, words):
     assert words in done.stdout
 
 
+@pytest.mark.by_turns("words")
 @pytest.mark.parametrize("words", [["start"], ["work"], ["push", "do"], ["size"], ["check"]])
 def test_a_pooler_without_transactions_is_refused_in_a_line(postgres, postgres_url, tmp_path, words):
     place = ["--runtime-dir", str(tmp_path)] if words == ["start"] else []

@@ -48,6 +48,7 @@ def counts(stores: Stores, drawn: Drawn) -> Any:
     return stores.flows.find(drawn.id).counts
 
 
+@pytest.mark.thorough("what it costs; that all of them start is in the tests below")
 def test_the_end_of_a_member_names_few_rows_in_a_statement_however_many_follow(stores):
     named = list[int]()
 
@@ -92,6 +93,7 @@ def fail_and_die(stores: Stores, lease: Lease, drawn: Drawn) -> None:
     stores.flows._rows.unfinished.clear()
 
 
+@pytest.mark.thorough("a retry between the two steps of an end; test_a_retry_while_others_run")
 def test_a_retry_beside_what_is_left_over_of_a_failure_cancels_nothing_more(stores):
     drawn = begun(stores, "end?a")
     [lease] = stores.queue.reserve(["default"], OURS, 1).leases
@@ -107,6 +109,7 @@ def test_a_retry_beside_what_is_left_over_of_a_failure_cancels_nothing_more(stor
     assert MANY == counts(stores, drawn).running
 
 
+@pytest.mark.thorough("of a few, test_a_failure_may_stop_only_what_follows_it")
 def test_a_failure_that_very_many_follow_cancels_them_all_and_tells_those_that_follow_their_end(stores):
     drawn = begun(stores, "end?a")
     [lease] = stores.queue.reserve(["default"], OURS, 1).leases
@@ -116,6 +119,7 @@ def test_a_failure_that_very_many_follow_cancels_them_all_and_tells_those_that_f
     assert ["end?a"] == list(taken(stores.queue))
 
 
+@pytest.mark.thorough("what it costs; that all of them start is in the tests above")
 def test_postgresql_reads_few_rows_for_each_that_follows_before_it_knows_how_many_there_are(request):
     with opened(connection_of("postgres", request)) as stores:
         drawn = begun(stores)

@@ -98,6 +98,7 @@ def test_a_job_is_gone_with_a_transaction_that_is_rolled_back(sql, queue, own):
     assert 0 == queue.size()
 
 
+@pytest.mark.thorough("2,500 of them; two in test_a_job_is_there_once_the_transaction_is_committed")
 @some_connection
 def test_many_jobs_are_pushed_in_one_transaction(sql, queue, own):
     bound = queue.within(own)
@@ -132,6 +133,7 @@ def test_the_state_of_a_tracked_job_is_committed_with_it(sql, queue, own):
     assert ("queued", None) == (kept.job().state, lost.job())
 
 
+@pytest.mark.every_store("database")
 @each_database
 def test_an_object_job_and_a_raw_payload_are_pushed_within(sql, queue):
     with sqlalchemys(sql.settings.url) as own, own.begin():
@@ -141,6 +143,7 @@ def test_an_object_job_and_a_raw_payload_are_pushed_within(sql, queue):
     assert ["App\\Jobs\\Send", "raw"] == names(sql)
 
 
+@pytest.mark.every_store("database")
 @each_database
 def test_only_the_jobs_of_a_savepoint_go_with_it(sql, queue):
     with session(sql.settings.url) as own:
@@ -154,6 +157,7 @@ def test_only_the_jobs_of_a_savepoint_go_with_it(sql, queue):
     assert ["before", "after"] == names(sql)
 
 
+@pytest.mark.every_store("database")
 @each_database
 def test_an_expired_lock_is_taken_over(sql, queue):
     queue.push("once", unique_id="1", unique_for=0.001)
@@ -191,6 +195,7 @@ def test_a_process_that_is_killed_before_its_commit_has_pushed_nothing(sql):
         assert patient.push("lost", unique_id="1")
 
 
+@pytest.mark.every_store("database")
 @each_database
 def test_two_transactions_that_want_one_lock_get_it_once(sql, queue):
     """The second waits for the first, or is refused because of it; both never push."""
@@ -214,6 +219,7 @@ def _impatient(sql: Stores) -> dict[str, Any]:
     return {"init_command": "SET SESSION innodb_lock_wait_timeout = 1"}
 
 
+@pytest.mark.every_store("database")
 @pytest.mark.bad_input("B121")
 @each_database
 def test_a_connection_to_another_database_is_refused(sql, queue, tmp_path):
@@ -226,6 +232,7 @@ def test_a_connection_to_another_database_is_refused(sql, queue, tmp_path):
     assert 0 == queue.size()
 
 
+@pytest.mark.every_store("database")
 @pytest.mark.bad_input("B121")
 @pytest.mark.parametrize("database", ["postgres", "mariadb"], indirect=True)
 def test_another_database_of_the_same_server_is_refused(sql, queue, request):
@@ -244,6 +251,7 @@ def test_another_table_of_that_name_is_refused(sql, queue):
         queue.within(own).push("lost")
 
 
+@pytest.mark.every_store("database")
 @pytest.mark.bad_input("B122")
 @each_database
 def test_a_connection_in_autocommit_is_refused(sql, queue):
@@ -335,6 +343,7 @@ def queue_in_redis(connection: ConnectionSettings) -> Iterator[Queue]:
     opened_queue.close()
 
 
+@pytest.mark.every_store("database")
 @each_database
 def test_a_missing_table_is_one_clear_line(sql, queue):
     with engine_of(sql.settings.url).begin() as connection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,6 +70,7 @@ def test_a_reading_is_a_fact_beside_its_limit(given, expected):
     assert expected in readings(given, LIMITS)
 
 
+@pytest.mark.thorough("300 queues; the same facts are read of one in a test of all rules, and counted in test_meters")
 def test_every_queue_of_a_pool_is_watched(tmp_path):
     """By what the steward measures and the workers count, of 300 queues and 1,000 names of jobs."""
     names = [f"tenant-{number:03}" for number in range(300)]

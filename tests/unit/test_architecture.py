@@ -8,6 +8,8 @@ from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 from queuepool.stores.redis.scripts import script
 
 PACKAGE = Path(__file__).parents[2] / "queuepool"
@@ -333,6 +335,7 @@ def test_every_script_that_writes_runs_on_a_full_server_unless_it_takes_in_what_
     assert OF_WHAT_IS_NEW == [name for name in writing if script(name)[0].count("write_nothing(") < 2]
 
 
+@pytest.mark.thorough("a rule for tests, which reads all of them")
 def test_only_the_helper_of_the_tests_sleeps():
     every = Path(__file__).parents[1]
     # What jobs under test do is their own affair.

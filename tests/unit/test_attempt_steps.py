@@ -75,6 +75,7 @@ def test_a_store_call_that_comes_late_takes_no_cursor_back(keeper, steps):
     assert {"~a": b"2", "~b": b"1"} == keeper.store
 
 
+@pytest.mark.by_turns("seed")
 @pytest.mark.parametrize("seed", range(20))
 def test_a_killed_worker_loses_only_rows_that_the_store_was_about_to_get(keeper, steps, seed):
     chance, at, safe = random.Random(seed), dict.fromkeys("abc", 0), dict.fromkeys("abc", 0)

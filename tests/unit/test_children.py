@@ -411,6 +411,7 @@ def test_the_earlier_of_two_deadlines_is_the_next(slot, deadline, lease_end, ear
     assert earliest == next_deadline(slot, GRACE)
 
 
+@pytest.mark.thorough("60,000 turns; test_a_renewal_of_an_earlier_turn_does_not_count has the moment that matters")
 def test_nobody_is_killed_for_what_its_worker_changes_while_the_master_looks(slot):
     """A worker that goes from job to job, with and without limits, beside a master that looks all the time."""
     slot.renewed_hand, slot.renewed_end = 1, 1e9

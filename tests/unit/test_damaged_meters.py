@@ -137,6 +137,7 @@ def test_it_goes_with_its_board(board, file):
     assert [] == list(board.path.parent.iterdir())
 
 
+@pytest.mark.thorough("a race that is met by many repetitions")
 def test_a_reader_beside_the_writer_sees_no_row_without_its_names(tmp_path):
     """The file is written in several steps, and read between any two of them: many times, to meet such a moment."""
     seen = set[tuple[str, str]]()

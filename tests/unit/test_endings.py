@@ -28,6 +28,7 @@ def after(raw: bytes, connection: ConnectionSettings = OUTCOMES) -> Ending:
     return Endings(connection, Commands()).after(decode(raw))
 
 
+@pytest.mark.thorough("sizes; test_a_finished_step_that_only_its_worker_could_read_has_an_outcome")
 @pytest.mark.parametrize("connection", [OUTCOMES, SIGNED])
 def test_the_largest_step_of_a_chain_has_an_outcome(connection):
     small = len(step(build_command(STEP, {"chained": ["x"], "text": "x" * 1_000_000})))

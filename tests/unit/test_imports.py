@@ -58,6 +58,7 @@ def test_jobs_side_by_side_cost_a_worker_that_runs_one_at_a_time_no_module():
     assert not {name for name in ours if name.startswith("lane_")} | ({"deadlines", "stepped"} & ours)
 
 
+@pytest.mark.thorough("what a module takes to import is held by the tests above")
 def test_a_queue_in_one_database_loads_no_other_databases_dialect(tmp_path):
     lines = f"from queuepool import connect\nconnect('sqlite:///{tmp_path}/queuepool.db').push('a', unique_id='b')"
     loaded = loaded_by(f"import os\nos.chdir({str(tmp_path)!r})\n{lines}")
@@ -75,6 +76,7 @@ def test_every_public_name_is_there_and_no_other():
         _ = queuepool.no_such
 
 
+@pytest.mark.thorough("what a module takes to import is held by the tests above")
 def test_the_tools_for_tests_load_what_they_need_when_they_are_used():
     assert {"testing"} == packages_of(loaded_by("import queuepool.testing.plugin"))
     assert not LIBRARIES & loaded_by("from queuepool.testing import as_current\nwith as_current(): ...")

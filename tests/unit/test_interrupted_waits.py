@@ -38,6 +38,7 @@ signals.wait(lambda: print("waits again"))
 """
 
 
+@pytest.mark.by_turns("what", "traced")
 @pytest.mark.parametrize("what", ["Closes()", "[Closes() for _ in range(2)]", "(lambda: Closes() and None)()"])
 @pytest.mark.parametrize("traced", [False, True])
 def test_a_wait_ends_though_a_finalizer_was_interrupted(what, traced):

@@ -391,5 +391,6 @@ def test_a_job_of_the_program_itself_is_refused_at_the_dispatch_with_what_to_do(
     assert 2 == said.count("ConfigError @job: ")
 
 
+@pytest.mark.thorough("what else is run is refused in the test above")
 def test_a_module_that_is_run_by_its_name_has_it(redis_url, tmp_path):
     assert "shop.send\nshop.send\n" == ran(tmp_path, redis_url, "-m", "shop")

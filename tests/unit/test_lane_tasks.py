@@ -228,6 +228,7 @@ def test_a_task_that_a_cancelled_one_makes_is_cancelled_too(run: Run):
     assert (2, set()) == run(test())
 
 
+@pytest.mark.by_turns("run")
 def test_a_generator_that_is_closed_in_anothers_code_is_nobodys(run: Run):
     seen = []
 

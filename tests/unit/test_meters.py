@@ -145,6 +145,7 @@ def test_the_next_worker_of_a_slot_goes_on_with_the_same_numbers(board):
     assert counts.jobs["default", "send"].done == counts.exits["max_jobs"] == 3
 
 
+@pytest.mark.by_turns("names")
 @pytest.mark.parametrize("names", [62, 63, 64, 65, 200])
 def test_any_number_of_jobs_keeps_64_rows_and_the_sum(board, names):
     for index in range(4):
@@ -189,6 +190,7 @@ def test_every_queue_of_a_pool_is_measured_however_many_they_are(wide):
         assert 299 == found.queues["tenant-299"].ready
 
 
+@pytest.mark.thorough("1,000 names; test_any_number_of_jobs_keeps_64_rows_and_the_sum")
 def test_attempts_count_in_their_own_queue_however_many_names_of_jobs_there_are(wide):
     meters = entered(wide)
     for number in range(1000):

@@ -116,6 +116,7 @@ def bury(board, stores: int) -> bool:
     return True
 
 
+@pytest.mark.by_turns("end")
 @pytest.mark.parametrize("end", ENDS)
 def test_every_attempt_that_began_counts_once(tmp_path, end):
     """Names the stores that the worker and the steward still made where it does not."""

@@ -105,6 +105,7 @@ def test_a_store_that_was_lost_a_moment_ago_changes_nothing(board, tmp_path):
     assert 0 == asked("ready", tmp_path)[0]
 
 
+@pytest.mark.by_turns("state")
 @pytest.mark.parametrize("state", [State.STARTING, State.PAUSED, State.DRAINING, State.FAILING])
 def test_a_pool_is_live_whatever_its_state_and_its_store(board, tmp_path, state):
     board.header.state, board.header.store_lost, board.slots[2].dead = state, 1.0, 1
@@ -148,6 +149,7 @@ DAMAGE: dict[str, tuple[Callable[[Board], object], str]] = {
 }
 
 
+@pytest.mark.by_turns("how")
 @pytest.mark.bad_input("B165")
 @pytest.mark.parametrize("how", DAMAGE)
 def test_a_damaged_board_is_refused_in_a_line(board, tmp_path, how):
@@ -189,6 +191,7 @@ def test_a_directory_that_is_not_the_pools_is_refused_in_a_line(tmp_path, what):
     assert words in line
 
 
+@pytest.mark.by_turns("arguments")
 @pytest.mark.bad_input("B162")
 @pytest.mark.parametrize("arguments", ["", "alive", "live ready", "live --dir", "live --host x", "--dir x live"])
 def test_a_command_line_that_means_nothing_gets_the_usage(arguments):
@@ -198,6 +201,7 @@ def test_a_command_line_that_means_nothing_gets_the_usage(arguments):
     assert done.stderr.startswith("Usage: queuepool-probe live|started|ready ")
 
 
+@pytest.mark.by_turns("value")
 @pytest.mark.bad_input("B162")
 @pytest.mark.parametrize(
     ("flag", "value"),
@@ -233,6 +237,7 @@ def test_the_probe_imports_what_the_interpreter_brings_and_no_package():
     assert {"queuepool_probe", "__future__"} == set(done.stdout.split())
 
 
+@pytest.mark.thorough("a measurement; what it imports is held by the test above")
 def test_the_probe_takes_little_more_than_its_interpreter(board, tmp_path):
     bare = median(processor_time([*PYTHON, "-c", "pass"]) for _ in range(9))
     whole = median(

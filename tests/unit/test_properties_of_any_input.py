@@ -37,6 +37,7 @@ def store(stores: Stores) -> Any:
     return stores.queue
 
 
+@pytest.mark.thorough("test_counting_attempts tries each way")
 @MANY
 @given(sample=anywhere() | laravels())
 def test_attempts_are_counted_the_same_on_the_short_way_and_on_the_long_one(store, sample):

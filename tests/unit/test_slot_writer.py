@@ -72,6 +72,7 @@ def test_a_running_jobs_lease_is_held_and_a_finished_ones_costs_nobody_a_life(tm
     assert "LEASE False\nnobody False\n" == said
 
 
+@pytest.mark.by_turns("fraction")
 @pytest.mark.parametrize("fraction", [0.0, 1 / 3, 0.1, 1.0])
 def test_progress_is_shown_as_the_job_says_it(tmp_path, fraction):
     assert f"None\n{fraction} rows\n" == said_by(_SAYING, tmp_path, fraction)

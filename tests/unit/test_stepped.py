@@ -249,6 +249,7 @@ asyncio.run(test())
 """
 
 
+@pytest.mark.by_turns("way", "code")
 @pytest.mark.parametrize(("way", "code"), [("returns", 70), ("awaits", 70), ("fails", 7)])
 def test_a_copy_of_the_worker_that_a_job_forks_ends_with_that_step(way, code):
     done = subprocess.run([sys.executable, "-c", _FORKS, way], capture_output=True, text=True, timeout=50, check=True)

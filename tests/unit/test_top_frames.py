@@ -279,6 +279,7 @@ def test_a_frame_is_as_large_as_the_terminal(reading, view, columns, lines):
     assert max(sum(width(span.text) for span in line) for line in found) <= columns
 
 
+@pytest.mark.thorough("at random; a board that is cut short makes a frame below, and any slot is read in test_board")
 @pytest.mark.bad_input("B138")
 @pytest.mark.by_turns("first")
 @pytest.mark.parametrize("first", range(0, 20, 2))

@@ -83,6 +83,7 @@ def test_numbers_that_go_backwards_count_as_nothing():
     assert (0, 0, 0.0) == (lower.done, lower.run.observations, lower.run.total)
 
 
+@pytest.mark.thorough("a size; the other tests have the names of a pool")
 @pytest.mark.bad_input("B138")
 def test_of_ten_thousand_names_few_are_kept():
     many = PoolCounts({("high", f"job{number}"): JobCounts(done=1) for number in range(10_000)})

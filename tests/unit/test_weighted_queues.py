@@ -42,6 +42,7 @@ def test_ten_jobs_are_six_of_high_three_of_default_and_one_of_low():
     assert Counter(high=6, default=3, low=1) == shares(turns(), FULL, 10)
 
 
+@pytest.mark.by_turns("batch")
 @pytest.mark.parametrize("batch", [1, 7, 64])
 def test_the_shares_are_those_of_the_weights_however_many_jobs_a_reserve_brings(batch):
     found = shares(turns(), FULL, 100_000, batch)

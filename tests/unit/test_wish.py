@@ -65,12 +65,14 @@ def test_no_wish_is_less_where_more_jobs_wait_or_have_waited_longer(load, aims, 
     assert wish_for(load, aims, recent).workers <= wish_for(replace(load, queues=tuple(worse)), aims, recent).workers
 
 
+@pytest.mark.thorough("the test above says so of what waits")
 @MANY
 @given(load=loads, aims=aims, recent=recents, more=st.floats(0, 2000))
 def test_no_wish_is_less_where_more_was_needed_of_late(load, aims, recent, more):
     assert wish_for(load, aims, recent).workers <= wish_for(load, aims, recent + more).workers
 
 
+@pytest.mark.thorough("test_a_steward_that_begins_takes_no_worker_away")
 @MANY
 @given(load=loads, aims=aims)
 def test_there_are_no_fewer_before_it_is_known_what_was_needed_of_late(load, aims):

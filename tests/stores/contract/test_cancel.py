@@ -64,6 +64,7 @@ def test_an_id_that_json_writes_otherwise_is_found(built, job_id):
     assert find_waiting(built, "default", "a_1") is None
 
 
+@pytest.mark.thorough("2,500 jobs; test_exactly_this_job_is_taken_out_and_recorded")
 def test_a_long_queue_is_read_to_its_end(built):
     push(built, *(f"job-{number}-" for number in range(2500)))
 

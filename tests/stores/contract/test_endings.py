@@ -63,6 +63,7 @@ def test_an_outcome_wakes_a_worker_that_waits(store):
     assert 1 == len(store.reserve(["outcomes"], THEIRS, 1).leases)
 
 
+@pytest.mark.by_turns("owner")
 @pytest.mark.every_store("connection")
 @pytest.mark.parametrize("owner", [LOCK.owner, ""])
 @pytest.mark.parametrize("fails", [False, True])

@@ -85,6 +85,7 @@ def test_any_text_is_kept(built):
     assert (name, name) == (json.loads(one.text)["name"], json.loads(one.payload)["data"])
 
 
+@pytest.mark.thorough("1,010 of them; test_their_order_is_that_of_their_ends_however_long_they_are_kept")
 def test_more_than_a_page_is_read_in_order(built):
     leases = reserved(built.queue, *(payload(f"{number:04}") for number in range(1010)))  # of a database two pages
     for first in range(0, len(leases), 84):

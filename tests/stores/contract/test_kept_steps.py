@@ -52,6 +52,7 @@ def test_ids_may_be_any_text(built, job_id):
     assert {} == built.steps.of_job(job_id[:-1])
 
 
+@pytest.mark.thorough("sizes; test_what_was_kept_is_there_for_the_next_attempt")
 def test_as_much_is_kept_as_a_job_may_have(built):
     [lease] = reserved(built.queue, payload("a"))
     many = {f"s{number}": b"1" for number in range(MOST_KEPT // 10)}
@@ -88,6 +89,7 @@ def test_they_are_forgotten_in_the_step_that_finishes_the_job(built, at):
     assert 1 == len([one for one in kept(built) if not one.is_lost])
 
 
+@pytest.mark.by_turns("records")
 @pytest.mark.every_store("connection")
 @pytest.mark.parametrize("end", AGAIN.values(), ids=AGAIN)
 @pytest.mark.parametrize("records", [False, True], ids=["alone", "with a record"])

@@ -81,6 +81,7 @@ def test_what_finds_a_place_is_in_and_what_finds_none_is_parked(built, store, wo
     assert 1 == built.limits.parked("default")
 
 
+@pytest.mark.every_store("connection")
 @pytest.mark.parametrize("end", ["finish", "fail", "release", "postpone", "give_back", "quarantine", "delete"])
 def test_each_end_of_a_lease_hands_its_place_on(built, store, worker, end):
     pushed(store, "a", "b")
@@ -102,6 +103,7 @@ def test_each_end_of_a_lease_hands_its_place_on(built, store, worker, end):
     assert [] == waiting(built)
 
 
+@pytest.mark.by_turns("how")
 @pytest.mark.parametrize("how", ["d", "f"])
 def test_the_end_of_a_member_hands_its_place_on(built, store, worker, how):
     drawn = Drawn({"a": [], "after?a": ["a"]})
@@ -333,6 +335,7 @@ def test_what_is_left_of_a_lost_host_is_forgotten_though_no_job_waits(built, sto
     assert store.limits.sweep() is None
 
 
+@pytest.mark.by_turns("renewed")
 @pytest.mark.parametrize("renewed", [False, True])
 def test_a_place_lasts_as_long_as_its_lease(built, store, worker, at, renewed):
     store.limits.in_use = True
@@ -461,6 +464,7 @@ def test_a_line_whose_jobs_were_taken_out_keeps_nobody_waiting(store, worker):
     assert worker.enter(ONE)[1].is_in
 
 
+@pytest.mark.thorough("150 jobs; the order of a few is in test_those_behind_a_parked_job_wait_behind_it")
 def test_a_long_line_ends_in_its_order(built, store, worker):
     names = [f"j{number:03}" for number in range(150)]
     pushed(store, *names)
@@ -577,6 +581,7 @@ def test_starts_are_counted_without_a_holder(built, store, worker):
     assert ("stripe", "", b"") == (start.key, start.queue, start.payload)
 
 
+@pytest.mark.thorough("what it costs; the lines are read in test_who_holds_a_place_and_who_waits_the_longest_is_shown")
 def test_no_more_lines_are_read_than_asked_for(built, store, worker):
     pushed(store, *(f"j{number:02}" for number in range(31)))
     worker.enter(ONE)
@@ -588,6 +593,7 @@ def test_no_more_lines_are_read_than_asked_for(built, store, worker):
     assert (30, False) == (len(all_of_them.parked), all_of_them.is_cut)
 
 
+@pytest.mark.by_turns("reserved")
 @pytest.mark.parametrize("reserved", [0, 1])
 def test_a_reserve_hands_on_the_places_of_those_that_it_ends(built, store, worker, reserved):
     if not built.limits.end_with_reserve:

@@ -82,6 +82,7 @@ def test_a_lock_that_another_job_holds_by_now_stays(built, queue):
     assert not pushed(queue, "a")
 
 
+@pytest.mark.thorough("test_a_clear_ends_the_locks_of_what_it_drops_and_no_others")
 @pytest.mark.every_store("connection")
 def test_a_long_queue_is_dropped_in_steps_with_all_its_locks(built, queue):
     for part in range(2):  # more than one step drops of plain jobs, and reads of unique ones

@@ -57,6 +57,7 @@ def test_a_database_counts_no_further_than_ten_thousand(sql):
     assert 10_001 == found.ready
 
 
+@pytest.mark.thorough("test_a_database_counts_no_further_than_ten_thousand")
 @pytest.mark.every_store("database")
 def test_what_is_ready_behind_ten_thousand_delayed_jobs_is_counted(sql):
     sql.queue.push("default", new_jobs(*[payload("a")] * 10_050), delay=600.0)

@@ -81,6 +81,7 @@ def test_a_job_that_is_delayed_for_longer_finds_them_on_redis(request, server):
         assert 119 < server.ttl(key) / 86400 <= 120
 
 
+@pytest.mark.by_turns("records")
 @pytest.mark.every_store("database")
 @pytest.mark.parametrize(
     "end", [*AGAIN.values(), lambda store, lease: store.finish(lease, Ending())], ids=[*AGAIN, "finish"]

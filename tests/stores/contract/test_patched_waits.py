@@ -44,6 +44,7 @@ print("all ended")
 """
 
 
+@pytest.mark.thorough("test_patched_libraries runs a pool with them")
 @pytest.mark.by_turns("library", "connection")
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_signal_ends_a_wait_and_leaves_no_timer(built: Stores, connection, library):

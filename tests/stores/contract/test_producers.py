@@ -86,6 +86,7 @@ def test_a_connection_that_the_server_closed_meanwhile_is_opened_again(own_serve
     queue.close()
 
 
+@pytest.mark.thorough("150 of them; test_a_connection_that_the_server_closed_meanwhile_is_opened_again")
 def test_a_producer_outlives_any_number_of_failed_pushes(own_server):
     queue = Queue(ConnectionSettings(url=f"unix://{own_server.path}"))
     own_server.kill()

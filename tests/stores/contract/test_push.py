@@ -17,6 +17,7 @@ def test_jobs_are_reserved_in_the_order_they_were_pushed(store):
     assert ["a", "b", "c"] == ids(store.reserve(["default"], OURS, 5).leases)
 
 
+@pytest.mark.thorough("2,500 jobs; test_more_jobs_than_one_call_takes_keep_their_order_and_states")
 def test_a_push_of_thousands_keeps_every_job_in_its_order(store):
     names = [f"job-{number}" for number in range(2_500)]
 
@@ -25,6 +26,7 @@ def test_a_push_of_thousands_keeps_every_job_in_its_order(store):
     assert names == ids(store.reserve(["default"], OURS, 5_000).leases)
 
 
+@pytest.mark.thorough("test_a_delayed_job_is_reserved_when_its_delay_is_over_and_not_before")
 def test_thousands_of_delayed_jobs_are_all_kept(store):
     store.push("default", new_jobs(*(payload(f"job-{number}") for number in range(2_500))), delay=10.0)
 

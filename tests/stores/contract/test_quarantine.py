@@ -106,6 +106,7 @@ def test_what_has_something_behind_its_end_is_set_aside_whoever_reads_it_with_ev
     assert [("json", raw)] == set_aside_by_its_reader(built, raw)
 
 
+@pytest.mark.thorough("megabytes: test_a_long_payload_costs_no_search of a script, and of Python test_hostile_texts")
 @pytest.mark.megabytes
 @pytest.mark.fault("F61")
 def test_no_text_keeps_a_store_busy(built):

@@ -134,6 +134,7 @@ def test_a_queue_is_not_continued_by_the_name_of_another(built):
     assert {"Emails"} == built.control.read(["Emails"]).paused
 
 
+@pytest.mark.thorough("70,000 of them; test_many_paused_queues")
 @pytest.mark.every_store("connection")
 def test_more_queues_than_a_database_takes_parameters_are_asked_for_their_pauses(built):
     names = [f"queue-{number}" for number in range(70_000)]

@@ -24,6 +24,7 @@ from tests.support.store_contract import (
 pytestmark = pytest.mark.usefixtures("at")
 
 
+@pytest.mark.every_store("connection")
 @each_settlement
 def test_a_job_is_settled_once(built, settle):
     lease = reserved(built.queue, payload("a"))[0]

@@ -29,6 +29,7 @@ from tests.support.store_contract import LONG, OURS, QUICK, attempts_of, reserve
 WRONG = ["+1h", "-1h"]
 
 
+@pytest.mark.thorough("test_wait: a push by another connection ends it")
 def test_a_push_by_another_process_ends_a_wait(connection, store):
     store.reserve(["default"], OURS, 1)
     other = started(connection, "push", "default", "a", 0)
@@ -56,6 +57,7 @@ def test_several_processes_run_every_job_exactly_once(connection, store, process
 
 
 # Slow: three more such processes on each store, whose constraints and locks differ.
+@pytest.mark.thorough("at once; test_two_jobs_with_one_id_that_fail_are_two_records_and_each_can_be_retried")
 def test_jobs_with_one_id_that_fail_in_three_processes_at_once_are_all_recorded(connection, built):
     built.queue.push("default", new_jobs(*[payload("a")] * 15))
 
@@ -85,6 +87,7 @@ def hosted(served: ConnectionSettings) -> Iterator[Stores]:
         yield stores
 
 
+@pytest.mark.every_store("served")
 @pytest.mark.fault("F41")
 @pytest.mark.by_turns("clock")
 @pytest.mark.parametrize("clock", WRONG)

@@ -76,7 +76,7 @@ def test_a_settlement_is_refused_when_laravel_has_reserved_the_job_since(sql, at
     assert before == state(sql)
 
 
-@pytest.mark.every_store("database")
+@pytest.mark.by_turns("database", "settle")
 @each_settlement
 def test_a_settlement_is_refused_when_another_worker_is_at_the_same_attempt(sql, at, settle):
     [late] = reserved(sql.queue, payload("a"))
@@ -89,7 +89,7 @@ def test_a_settlement_is_refused_when_another_worker_is_at_the_same_attempt(sql,
     assert before == state(sql)
 
 
-@pytest.mark.every_store("database")
+@pytest.mark.by_turns("database", "settle")
 @each_settlement
 def test_a_lease_that_ended_is_still_settled_as_long_as_nobody_has_taken_the_job(sql, at, settle):
     [late] = reserved(sql.queue, payload("a"))
@@ -329,6 +329,7 @@ def test_a_queue_may_be_called_anything_that_is_text(sql):
     assert [name] == [lease.queue for lease in sql.queue.reserve(["default", name], OURS, 1).leases]
 
 
+@pytest.mark.thorough("10,001 jobs; test_sizes_count_and_a_clear_drops_one_queue_alone")
 @pytest.mark.every_store("database")
 def test_a_clear_counts_what_it_drops_piece_by_piece(sql):
     many = 10_001

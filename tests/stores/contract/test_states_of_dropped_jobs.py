@@ -48,6 +48,7 @@ def move(queue: Queue) -> None:
     taken_out(queue, lambda acts, jobs: acts.move_to("high", jobs))
 
 
+@pytest.mark.by_turns("delay")
 @pytest.mark.every_store("connection")
 @pytest.mark.parametrize("how", [drop, clear])
 @pytest.mark.parametrize("delay", [0, 60])
@@ -63,6 +64,7 @@ def test_a_tracked_job_that_is_dropped_is_over_for_those_who_follow_it(queue, ho
     assert queue.job(plain) is None
 
 
+@pytest.mark.by_turns("uuid")
 @pytest.mark.every_store("connection")
 @pytest.mark.parametrize("how", [drop, clear])
 @pytest.mark.parametrize("uuid", ["a", "b"])

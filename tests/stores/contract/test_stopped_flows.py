@@ -54,6 +54,7 @@ def test_a_flow_that_is_resumed_after_its_deadline_has_a_day(built, at):
     assert "expired" == state(built, drawn)
 
 
+@pytest.mark.thorough("600 of them; test_a_retry_resumes_the_flow")
 def test_many_that_were_ready_start_with_a_retry(built):
     graph = {"bad": [], "first": [], **{f"m{number}": ["first"] for number in range(600)}}
     drawn = begun(built, graph)
