@@ -244,7 +244,6 @@ RULES: dict[Rule, dict[str, str]] = {
 }
 
 
-@pytest.mark.thorough("a rule for tests, which reads all of them; each rule is tried below")
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_no_test_waits_as_one_must_not(rule: Rule):
     found = {where(path): [ast.unparse(node) for node in rule(tree(path))] for path in paths()}
