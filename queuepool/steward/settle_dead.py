@@ -73,8 +73,8 @@ class SettleDead:
             with self._blame.during(orphaned.path.name):
                 self._settle_orphaned(orphaned)
         away, self._away = self._away, []
-        for error in away:
-            raise error
+        if away:
+            raise away[0]
         return _PERIOD
 
     def _settle_orphaned(self, board: Board) -> None:

@@ -97,11 +97,14 @@ PROJECTS = {ROOT / "docs/django.md", ROOT / "docs/web-frameworks.md"}
 @pytest.mark.parametrize("page", [page for page in having("python") if page not in PROJECTS], ids=named)
 @pytest.mark.by_turns("page")
 def test_the_python_of_a_page_runs(page, queue, tmp_path):
-    """In its order, on that queue: the variable wins over the file."""
-    (tmp_path / "pool.ini").write_text(next(blocks(page, "ini"), Block("[pool]\n", "")).code)
+    """In its order, on that queue: the variable wins over the file. Flows with members in PHP need one setting more."""
+    ini = next(blocks(page, "ini"), Block("[pool]\n", "")).code
+    (tmp_path / "pool.ini").write_text(ini)
     program = [part_of_program(block, tmp_path) for block in blocks(page, "python")]
     (tmp_path / "page.py").write_text("\n".join(program))
     env = os.environ | {"PYTHONPATH": f"{ROOT}:{sys.prefix}/otel", "QUEUEPOOL_CONNECTION_URL": queue}
+    if reports := re.search(r"(?m)^flow_reports = (\w+)$", ini):
+        env["QUEUEPOOL_CONNECTION_FLOW_REPORTS"] = reports[1]
     done = subprocess.run(
         [sys.executable, "-c", "import page"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=30
     )

@@ -53,7 +53,7 @@ class LimitsRefused(RedisLimits):
 
 
 class ArrivalsRefused(RedisArrivals):
-    """No job comes from another store: by its number alone, nobody would know the slot that tells whether it has."""
+    """No job comes from another store: whether it has come is asked by its number alone, which tells no slot."""
 
     def place(self) -> str:
         raise NeedsOneSlot("moving jobs to another connection")

@@ -47,7 +47,6 @@ class SpreadReassertion:
 
     def follow(self, changed: Callable[[], object]) -> None:
         """As there, of groups that are used from now on, too."""
-
         self._groups.on_new(lambda group: self._of(group).follow(changed))
 
     def reassert(self, leases: Sequence[Lease]) -> list[bool | None]:
@@ -70,7 +69,6 @@ def spread_stores(
 
     Raises ``ConfigError`` for a prefix that would spread the keys of a queue.
     """
-
     if "{" in settings.prefix:
         raise ConfigError("[connection] prefix", NO_TAG)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TypeVar
 
 from queuepool.config.connections import tag_of
@@ -114,31 +114,39 @@ class Groups:
 
     def parts(self, queues: Iterable[str]) -> dict[TagGroup, list[str]]:
         """The queues by their groups."""
-        found: dict[TagGroup, list[str]] = {}
-        for queue in queues:
-            found.setdefault(self.of(queue), []).append(queue)
-        return found
+        return self._by_group(queues, str)
 
     def own(self, leases: Iterable[Lease]) -> dict[TagGroup, list[Lease]]:
         """The leases by the groups of their queues."""
-        found: dict[TagGroup, list[Lease]] = {}
-        for lease in leases:
-            found.setdefault(self.of(lease.queue), []).append(lease)
+        return self._by_group(leases, lambda lease: lease.queue)
+
+    def _by_group(self, items: Iterable[T], queue_of: Callable[[T], str]) -> dict[TagGroup, list[T]]:
+        found: dict[TagGroup, list[T]] = {}
+        for one in items:
+            found.setdefault(self.of(queue_of(one)), []).append(one)
         return found
 
     def of_leases(
         self, leases: Sequence[Lease], verb: Callable[[TagGroup, Sequence[Lease]], Sequence[bool]]
     ) -> list[bool | None]:
         """The verb's answers in the order of the leases, ``None`` where the node is away; raises if all are."""
-        answers, problem = dict[Lease, bool](), None
-        for group, own in self.own(leases).items():
-            try:
-                answers |= zip(own, group.ask(partial(verb, group, own)), strict=True)
-            except PartDown as error:
-                problem = error
-        if problem and not answers:
-            raise problem
+        own = self.own(leases)
+        answered = of_those_there(own, lambda group: list(zip(own[group], verb(group, own[group]), strict=True)))
+        answers = dict(chain.from_iterable(answered))
         return [answers.get(lease) for lease in leases]
+
+
+def of_those_there(groups: Iterable[TagGroup], verb: Callable[[TagGroup], T]) -> list[T]:
+    """What it returns for each group whose node is there. Raises ``PartDown`` if all are away."""
+    found, problem = list[T](), None
+    for group in groups:
+        try:
+            found.append(group.ask(partial(verb, group)))
+        except PartDown as error:
+            problem = error
+    if problem and not found:
+        raise problem
+    return found
 
 
 def of_each(groups: Iterable[TagGroup], verb: Callable[[TagGroup], T]) -> list[T]:
@@ -146,7 +154,7 @@ def of_each(groups: Iterable[TagGroup], verb: Callable[[TagGroup], T]) -> list[T
     found, problem = list[T](), None
     for group in groups:
         try:
-            found.append(group.ask(lambda group=group: verb(group)))  # type: ignore[misc]
+            found.append(group.ask(partial(verb, group)))
         except StoreDown as error:
             problem = error
     if problem:

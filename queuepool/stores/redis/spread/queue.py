@@ -32,7 +32,7 @@ from queuepool.stores.elsewhere import LocksElsewhere
 from queuepool.stores.locks import NO_LOCKS, Finder, LocksOf
 from queuepool.stores.redis.cluster import ClusterClient
 from queuepool.stores.redis.spread.beside import FlowsRefused, LimitsRefused, SpreadRecords, SpreadValues
-from queuepool.stores.redis.spread.groups import Groups, TagGroup, of_each
+from queuepool.stores.redis.spread.groups import Groups, TagGroup, of_each, of_those_there
 from queuepool.stores.redis.spread.relay import carry, deliver, parcel, relay_of
 from queuepool.stores.redis.spread.reserving import Reserving
 from queuepool.stores.redis.spread.tags import GroupTags
@@ -189,14 +189,8 @@ class SpreadQueue:
             self._tend(group)
             return group.queue.stage(parts[group])
 
-        parts, found, problem = self._groups.parts(queues), list[Staged](), None
-        for group in parts:
-            try:
-                found.append(group.ask(partial(stage, group)))
-            except PartDown as error:
-                problem = error
-        if problem and not found:
-            raise problem
+        parts = self._groups.parts(queues)
+        found = of_those_there(parts, stage)
         with suppress(StoreError):  # the next time does
             self._values.note_in_use(list(parts))
         with suppress(StoreError):  # likewise

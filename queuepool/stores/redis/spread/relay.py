@@ -1,8 +1,9 @@
 """Jobs on their way from one slot to another: what follows a job, or is due, may belong to a queue of another hash tag.
 
-The step that ends the job, or settles the due time, pushes to a queue in its own slot, the relay. From there the job is
-carried to its queue by a number of its own, by which it arrives once, whoever carries it and dies meanwhile: the
-process that has pushed it does so at once, and stewards carry what is left over.
+The step that ends the job, or settles the due time, pushes to a queue in its own slot, the relay, and from there the
+job is carried to its queue. It has a number, which its queue remembers: so it arrives once, although a process that
+carries it may die and another one carry it again. The process that has pushed it carries it at once, and stewards carry
+what is left over.
 """
 
 from __future__ import annotations

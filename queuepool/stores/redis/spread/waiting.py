@@ -17,8 +17,8 @@ _TICK, _AWAY = 0.15, 1.0
 def wait_for_any(parts: Mapping[TagGroup, Sequence[str]], timeout: float) -> None:
     """Block until a job may be ready in one of them, or the time is over; a signal handler may raise out of it.
 
-    The connections of all waits that have not ended are closed: else they would take tokens while nobody waits, or
-    answer the next command with what a wait was told.
+    The connections of all waits that have not ended are closed. Else such a wait would take a token although nobody
+    waits, or its reply would be read as that of the next command.
     """
     ended = set[TagGroup]()
     try:
