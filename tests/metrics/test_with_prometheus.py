@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from queuepool import chain
+from queuepool.jobs.composing import flow_of
 from tests.metrics.test_prometheus_files import ROOT, RULES, dashboard, filled, rules
 from tests.support.eventually import eventually
 from tests.support.http_pages import Pages
@@ -20,7 +23,18 @@ JOBS = """
 import time
 from pathlib import Path
 
-from queuepool import job
+from queuepool import Concurrency, job
+
+
+@job("job-1000")
+def member():
+    pass
+
+
+@job("job-1001", limits=[Concurrency("gate", 1)])
+def limited(gate):
+    while not Path(gate).exists():
+        time.sleep(0.05)
 
 
 def named(number):
@@ -41,6 +55,8 @@ SILENT = 'sum by (instance) (up{job="queuepool"} == 0)'
 #: it cannot have the third worker that a job which has waited for longer than a second calls for
 BOUNDS = ("--workers", "2", "--min-workers", "1", "--max-workers", "2")
 SCALES = (*BOUNDS, "--target-wait", "1", "--scale-down-after", "1h", "--memory-reserve", "0")
+#: seconds
+DAY = 86_400
 #: the looks of a pool for alerts, ten seconds apart, on a busy machine
 TWO_LOOKS = 60.0
 
@@ -80,9 +96,13 @@ def raised(found: Prometheus) -> set[str]:
 
 @pytest.mark.timeout(450)  # it waits for looks that are ten seconds apart, again and again
 @pytest.mark.thorough("a minute of a real Prometheus; promtool reads the same rules")
-def test_each_panel_and_each_rule_shows_a_pool_as_it_is(site: Site, tmp_path: Path) -> None:
+def test_each_panel_and_each_rule_shows_a_pool_as_it_is(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And the pool itself watches its last queue as its first."""
     (site.path / "manyjobs.py").write_text(JOBS)
+    monkeypatch.syspath_prepend(str(site.path))
+    member = import_module("manyjobs").member
     pages, gate = Pages(), site.path / "gate"
     flags = (*SCALES, "--listen", pages.address, "--modules", "manyjobs", "--queue", ",".join(QUEUES))
     with prometheus(tmp_path, config(pages.address)) as found:
@@ -93,12 +113,16 @@ def test_each_panel_and_each_rule_shows_a_pool_as_it_is(site: Site, tmp_path: Pa
             eventually(lambda: found.series(f'queuepool_queue_jobs{{queue="{LAST}"}}'))
             eventually(lambda: set() == raised(found))  # a scrape that a busy machine delays for a second has failed
 
+            done = flow_of(chain(*[member.using(queue=QUEUES[0]).call()] * 2)).push_to(site.queue)
+            flow_of(chain(member.using(queue=QUEUES[0], delay=DAY).call(), member.call())).push_to(site.queue)
+            assert "done" == done.wait(60).state
             fail(site, 20)
             eventually(lambda: pages.value(FAILURES) == 21.0)
             for number in range(1000):
                 site.queue.push(f"job-{number:04}", {}, queue=QUEUES[number % 300])
-            eventually(lambda: found.values("sum(queuepool_jobs_total)", "") == {"": 1021.0}, within=120.0)
-            site.queue.bulk([("job-0001", {"gate": str(gate)})] * 2, queue=QUEUES[0], options={"timeout": 300})
+            eventually(lambda: found.values("sum(queuepool_jobs_total)", "") == {"": 1023.0}, within=120.0)
+            held = {"gate": str(gate)}
+            site.queue.bulk([("job-0001", held), ("job-1001", held)], queue=QUEUES[0], options={"timeout": 300})
             eventually(lambda: pages.value('queuepool_workers{pool="default",state="busy"}') == 2.0)
             site.queue.push("job-0002", {}, queue=LAST)
 

@@ -158,11 +158,13 @@ def test_a_killed_primary_costs_no_acknowledged_job_and_all_are_at_work_at_the_s
         at, _ = eventually(sentinels.switches)[0]
         eventually(lambda: resumes(over, load, at))
 
-    ledger = Ledger.of(load)
+    ledger, switches = Ledger.of(load), [at for at, _ in sentinels.switches()]
+    # A crowded machine's sentinels may take the next primary for dead as well. What it had not handed on is then lost,
+    # until the pool has heard of the one after it.
+    assert ledger.is_bounded(killed, at if len(switches) == 1 else switches[-1] + 1)
     # What the old primary had taken and not yet handed on: some ms of pushes at most.
-    assert ledger.is_bounded(killed, at)
-    assert len(ledger.lost) < 20
-    assert ledger.slow == 1
+    assert len(ledger.lost) < 20 * len(switches)
+    assert 1 <= ledger.slow <= len(switches)
     assert ledger.work_after(at) < AT_WORK
     assert min(pushed for pushed in load.acked.values() if pushed > at) - at < AT_WORK
     assert "the primary has moved" in pool.log()
@@ -342,7 +344,8 @@ def test_an_old_primary_that_comes_back_is_left_alone(sentinels, over):
         eventually(lambda: resumes(over, load, at))
         old.start()  # as a primary, for some seconds, and without any job
         eventually(lambda: old.say("ROLE")[0] == "slave")
-        eventually(lambda: resumes(over, load, time.time() - 1))
+        since = time.time()
+        eventually(lambda: resumes(over, load, since))
 
     ledger = Ledger.of(load)
     assert port == sentinels.primary().port
@@ -362,11 +365,13 @@ def test_commands_and_a_lone_worker_find_the_primary_too(sentinels, over):
 
 
 def test_check_says_what_the_sentinels_know_and_what_is_missing(sentinels, over):
-    said = over.run("check", *over.where, check=False).stdout
+    # On a crowded machine the sentinels lose sight of each other for moments.
+    possible = "a failover is possible: quorum 2, OK 3 usable Sentinels"
+    check = "check", *over.where
+    said = eventually(lambda: said if possible in (said := over.run(*check, check=False).stdout) else "")
     port = sentinels.primary().port
 
     assert f"names 127.0.0.1:{port} as the primary of {NAME!r}" in said
-    assert "a failover is possible: quorum 2, OK 3 usable Sentinels" in said
     assert "replicas: 2" in said
     assert "min-replicas-to-write 0" in said
 
