@@ -128,7 +128,8 @@ def test_each_panel_and_each_rule_shows_a_pool_as_it_is(
 
             eventually(lambda: found.values('queuepool_alert{kind="wait"}', "subject") == {LAST: 1.0}, TWO_LOOKS)
             expected = {expression_of("QueuepoolFailures"), expression_of("QueuepoolHeld")}
-            eventually(lambda: expected == raised(found), TWO_LOOKS)
+            waits = {expression_of("QueuepoolWait")}  # for a minute: it may, on a busy machine
+            eventually(lambda: expected == raised(found) - waits, TWO_LOOKS)
             [failed] = eventually(lambda: found.series(expression_of("QueuepoolFailures")))
             # A growth over some minutes needs two moments, 15 s apart.
             eventually(lambda: {SILENT} == {target for _, target in targets() if not found.series(target)}, TWO_LOOKS)
