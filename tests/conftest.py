@@ -110,7 +110,7 @@ def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     left = files_of(request.config.rootpath) - before
     assert not left, f"left in the working directory, by this test or by one beside it: {left}"
-    folder = request.node.funcargs.get("tmp_path")
+    folder = (request.node.funcargs or {}).get("tmp_path")  # none is left of a test that was interrupted
     if folder:
         require_none_in(folder)
 

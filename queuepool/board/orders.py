@@ -36,8 +36,8 @@ class CancelOrder(NamedTuple):
 
 
 #: seconds that a worker has to say whether a cancelled job ends by itself, if it may: it says so at once, unless C code
-#: keeps it. Where many wait for the processor it took 30 ms at most
-_ANSWER = 0.2
+#: keeps it. Where many wait for the processor it takes 30 ms, and half a second where others take all of it for a moment
+_ANSWER = 1.0
 
 
 def due(at: float, grace: float, answered: float, *, is_plain: bool) -> float:
