@@ -99,6 +99,20 @@ def test_a_key_that_was_forgotten_meanwhile_keeps_nobody_waiting(stores, leases)
     assert IN == stores.limits.enter(taken(stores), "second", [A, B])
 
 
+def test_a_key_that_a_job_waits_at_since_this_moment_is_not_forgotten(stores):
+    store = stores.queue
+    store.push("default", new_jobs(*map(payload, NAMES[:2])))
+    first, second = map(holding, store.reserve(["default"], store.join(), 2).leases)
+    assert IN == stores.limits.enter(first, "first", [A, B])
+    assert not stores.limits.enter(second, "second", [A, B]).is_in
+    assert store.limits.set("b", 0)
+    assert store.finish(first, NOTHING)
+    assert store.limits.set("b", 1)
+    stores.limits.sweep()
+
+    assert IN == stores.limits.enter(taken(stores), "second", [A, B])
+
+
 def test_a_place_that_was_kept_too_long_is_taken_over_while_another_of_its_job_is_locked(stores, leases):
     first, _, third, fourth = leases
     assert stores.queue.finish(first, NOTHING)

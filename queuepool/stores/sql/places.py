@@ -138,11 +138,12 @@ class SqlPlaces:
         """Give back the places of leases that have ended, in the transaction that has ended them."""
         left = self._left(connection, {"holders": [lease.holder for lease in leases]})
         now = self.now(connection) if any(is_waited_for for _, is_waited_for in left) else 0.0
+        for key, is_waited_for in sorted(left):  # before a job can be moved to one of them
+            if not is_waited_for and key != name_of(key):
+                self._forget_unused(connection, key)
         for key, is_waited_for in sorted(left):
             if is_waited_for:
                 self._hand_on(connection, key, now)
-            elif key != name_of(key):
-                self._forget_unused(connection, key)
 
     def _left(self, connection: Connection, these: dict[str, Any]) -> Sequence[Any]:
         """The keys, now locked, at which these holders had places, and whether somebody waits there."""
