@@ -46,12 +46,13 @@ class Renew:
     def run(self, now: float) -> float:
         return self.through(self._store.renew)
 
-    def through(self, renew: Callable[[Sequence[Lease]], Sequence[bool | None]]) -> float:
-        """Renew all, by this call. Returns as ``run``."""
+    def through(self, renew: Callable[[Sequence[Lease]], Sequence[bool | None]], *, also_ended: bool = False) -> float:
+        """Renew all by this call, ``also_ended`` those too that only wait to be settled. Returns as ``run``."""
         held = [
             entry
             for board in self._orphaned_boards.all()
             for slot in board.of(Role.WORKER)
+            if also_ended or slot.lanes or slot.lease_end
             for entry in _leases_of(slot)
         ]
         if not held:
@@ -94,7 +95,8 @@ class Reassert:
     def run(self, now: float) -> float:
         self._store.reach()  # unless the connection is open
         if self._is_due:
-            self._renew.through(self._reassert)
+            # A job that has ended while there was no primary would run again, before its worker can settle it.
+            self._renew.through(self._reassert, also_ended=True)
             self._is_due = False
         return _REACHES
 
@@ -137,8 +139,6 @@ def _leases_of(slot: Slot) -> list[_Renewed]:
     if slot.lanes:
         return [_Renewed(slot, one.turn, one.lease, one.lane) for one in slot.lanes.held()]
     hand_number = slot.hand_number
-    if not slot.lease_end:
-        return []
     try:
         # What has begun is never given back while its worker lives.
         kept = AT_WORK if slot.wanted_back == hand_number else (Stage.RESERVED, *AT_WORK, Stage.DONE)

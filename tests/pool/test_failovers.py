@@ -135,6 +135,16 @@ def resumes(site: Site, load: Load, since: float) -> bool:
     return len(pushed) > 100 and any(note["at"] > since + 0.5 for note in site.trail(event="end"))
 
 
+def until(sentinels: Sentinels, takes: float = 0.0) -> float:
+    """Until when jobs may be lost, where a failover goes on for so many seconds after the switch.
+
+    A crowded machine's sentinels may take the next primary for dead as well. What it had not handed on is then lost,
+    until the pool has heard of the one after it.
+    """
+    switches = [at for at, _ in sentinels.switches()]
+    return switches[-1] + (takes if len(switches) == 1 else max(takes, 1.0))
+
+
 @contextmanager
 def loaded(site: Site, *flags: str, workers: int = 3, config: str = LEASES) -> Iterator[tuple[RunningPool, Load]]:
     """A pool, one of whose workers is busy all the time, and a producer."""
@@ -158,10 +168,8 @@ def test_a_killed_primary_costs_no_acknowledged_job_and_all_are_at_work_at_the_s
         at, _ = eventually(sentinels.switches)[0]
         eventually(lambda: resumes(over, load, at))
 
-    ledger, switches = Ledger.of(load), [at for at, _ in sentinels.switches()]
-    # A crowded machine's sentinels may take the next primary for dead as well. What it had not handed on is then lost,
-    # until the pool has heard of the one after it.
-    assert ledger.is_bounded(killed, at if len(switches) == 1 else switches[-1] + 1)
+    ledger, switches = Ledger.of(load), sentinels.switches()
+    assert ledger.is_bounded(killed, until(sentinels))
     # What the old primary had taken and not yet handed on: some ms of pushes at most.
     assert len(ledger.lost) < 20 * len(switches)
     assert 1 <= ledger.slow <= len(switches)
@@ -222,7 +230,7 @@ def after_lost_reserves(site: Site, sentinels: Sentinels, config: str) -> tuple[
         loaded(site, config=config) as (_, load),
     ):
         replicas = replicas_on_disk(sentinels)
-        for seconds in (4, 13, 14):
+        for seconds in (1, 13, 14):
             site.push("sleep", seconds=seconds, tag=f"long{seconds}", delay=0.2)
         lose_the_lag(sentinels, replicas, 0.5)
         at, _ = eventually(sentinels.switches)[0]
@@ -242,7 +250,7 @@ def test_nothing_that_was_acknowledged_is_lost_where_all_replicas_must_have_it(s
 
     assert ledger.lost == []
     assert ledger.overlaps == []
-    assert ledger.long == {"long4": 1, "long13": 1, "long14": 1}
+    assert ledger.long == {"long1": 1, "long13": 1, "long14": 1}
     assert ledger.work_after(at) < AT_WORK
     assert load.unsure > 0
 
@@ -252,7 +260,7 @@ def test_jobs_whose_reserve_was_lost_go_on_where_they_run(sentinels, over):
     ledger, load, at = after_lost_reserves(over, sentinels, LEASES)
 
     assert ledger.overlaps == []
-    assert ledger.long == {"long4": 1, "long13": 1, "long14": 1}
+    assert ledger.long == {"long1": 1, "long13": 1, "long14": 1}
     assert load.unsure > 0
     assert ledger.work_after(at) < AT_WORK
 
@@ -269,7 +277,7 @@ def test_a_forced_failover_is_followed_although_both_call_themselves_the_primary
 
     ledger = Ledger.of(load)
     assert ledger.work_after(at) < AT_WORK
-    assert ledger.is_bounded(began, at + 1.5)
+    assert ledger.is_bounded(began, until(sentinels, takes=1.5))
 
 
 @pytest.mark.thorough("as above")
@@ -285,8 +293,8 @@ def test_a_primary_that_hangs_is_left_and_its_late_answers_are_not_believed(sent
         eventually(lambda: old.say("ROLE")[0] == "slave")
 
     ledger = Ledger.of(load)
-    assert ledger.is_bounded(stopped, at)
-    assert ledger.slow == 1
+    assert ledger.is_bounded(stopped, until(sentinels))
+    assert 1 <= ledger.slow <= len(sentinels.switches())
     assert ledger.work_after(at) < AT_WORK
 
 
@@ -297,12 +305,12 @@ def test_two_failovers_in_three_seconds(sentinels, over):
         for count in (1, 2):
             sentinels.fail_over()
             eventually(lambda count=count: len(sentinels.switches()) >= count)
-        at, port = sentinels.switches()[-1]
+        at, _ = sentinels.switches()[-1]
         eventually(lambda: resumes(over, load, at))
-        assert port == sentinels.primary().port
+        eventually(lambda: sentinels.switches()[-1][1] == sentinels.primary().port)
 
     ledger = Ledger.of(load)
-    assert ledger.is_bounded(began, at + 1.5)
+    assert ledger.is_bounded(began, until(sentinels, takes=1.5))
 
 
 @pytest.mark.thorough("as above")
@@ -319,7 +327,7 @@ def test_without_a_quorum_it_is_an_outage_which_ends_when_the_sentinels_are_back
         eventually(lambda: resumes(over, load, at))
 
     assert at > back
-    assert len(Ledger.of(load).lost) < 20
+    assert len(Ledger.of(load).lost) < 20 * len(sentinels.switches())
 
 
 @pytest.mark.thorough("as above")
@@ -340,16 +348,15 @@ def test_an_old_primary_that_comes_back_is_left_alone(sentinels, over):
     with loaded(over) as (_, load):
         old = sentinels.primary()
         old.kill()
-        at, port = eventually(sentinels.switches)[0]
+        at, _ = eventually(sentinels.switches)[0]
         eventually(lambda: resumes(over, load, at))
         old.start()  # as a primary, for some seconds, and without any job
         eventually(lambda: old.say("ROLE")[0] == "slave")
         since = time.time()
         eventually(lambda: resumes(over, load, since))
 
-    ledger = Ledger.of(load)
-    assert port == sentinels.primary().port
-    assert len(ledger.lost) < 20
+    assert old is not sentinels.primary() or len(sentinels.switches()) > 1
+    assert len(Ledger.of(load).lost) < 20 * len(sentinels.switches())
 
 
 @pytest.mark.thorough("the first test follows a failover; verbs ask the sentinels as a pool does")

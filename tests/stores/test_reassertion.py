@@ -8,10 +8,17 @@ from typing import Any
 
 import pytest
 
-from queuepool.config.settings import ConnectionSettings
+from queuepool.board.blame import Blame
+from queuepool.board.board import Board, Role, State
+from queuepool.board.held_jobs import Stage
+from queuepool.board.runtime_dir import RuntimeDir
+from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.payload.lease import Lease
+from queuepool.steward.leases import Reassert, Renew
+from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import NewJob
 from queuepool.stores.factory import Stores
+from tests.support.boards import process
 from tests.support.redis_server import Server
 
 JOBS = [b'{"uuid":"%d","attempts":%d}' % (number, number) for number in range(4)]
@@ -90,6 +97,24 @@ def test_wake_up_tokens_are_those_of_the_jobs_that_are_left(store, reassert):
 
     reassert(leases)
     assert 0 == store.client.command("LLEN", "queues:default:notify")
+
+
+def test_a_job_that_has_ended_while_there_was_no_server_is_held_until_it_is_settled(stores, store, tmp_path):
+    """Else it would be taken before its worker can settle it, and run again. What is settled is others'."""
+    leases = lost(store, JOBS[:3])
+    board = Board.create(tmp_path / "board.1-1", 1)
+    slot = process(board, 0, Role.WORKER, 0, State.IDLE)
+    slot.hold(leases)
+    for number, stage in enumerate((Stage.SETTLED, Stage.DONE, Stage.RUNNING)):
+        slot.hand.mark(number, stage)
+    boards = OrphanedBoards(board, RuntimeDir(PoolSettings(runtime_dir=tmp_path / "gone")), Blame(board.header))
+    tells = stores.reassertion
+
+    stores.close()
+    Reassert(store, Renew(boards, store, 90.0), tells.follow, tells.reassert).run(0.0)
+    assert slot.lease_end == 0.0
+    assert [False, True, True] == store.delete(leases)
+    assert 1 == store.sizes("default").ready
 
 
 def test_a_steward_is_told_of_the_first_server_and_of_each_other_one(tmp_path):
