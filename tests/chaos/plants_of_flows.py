@@ -23,6 +23,11 @@ OF_FLOWS = {
                 'how: How = "o" if run.is_left_out else "c" if run.cancelled and not run.is_skipped else "d"',
                 "return None",
             ),
+            (  # those whose end waits for the next reserve
+                "worker/flows.py",
+                'return lease._replace(member=MemberEnd(job.flow.id, job.flow.member.number, "d"))',
+                "return lease",
+            ),
         ),
         _FLOWS,
     ),

@@ -18,6 +18,8 @@ _KILLED = replace(
 #: such as live long enough to meet three deaths of their workers
 _SUSPECTED = replace(_KILLED, kill_every=(0.3, 0.5), beside=2.0, lane_modes=("lane_rest",), seconds=8.0)
 _PAUSE = "__import__('time').sleep(0.05)"
+#: longer than what a kill before a settlement excuses
+_LONG_PAUSE = "__import__('time').sleep(0.4)"
 _CHARGED = "I28 a neighbour was charged"
 _ARM = "            self._arm(alarm)\n"
 _WAIT_FOR_THREAD = """            with suppress(asyncio.CancelledError):
@@ -106,10 +108,16 @@ OF_LANES = {
                 "        self._settler.delete([lease for _, lease in self._batch.done])\n"
                 "        self._batch.deleted()\n",
                 "        done = [lease for _, lease in self._batch.done]\n        self._batch.deleted()\n"
-                f"        {_PAUSE}\n        self._settler.delete(done)\n",
+                f"        {_LONG_PAUSE}\n        self._settler.delete(done)\n",
+            ),
+            (  # most are deleted by the next reserve
+                "worker/lane_worker.py",
+                "        done = [lease for _, lease in batch.done]\n",
+                "        done = [lease for _, lease in batch.done]\n"
+                f"        if done:\n            batch.deleted()\n            {_LONG_PAUSE}\n",
             ),
         ),
-        _KILLED,
+        replace(_KILLED, beside=4.0),
     ),
     "reserve over before its jobs are in lanes": Plant(
         "I6 attempts",

@@ -34,9 +34,15 @@ OF_LIMITS = {
         (("stores/redis/limits.py", "        if not self.in_use:\n", "        if True:\n"),),
         replace(_LIMITS, long=3.0, retry_after=1.0),
     ),
-    "start that a rate counts for half its time": Plant(
+    "start that a rate counts for a tenth of its time": Plant(
         "L1 a rate exceeded",
-        ((f"{_LUA}/enter.lua", "limits.now + limit.per, start", "limits.now + limit.per / 2, start"),),
+        (
+            (
+                f"{_LUA}/include/limits.lua",
+                "limits.now - (rule and rule.per or 0)",
+                "limits.now - (rule and rule.per / 10 or 0)",
+            ),
+        ),
         _LIMITS,
     ),
     "place that the death of its worker does not give back": Plant(

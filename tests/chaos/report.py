@@ -11,6 +11,7 @@ from tests.chaos.soft_timeouts import LATE
 from tests.chaos.times import BACK, DELAYED, KILL, RECOVERY, WHOLE
 
 _SHOWN = 5
+_MOVED, _KINDS = ("jobs", "starts", "finishes", "kills"), ("fault: ", "nemesis: ", "mode: ")
 _WORDS = {VALID: "valid", INVALID: "INVALID"}
 
 
@@ -18,11 +19,19 @@ def table(findings: Findings) -> str:
     return "\n".join(_lines(findings)) + "\n"
 
 
+def brief(findings: Findings) -> str:
+    """One line: how much happened in the run, as one without jobs or faults shows nothing, and what is against it."""
+    counts = [f"{what} {findings.counts.get(what, 0)}" for what in _MOVED]
+    counts += [f"{what} {count}" for what, count in sorted(findings.counts.items()) if what.startswith(_KINDS)]
+    broken = sorted({*findings.violations, *findings.doubted}) or ["nothing"]
+    return "; ".join([", ".join(counts), f"found {', '.join(broken)}", *findings.unknown])
+
+
 def _lines(findings: Findings) -> Iterator[str]:
     counts, rules = findings.counts, findings.violations
-    for what in ("jobs", "starts", "finishes", "kills"):
+    for what in _MOVED:
         yield _row(what, counts.get(what, 0))
-    for kind in ("fault: ", "nemesis: ", "mode: "):
+    for kind in _KINDS:
         yield from _wrapped(kind, {what.removeprefix(kind): counts[what] for what in counts if what.startswith(kind)})
     yield _row("lost", len(rules.get("I1 lost", [])))
     yield _row("twice", counts.get("twice", 0))

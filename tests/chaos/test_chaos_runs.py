@@ -17,7 +17,7 @@ from tests.chaos.ledger import read
 from tests.chaos.plan import Plan, plan_for
 from tests.chaos.plant import Plant
 from tests.chaos.plants import PLANTS
-from tests.chaos.report import table
+from tests.chaos.report import brief, table
 from tests.chaos.run import run
 from tests.chaos.world import ROOT
 
@@ -63,17 +63,18 @@ def plants() -> list[object]:
     ]
 
 
-def violations_of(plant: Plant, folder: Path) -> set[str]:
-    """What the checker says of the faulty package, run by run until it says what it should."""
-    package, found, begun = plant.write(folder), set(), time.monotonic()
+def violations_of(plant: Plant, folder: Path) -> tuple[set[str], list[str]]:
+    """What the checker says of the faulty package, run by run until it says what it should; and a line on each run."""
+    package, found, told, begun = plant.write(folder), set[str](), list[str](), time.monotonic()
     for seed in takewhile(lambda seed: seed < RUNS or time.monotonic() - begun < TRIES, count()):
         place = folder / str(seed)
         place.mkdir()
         ruling = check(read(run(place, replace(plant.plan, seed=seed), package)))
         found |= {*ruling.violations, *ruling.doubted}  # a plant is caught also where others crowd the machine
+        told.append(brief(ruling))
         if plant.rule in found:
             break
-    return found
+    return found, told
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +107,9 @@ def test_every_fault_has_its_place_in_the_code():
 @pytest.mark.timeout(2 * TRIES)
 @pytest.mark.parametrize("name", plants())
 def test_a_planted_fault_is_caught(name, planted: dict[str, Future]):
-    assert PLANTS[name].rule in planted[name].result()
+    found, told = planted[name].result()
+
+    assert PLANTS[name].rule in found, "\n".join(told)
 
 
 @pytest.mark.timeout(300)

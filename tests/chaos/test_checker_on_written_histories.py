@@ -7,7 +7,7 @@ import itertools
 from tests.chaos.checker import INVALID, UNKNOWN, VALID, check
 from tests.chaos.kept_steps import EFFECTS
 from tests.chaos.ledger import Ledger, Torn, read
-from tests.chaos.report import table
+from tests.chaos.report import brief, table
 from tests.support.each import each
 
 RUN = ("run", {"seed": 1, "workers": 2, "seconds": 1, "retry_after": 5.0, "ahead": 1})
@@ -387,6 +387,10 @@ def test_the_table_says_what_is_wrong_with_examples():
 
     assert "VIOLATED  I1 lost: 1\n          h.1 (postfix)\n" in shown
     assert shown.endswith("INVALID, exit code 1\n")
+
+
+def test_a_line_says_how_much_happened_and_what_was_found():
+    assert "jobs 2, starts 1, finishes 1, kills 0; found I1 lost" == brief(rule(*pushed(2), start(), finish(), END))
 
 
 def retried(*events):
