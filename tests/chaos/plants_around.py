@@ -57,7 +57,10 @@ AROUND = {
                 "return bool(self.exited_cleanly)",
             ),
         ),
-        replace(QUIET, only=("scribble",), workers=8, naps=24.0, nap=(0.2, 0.4), seconds=8.0, drain=30.0),
+        replace(  # by jobs of the first producer: on a busy machine another one comes late
+            QUIET, only=("scribble",), workers=8, naps=24.0, nap=(0.2, 0.4), hostile=2.0, modes=("scribble",),
+            seconds=8.0, drain=30.0,
+        ),
     ),
     "signals as they were when it was born": Plant(
         "I9 did not stop",

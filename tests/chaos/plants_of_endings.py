@@ -7,9 +7,12 @@ from dataclasses import replace
 from tests.chaos.plant import PEACE, QUICK, QUIET, Plant
 
 _STEPS = replace(QUIET, steps=40.0, step_modes=("nap",))
-_KILLED = replace(QUICK, rate=40.0, backlog=5, bulk=5, naps=0.0, steps=40.0, step_modes=("nap",), drain=8.0)
+_KILLED = replace(
+    QUICK, rate=40.0, backlog=5, bulk=5, naps=0.0, steps=40.0, step_modes=("nap",), drain=8.0, kill_every=(0.2, 0.5)
+)
 #: a worker must die between these two: they take their time
 _PAUSE = "__import__('time').sleep(0.05)"
+_LONG_PAUSE = "__import__('time').sleep(0.3)"
 _REMOVE = "        self._settler.settle(attempt.settlement(_DELETE))\n"
 _FINISH = "return _ended(verb, ending, done_member(payload, run)), None"
 _NEW_JOB = "__import__('queuepool.stores.contract', fromlist=['NewJob']).NewJob"
@@ -35,7 +38,7 @@ OF_ENDINGS = {
     "outcome pushed before its job ends": Plant(
         "I20 more than one outcome",
         (("settlement/settler.py", _FINISH, _PUSH_FIRST),),
-        replace(_KILLED, store="sqlite", kill_every=(0.2, 0.5)),
+        replace(_KILLED, store="sqlite"),
     ),
     "done step deleted as any other job": Plant(
         "I20 no outcome",
@@ -56,7 +59,7 @@ OF_ENDINGS = {
                 " if self._is_followed(death, one)]",
                 " if False]",
             ),
-            ("worker/attempt.py", _REMOVE, f"        {_PAUSE}\n{_REMOVE}"),
+            ("worker/attempt.py", _REMOVE, f"        {_LONG_PAUSE}\n{_REMOVE}"),
         ),
         _KILLED,
     ),
@@ -92,7 +95,7 @@ OF_ENDINGS = {
                 "state = self.states.done(payload, lease.queue, run)",
                 "state = None if run.result_problem else self.states.done(payload, lease.queue, run)",
             ),
-            ("worker/attempt.py", _REMOVE, f"        {_PAUSE}\n{_REMOVE}"),
+            ("worker/attempt.py", _REMOVE, f"        {_LONG_PAUSE}\n{_REMOVE}"),
         ),
         _KILLED,
     ),

@@ -165,7 +165,7 @@ class Rig:
         if self._looking:
             self._stop(self._looking)
 
-    def wait_for_jobs(self, within: float = 20.0) -> None:
+    def wait_for_jobs(self, within: float = 60.0) -> None:
         """Until the producer has begun."""
         end = time.monotonic() + within
         while b'"enq_ok"' not in (self.folder / "ledger").read_bytes() and time.monotonic() < end:

@@ -23,13 +23,15 @@ def run(folder: Path, plan: Plan, code: Path = ROOT) -> Path:
         rig.produce()
         rig.wait_for_jobs()
         inject_faults(rig)
-        _end(rig)
+        left = _end(rig)
     finally:
         rig.take_down()
+    rig.ledger.write("end", left=left)  # nobody else writes any more
     return folder / "ledger"
 
 
-def _end(rig: Rig) -> None:
+def _end(rig: Rig) -> int:
+    """Returns how many jobs are left."""
     rig.stop_producer()
     rig.heal()
     left = rig.drain()
@@ -48,7 +50,7 @@ def _end(rig: Rig) -> None:
     scan.note_states(rig)
     if rig.plan.records:
         kept.note_kept(rig)
-    rig.ledger.write("end", left=left)
+    return left
 
 
 def _look_at_the_whole_pools(rig: Rig) -> None:

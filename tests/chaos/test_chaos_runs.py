@@ -25,6 +25,8 @@ from tests.chaos.world import ROOT
 RUNS = 6
 #: seconds; likewise, where the machine is so busy that six runs bring it rarely
 TRIES = 200.0
+#: seconds by which each run is longer than the one before: on a busy machine little happens in the time of a short one
+MORE = 2.0
 #: what is special to databases, and the deaths that leave their rows and transactions behind
 IN_TABLES = (
     "kill_workers", "kill_host", "laravel", "kill_database", "freeze_database", "cut_transactions", "lose_replies",
@@ -69,7 +71,8 @@ def violations_of(plant: Plant, folder: Path) -> tuple[set[str], list[str]]:
     for seed in takewhile(lambda seed: seed < RUNS or time.monotonic() - begun < TRIES, count()):
         place = folder / str(seed)
         place.mkdir()
-        ruling = check(read(run(place, replace(plant.plan, seed=seed), package)))
+        plan = replace(plant.plan, seed=seed, seconds=plant.plan.seconds + seed * MORE)
+        ruling = check(read(run(place, plan, package)))
         found |= {*ruling.violations, *ruling.doubted}  # a plant is caught also where others crowd the machine
         told.append(brief(ruling))
         if plant.rule in found:
