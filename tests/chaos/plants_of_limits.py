@@ -11,6 +11,7 @@ _KILLED = replace(_LIMITS, only=("kill_workers",), kill_every=(0.1, 0.3))
 _IN_TABLES = replace(_KILLED, limits=6.0, kill_every=(0.5, 1.0))
 _LUA = "stores/redis/lua"
 _SQL = "stores/sql"
+_SEEN_AT_ONCE = "            return _seen(one, start, job, holders, state, len(locked))\n"
 _FREED = """    redis.call('zrem', key_of(limits, 'held', key), holder)
     limits.freed[#limits.freed + 1] = key
 """
@@ -89,8 +90,10 @@ OF_LIMITS = {
                 '"at_keys")).order_by(limits.key).with_for_update()',
                 '"at_keys")).order_by(limits.key)',
             ),
+            # two must read between the same writes: they take their time
+            (f"{_SQL}/entering.py", _SEEN_AT_ONCE, f"            __import__('time').sleep(0.05)\n{_SEEN_AT_ONCE}"),
         ),
-        replace(_IN_TABLES, store="postgres"),
+        replace(_IN_TABLES, store="postgres", limits=12.0, kill_every=(5.0, 5.0), seconds=6.0),  # jobs that meet
     ),
     "row of a place that stays behind its job": Plant(
         "L2 a place without a lease",

@@ -9,7 +9,7 @@ from tests.chaos.plant import PEACE, Plant
 #: jobs that outlive a start, a stop and a lease; another pool takes those that nobody has any more
 _ORPHANS = replace(
     PEACE, only=("stop_beside_orphans",), workers=2, remote=2, preload=False, rate=10.0, backlog=2, bulk=2,
-    naps=1.0, nap=(4.0, 4.0), long=4.0, steps=0.0, refused=0.0, retry_after=1.0, seconds=6.0, drain=15.0,
+    naps=1.0, nap=(8.0, 8.0), long=8.0, steps=0.0, refused=0.0, retry_after=1.0, seconds=6.0, drain=25.0,
 )  # fmt: skip
 
 OF_STOPS = {
