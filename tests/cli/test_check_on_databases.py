@@ -89,7 +89,6 @@ def test_a_table_that_cannot_be_worked_with_is_told(url):
     assert [line] == found(url, "FAIL")
 
 
-@pytest.mark.thorough("tables that are missing are told above, and in test_migrate.py those of others")
 def test_a_table_of_ours_that_another_version_has_made_is_told(url):
     execute(url, "DROP TABLE queuepool_joins", "CREATE TABLE queuepool_joins (flow INT)", "DROP TABLE queuepool_steps")
 
@@ -139,7 +138,6 @@ def test_what_a_database_cannot_hold_is_told_with_its_cost(encoding, request):
         assert [] == found(url, "FAIL")
 
 
-@pytest.mark.thorough("the test before it says it of the connection's own database")
 def test_what_a_failed_store_apart_cannot_hold_is_told(mariadb, redis_url, tmp_path):
     with narrow_database(mariadb, "latin1") as url:
         (tmp_path / "pool.ini").write_text(
@@ -210,7 +208,6 @@ def open_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.mark.thorough("the stores contract has a read-only database; tests above have other files")
 def test_a_file_and_a_directory_that_cannot_be_written_to_are_told(open_folder):
     path = open_folder / "q.db"
     queuepool("migrate", "--url", f"sqlite:///{path}")

@@ -76,7 +76,7 @@ def test_a_retry_that_is_killed_leaves_each_job_in_one_place(at):
     assert (sorted(ids), []) == (sorted(ready(at)), failed(at))
 
 
-@pytest.mark.thorough("a killed retry is the same loop over batches, and test_moves_that_are_cut_off.py kills a move")
+@pytest.mark.thorough("a killed retry is the same loop; stores/contract/ moves a batch in one step")
 def test_a_move_that_is_killed_leaves_each_job_in_one_place(at):
     ids = at.queue.bulk([("do", {"number": number}) for number in range(COUNT)])
     later = [at.push(delay=600) for _ in range(3)]

@@ -218,7 +218,7 @@ def test_the_setting_that_is_advised_for_a_table_of_somebody_else_leaves_it_alon
     assert [] == rows(url, "SELECT title FROM jobs")
 
 
-@pytest.mark.thorough("a table of an older Laravel is refused or left alone in the tests above")
+@pytest.mark.thorough("a note; stores/contract/test_sql_rows.py has the end of such a column")
 def test_tinyint_attempts_are_told_and_work(mariadb_url):
     migrate(mariadb_url)
     rows(mariadb_url, "ALTER TABLE jobs MODIFY attempts TINYINT UNSIGNED NOT NULL")

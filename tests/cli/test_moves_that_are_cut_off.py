@@ -83,7 +83,9 @@ REFUSES = """CREATE TRIGGER refuses BEFORE INSERT ON jobs WHEN length(new.payloa
     BEGIN SELECT RAISE(ABORT, 'it is too long'); END"""
 
 
-@pytest.mark.thorough("the way there is cut off above, and the next test sends one back")
+@pytest.mark.thorough(
+    "a mover below takes on what one that was killed after a refusal has left; the next test sends one back"
+)
 @REDIS_TO_SQLITE
 @pytest.mark.parametrize("step", BACK)
 def test_killed_on_the_way_back_it_is_in_one_place_too(places, tmp_path, step):

@@ -107,7 +107,6 @@ def test_with_outcomes_they_go_on(place: Place) -> None:
     ] == place.peek()
 
 
-@pytest.mark.thorough("what is refused and what goes on is told above")
 def test_what_foreign_ignores_is_named(place: Place) -> None:
     place.configure("foreign = ignore")
     place.push(chained=["x"], middleware=[])
@@ -182,7 +181,6 @@ def test_a_lock_is_looked_for_and_not_promised(place: Place) -> None:
     assert lost[1].endswith("Laravel has it elsewhere (lock_url), or it has expired")
 
 
-@pytest.mark.thorough("the test before it looks for a lock that is not there")
 def test_a_lock_under_another_prefix_is_found_and_the_setting_is_named(place: Place) -> None:
     place.push_raw(**_locked())
     place.hold(f"shop-cache-{LOCK}")
@@ -195,7 +193,7 @@ def test_a_lock_under_another_prefix_is_found_and_the_setting_is_named(place: Pl
     assert ("ok", f"1 job: {STEP}: unique lock {LOCK!r} (released here)") == place.peek()[1]
 
 
-@pytest.mark.thorough("two tests above look for a lock that is not there")
+@pytest.mark.thorough("the test before it finds one under another prefix")
 def test_a_lock_in_another_store_is_found_and_the_setting_is_named(place: Place, redis_socket: str) -> None:
     """As with a queue in Redis whose locks are in another of its databases, and the cache in a third."""
     url = f"unix://{redis_socket}"

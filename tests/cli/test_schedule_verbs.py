@@ -210,7 +210,6 @@ def test_what_jobs_declare_is_known_where_no_pool_runs(declaring):
     assert "paused" == json.loads(declaring("list", "--json")[1])[0]["state"]
 
 
-@pytest.mark.thorough("the test before it imports the configured ones")
 def test_modules_given_by_hand_are_imported_in_place_of_the_configured_ones(declaring, tmp_path):
     (tmp_path / "other.py").write_text(NIGHTLY)
 

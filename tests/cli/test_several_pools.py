@@ -175,7 +175,6 @@ def test_failures_and_quarantines_of_all_connections_are_listed_and_those_of_one
     assert b"not a job" == place.shop.sizes("high").oldest
 
 
-@pytest.mark.thorough("test_verbs.py says it of a queue that cannot be counted")
 def test_a_connection_that_is_away_hides_no_other(place):
     place.shop.push("do", queue="high")
     path = place.site.path / "several.ini"
@@ -346,7 +345,6 @@ def test_of_several_pools_those_that_do_not_run_are_named(place):
 # At a terminal
 
 
-@pytest.mark.thorough("the next test says no to the same question about a quarantine")
 def test_it_asks_whose_jobs_are_meant_and_takes_no_for_an_answer(place):
     ids = place.fail()
     asked = {

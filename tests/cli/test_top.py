@@ -192,7 +192,7 @@ def test_a_locale_without_unicode_gets_escapes(tmp_path, board, place):
         assert found.sent.isascii()
 
 
-@pytest.mark.thorough("a terminal that cannot be drawn on is sent no escape at all in the test below")
+@pytest.mark.thorough("one line reads the variable, as in the log, of which test_log_on_a_terminal.py has it")
 def test_no_color_sends_none(tmp_path, board, place):
     board.header.state = State.FAILING
     with terminal("top", *place, cwd=tmp_path, NO_COLOR="1") as found:
@@ -296,8 +296,7 @@ def test_a_pool_that_is_killed_is_shown_as_such_and_its_successor_when_it_comes(
             found.shows("queuepool default  running", "worker 2", f"master {pool.pid}")
 
 
-@pytest.mark.thorough("each key's verb is in unit/test_top_keys.py, and one that runs in the test after this one")
-def test_keys_ask_and_run_the_verb_of_their_name(site):
+def test_a_key_asks_and_runs_its_verb(site):
     place = ["--runtime-dir", str(site.path / "run")]
     with site.pool("--workers", "1") as pool, terminal("top", *place, *site.where, cwd=site.path, columns=100) as found:
         found.shows("queuepool default  running", "0 of 1 workers busy")
@@ -309,6 +308,14 @@ def test_keys_ask_and_run_the_verb_of_their_name(site):
 
         found.press("Py")
         found.shows("queuepool default  paused", "pool default: paused: its workers start no more jobs")
+
+
+@pytest.mark.thorough("the test before it pauses by its key; each other key's verb is in unit/test_top_keys.py")
+def test_keys_run_the_verbs_of_their_names(site):
+    place = ["--runtime-dir", str(site.path / "run")]
+    with site.pool("--workers", "1") as pool, terminal("top", *place, *site.where, cwd=site.path, columns=100) as found:
+        site.run("pause", *place, *site.where)
+        found.shows("queuepool default  paused")
         found.press("Py")
         found.shows("queuepool default  running", "pool default: continues")
         found.press("+y")

@@ -517,7 +517,7 @@ def test_modules_that_do_not_import_are_told_with_their_traceback_once_and_exit_
     assert "cannot import broken: ModuleNotFoundError: No module named" in done.stderr.splitlines()[-1]
 
 
-@pytest.mark.thorough("a real start for each job")
+@pytest.mark.thorough("a real start for each job; the next test runs one so")
 def test_listen_runs_each_job_in_a_fresh_interpreter_until_it_is_stopped(site, start):
     for mode, data in (("ok", {}), ("sleep", {"seconds": 60, "timeout": 1}), ("sleep", {"seconds": 0.6})):
         site.push(mode, **data)
@@ -597,7 +597,6 @@ def test_what_is_not_json_is_refused(site, at, data):
     assert 0 == site.queue.size()
 
 
-@pytest.mark.thorough("what is not JSON on standard input is refused by the test before it")
 @pytest.mark.bad_input("B092")
 def test_push_does_not_wait_for_a_terminal(site, at):
     master, terminal = pty.openpty()
@@ -833,7 +832,6 @@ def test_check_tells_a_server_that_drops_jobs_when_it_is_full(cli, at, server):
     ]
 
 
-@pytest.mark.thorough("faults/ has a full server under a pool, and the test before it a check that fails")
 def test_check_tells_once_that_a_server_is_full(site, config, server):
     (site.path / "pool.ini").write_text((site.path / "pool.ini").read_text() + "[alerts]\nexec = /bin/true\n")
     server.config_set("maxmemory", 1)
