@@ -104,23 +104,23 @@ def test_what_follows_many_that_end_with_reserves_is_pushed_once(connection, cou
         assert "done" == stores.flows.find(drawn.id).state
 
 
-@pytest.mark.thorough("test_what_follows_many_is_pushed_once; a failure alone is in the contract")
+@pytest.mark.parametrize("count", [16, pytest.param(40, marks=_WIDER)])
 @pytest.mark.by_turns("stops")
 @pytest.mark.parametrize("stops", [True, False], ids=["stops", "goes on"])
-def test_failures_and_successes_at_once_end_the_flow(connection, stops):
-    names = [f"m{number}" for number in range(40)]
+def test_failures_and_successes_at_once_end_the_flow(connection, stops, count):
+    names = [f"m{number}" for number in range(count)]
     with opened(connection, PATIENCE) as stores:
         graph = dict.fromkeys(names, ()) | {f"after {name}": [name] for name in names} | {"end?a": names}
         drawn = Drawn(graph, stops=stops)
         stores.flows.write(drawn.flow, drawn.members)
         answers = at_once(connection, list(taken(stores.queue).values()), lambda number: "df"[number % 2])
-        assert [True] * 40 == answers
+        assert [True] * count == answers
         while left := taken(stores.queue):
             assert all(at_once(connection, list(left.values()), lambda _: "d"))
 
         found = stores.flows.find(drawn.id)
         assert "failed" == found.state
-        assert (20, 0) == (found.counts.failed, found.counts.running)
+        assert (count // 2, 0) == (found.counts.failed, found.counts.running)
 
 
 def test_retries_beside_settlements_lose_no_member(connection):

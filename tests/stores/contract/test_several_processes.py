@@ -19,12 +19,14 @@ from queuepool.stores.factory import Stores
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.statements import Statements
 from queuepool.stores.sql.tables import USUAL
-from tests.support.drivers import connection_of, opened
+from tests.support.drivers import CLUSTERS, SPREAD, connection_of, opened
 from tests.support.eventually import eventually
 from tests.support.other_process import answers, started
 from tests.support.samples import ids, new_jobs, payload
 from tests.support.store_contract import LONG, OURS, QUICK, attempts_of, reserved
 
+_IN_TURN = pytest.mark.thorough("there they look for a free id one after the other, or as PostgreSQL's do")
+_OTHERS = [pytest.param(name, marks=_IN_TURN) for name in ("redis", "sqlite", "mariadb", *CLUSTERS, SPREAD, "sentinel")]
 #: an hour ahead, and an hour behind
 WRONG = ["+1h", "-1h"]
 
@@ -56,8 +58,7 @@ def test_several_processes_run_every_job_exactly_once(connection, store, process
     assert 0 == store.sizes("default").total
 
 
-# Slow: three more such processes on each store, whose constraints and locks differ.
-@pytest.mark.thorough("at once; test_two_jobs_with_one_id_that_fail_are_two_records_and_each_can_be_retried")
+@pytest.mark.parametrize("connection", ["postgres", *_OTHERS], indirect=True)
 def test_jobs_with_one_id_that_fail_in_three_processes_at_once_are_all_recorded(connection, built):
     built.queue.push("default", new_jobs(*[payload("a")] * 15))
 
