@@ -68,7 +68,7 @@ def test_a_job_that_waits_is_taken_out_and_its_hook_is_called(site, delay):
     assert [] == site.trail(event="start")
 
 
-@pytest.mark.thorough("what is said, of what the tests above have done")
+@pytest.mark.thorough("a line of the log; the first test has a pool that knows the job, and calls its hook")
 def test_a_pool_that_does_not_know_the_job_says_that_its_hook_is_not_called(site):
     job_id = push(site, "stays")
     with site.pool("--workers", "1", "--queue", "other") as pool:
@@ -109,7 +109,7 @@ def test_a_coroutine_clears_up_first_and_its_worker_goes_on(site):
     assert is_empty(site)
 
 
-@pytest.mark.thorough("what is said, of what the tests above have done")
+@pytest.mark.thorough("the tests around end each of these jobs in its own way")
 @pytest.mark.parametrize("way", [("--workers", "4"), ("--workers", "1", "--concurrency", "4")])
 def test_the_board_says_of_which_jobs_no_answer_is_needed(site, way):
     ids = {name: push(site, name) for name in ("stays", "awaits", "asks", "wraps")}
@@ -130,7 +130,6 @@ def is_plain(found: RunningHere) -> int:
     return int(lanes.wholes[HEAD + PLAIN * lanes.count + found.job.number] if lanes else found.slot.is_plain)
 
 
-@pytest.mark.thorough("the test above ends a coroutine, and one further below requeues it")
 def test_a_coroutine_that_swallows_it_and_returns_was_cancelled_all_the_same(site):
     job_id = push(site, "awaits", swallows=True)
     with site.pool(*ONE):
@@ -179,7 +178,7 @@ def test_a_job_that_is_requeued_runs_again_and_the_attempt_does_not_count(site, 
     assert [1, 1] == [line["attempt"] for line in site.trail(event="start")]
 
 
-@pytest.mark.thorough("the test above ends a coroutine, and one further below requeues it")
+@pytest.mark.thorough("rare: an order that comes too late; one that comes in time is carried out above")
 @pytest.mark.parametrize("way", [(), ("--concurrency", "2")])
 def test_a_coroutine_that_is_requeued_and_returns_all_the_same_is_done(site, way):
     job_id = push(site, "awaits", swallows=True)

@@ -74,7 +74,7 @@ def busy(site, pool):
     return [process["pid"] for process in shown["processes"] if "job" in process]
 
 
-@pytest.mark.thorough("a timeout's alarm that somebody else sends")
+@pytest.mark.thorough("as the first test, but that somebody else sends the alarm")
 def test_an_operator_ends_one_job_by_the_alarm_of_its_timeout(site):
     """As docs/operations.md says: it has used up a try, its stack is kept, and the other jobs go on."""
     site.push("hang_in_c", maxTries=2, timeout=600)
@@ -327,7 +327,6 @@ def test_the_next_job_has_its_alarm_again(site):
     assert "signal 14" in record.exception
 
 
-@pytest.mark.thorough("test_slow_listeners.py has listeners that hold up the steward")
 def test_a_listener_that_ends_the_steward_undoes_no_settlement(site):
     (site.path / "ears.py").write_text(
         "import os\n"
@@ -347,7 +346,7 @@ def test_a_listener_that_ends_the_steward_undoes_no_settlement(site):
     assert 1 == len(site.trail(event="start", mode="kill"))
 
 
-@pytest.mark.thorough("test_slow_listeners.py has listeners that hold up the steward")
+@pytest.mark.thorough("five seconds; unit/test_children.py has who is overdue, a deadline or the end of a lease")
 def test_a_slow_listener_does_not_get_its_worker_killed(site):
     (site.path / "ears.py").write_text(
         "import time\n"

@@ -30,7 +30,7 @@ def test_a_first_boot_that_fails_ends_the_pool_with_1_and_says_the_cause_once(si
     assert log.endswith(" stopped: every process of the pool has ended, exit code 1\n")
 
 
-@pytest.mark.thorough("the first test has a module that does not import")
+@pytest.mark.thorough("another cause of the same end; unit/test_module_hints.py has the rule of no job")
 @pytest.mark.fault("F22")
 def test_modules_without_a_job_end_it_too_and_listeners_that_do_not_import(site):
     (site.path / "none.py").write_text("x = 1\n")
@@ -56,7 +56,7 @@ def test_a_job_that_a_module_dispatches_at_its_import_is_warned_of(site, how):
     assert 1 == pool.log().count("put what the module runs as a program under if __name__ == '__main__'")
 
 
-@pytest.mark.thorough("the first test has a module that does not import")
+@pytest.mark.thorough("rare: an import without end beside one that fails; each by itself has a test")
 def test_what_still_boots_beside_a_failed_first_boot_is_not_waited_for(site):
     """One worker fails while another one is in an import that takes for ever, and hears no signal."""
     (site.path / "uneven.py").write_text(
@@ -111,7 +111,7 @@ def test_a_restart_is_watched_until_the_new_code_works_or_is_known_not_to(site, 
     assert 3 == site.run("reload", "--wait", *place, check=False).returncode
 
 
-@pytest.mark.thorough("the test above watches a restart to its end")
+@pytest.mark.thorough("the test above watches a restart to its end, test_many_hosts.py until its time is over")
 def test_a_wait_for_a_restart_ends_when_its_time_is_over(site):
     place = ["--runtime-dir", str(site.path / "run"), *site.where]
     (site.path / "slow.py").write_text(

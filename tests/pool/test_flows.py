@@ -101,7 +101,7 @@ def test_a_failure_starts_what_follows_failures_and_nothing_else(place):
     assert "2 of 4 done, 1 failed, 1 cancelled" == found.flow().progress
 
 
-@pytest.mark.thorough("metrics/test_exposition.py has each metric, and the contract each count")
+@pytest.mark.thorough("stores/test_looks_after_flows.py counts the ends, metrics/test_exposition.py shows counts")
 def test_a_pool_tells_how_its_flows_have_ended_and_which_are_under_way(place):
     bad, good, waits = Flow(), Flow(), Flow("waits")
     bad.add(fails.call())

@@ -259,7 +259,7 @@ def with_whole_hands(site, workers: int) -> Iterator[int]:
         yield steward
 
 
-@pytest.mark.thorough("jobs that were asked for go back as those that were reserved, above")
+@pytest.mark.thorough("stores/contract/test_prefetch.py has what was asked for; tests above put back what was reserved")
 def test_what_was_asked_for_goes_back_with_what_waits_behind_a_slow_job(site):
     with with_whole_hands(site, 2) as steward:
         eventually(lambda: site.trail(event="start", mode="until"))
@@ -274,7 +274,7 @@ def test_what_was_asked_for_goes_back_with_what_waits_behind_a_slow_job(site):
     assert {1} == {line["attempt"] for line in site.trail(event="start")}
 
 
-@pytest.mark.thorough("jobs that were asked for go back as those that were reserved, above")
+@pytest.mark.thorough("stores/contract/test_prefetch.py has what was asked for; tests above put back what was reserved")
 def test_what_was_asked_for_behind_a_job_that_is_stuck_in_c_is_done_by_another_worker(site):
     push_quick_ones_around(site, "hang_in_c")
     with site.pool("--workers", "2", "--reserve-ahead", "4") as pool:
@@ -285,7 +285,7 @@ def test_what_was_asked_for_behind_a_job_that_is_stuck_in_c_is_done_by_another_w
     assert {1} == {line["attempt"] for line in site.trail(event="start")}
 
 
-@pytest.mark.thorough("jobs that were asked for go back as those that were reserved, above")
+@pytest.mark.thorough("stores/contract/test_prefetch.py has what was asked for; tests above put back what was reserved")
 def test_a_killed_worker_leaves_what_it_had_asked_for_as_it_was(site):
     push_quick_ones_around(site, "kill", maxTries=1)
     with site.pool("--workers", "2", "--reserve-ahead", "4"):
@@ -295,7 +295,7 @@ def test_a_killed_worker_leaves_what_it_had_asked_for_as_it_was(site):
     assert {1} == {line["attempt"] for line in site.trail(event="start")}
 
 
-@pytest.mark.thorough("jobs that were asked for go back as those that were reserved, above")
+@pytest.mark.thorough("stores/contract/test_prefetch.py has what was asked for; tests above put back what was reserved")
 def test_a_stop_puts_back_what_was_asked_for(site):
     for number in range(30):
         site.push(
@@ -312,7 +312,7 @@ def test_a_stop_puts_back_what_was_asked_for(site):
     assert {1} == {line["attempt"] for line in site.trail(event="start")}
 
 
-@pytest.mark.thorough("jobs that were asked for go back as those that were reserved, above")
+@pytest.mark.thorough("stores/contract/test_prefetch.py has what was asked for; tests above put back what was reserved")
 def test_a_job_that_fails_while_the_next_hand_is_on_its_way_is_settled_first(site):
     push_quick_ones_around(site, "raise", maxTries=1)
     with site.pool("--workers", "2", "--reserve-ahead", "4"):

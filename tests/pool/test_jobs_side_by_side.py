@@ -74,7 +74,7 @@ def test_a_plain_function_runs_in_a_thread_that_counts_for_it_and_so_does_its_ho
     assert not after["on_the_loop"]
 
 
-@pytest.mark.thorough("rarer than what the tests around have")
+@pytest.mark.thorough("rare: a thread that outlives its job, beside others; the tests above count threads")
 def test_a_thread_that_a_job_leaves_behind_is_not_taken_for_that_of_the_lanes_next_job(site, tmp_path):
     left, first, second = (tmp_path / name for name in ("left", "first", "second"))
     push(site, "threads", gate=str(left), asks="nothing")
@@ -96,7 +96,7 @@ def test_a_thread_that_a_job_leaves_behind_is_not_taken_for_that_of_the_lanes_ne
     assert [1] * 10 == shown
 
 
-@pytest.mark.thorough("rarer than what the tests around have")
+@pytest.mark.thorough("a warning; a test above runs such a function in its thread")
 def test_the_first_worker_names_the_jobs_that_run_in_threads(site):
     with site.pool(*BESIDE) as pool:
         eventually(lambda: "plain functions run in threads" in pool.log())
@@ -129,7 +129,7 @@ def test_a_loop_that_is_not_installed_is_refused_in_one_line(site):
     assert "FAIL pool default loop: uvloop needs pip install 'queuepool-worker[uvloop]'\n" in checked.stdout
 
 
-@pytest.mark.thorough("rarer than what the tests around have")
+@pytest.mark.thorough("unit/test_children.py has the successor of a worker that takes no more jobs")
 def test_a_worker_that_has_begun_its_last_job_has_a_successor_at_once(site, tmp_path):
     with site.pool(*BESIDE, "--max-jobs", "1") as pool:
         push(site, "threads", gate=str(gate := tmp_path / "gate"), asks="to_thread")
@@ -177,7 +177,7 @@ def dies(event):
 """
 
 
-@pytest.mark.thorough("rarer than what the tests around have")
+@pytest.mark.thorough("test_deaths.py has a listener that ends the steward after a settlement")
 def test_a_listener_that_ends_the_worker_undoes_no_settlement_of_a_job_beside_others(site):
     (site.path / "ears.py").write_text(EARS)
     push(site, "fails")
@@ -190,7 +190,7 @@ def test_a_listener_that_ends_the_worker_undoes_no_settlement_of_a_job_beside_ot
     assert "lease lost" not in pool.log()
 
 
-@pytest.mark.thorough("rarer than what the tests around have")
+@pytest.mark.thorough("test_memory_limits.py says it of a worker of one job at a time")
 def test_the_log_says_which_of_several_jobs_has_made_the_worker_grow(site):
     push(site, "prints", word="aa")
     with site.pool(*BESIDE, "--memory", "+80") as pool:
@@ -201,7 +201,7 @@ def test_the_log_says_which_of_several_jobs_has_made_the_worker_grow(site):
     assert 80 < float(grown) < 130
 
 
-@pytest.mark.thorough("rarer than what the tests around have")
+@pytest.mark.thorough("rare: a pause at the moment of a token; model/ has who leaves with one")
 def test_a_worker_that_is_paused_passes_on_the_token_that_its_wait_has_taken(site, server):
     notify = f"{PREFIX}queues:default:notify"
     with site.pool(*BESIDE, config="[connection]\nblock_for = 60\n") as pool:

@@ -97,7 +97,7 @@ def test_jobs_side_by_side_have_a_record_each(site):
     assert [(1, "failed")] == outcomes(site, failed)
 
 
-@pytest.mark.thorough("the first test has a record of each end")
+@pytest.mark.thorough("the first test has workers that die behind quick jobs")
 def test_what_the_steward_deletes_behind_a_slow_job_was_not_lost_and_has_its_times(site):
     """Its worker asks for the same when the slow job is over, or cannot any more."""
     quick = [site.push(tag=f"quick{number}") for number in range(6)]
@@ -113,7 +113,7 @@ def test_what_the_steward_deletes_behind_a_slow_job_was_not_lost_and_has_its_tim
     assert [] == [one.id for one in found if one.id in {*quick, slow} and one.began is None]
 
 
-@pytest.mark.thorough("the first test has a record of each end")
+@pytest.mark.thorough("unit/test_attempt_records.py has its record, test_expired_jobs.py such a job")
 def test_a_skipped_job_is_recorded_as_skipped_whether_it_is_tracked_or_not(site):
     (site.path / "late.py").write_text(LATE)
     late = Envelope(options={EXPIRES: 0.001}, created_at=time.time() - 9)
@@ -150,7 +150,7 @@ def test_without_the_setting_nothing_is_kept(site, server):
     assert [] == server.keys("*attempts*")
 
 
-@pytest.mark.thorough("the first test has a record of each end")
+@pytest.mark.thorough("a line of text for what has no record; it takes a lost host")
 def test_an_attempt_of_a_lost_host_is_a_gap(site):
     """Nothing of it is left that could tell; and no other pool has heard of it for long enough to miss it."""
     gate, config = site.path / "gate", "[connection]\nretry_after = 2\n"

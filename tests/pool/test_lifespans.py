@@ -50,7 +50,7 @@ def test_a_stop_ends_a_worker_that_still_begins_them(site, monkeypatch):
     assert "second ends" not in events(site)
 
 
-@pytest.mark.thorough("a lifespan that misbehaves; the tests above have one that raises and one that takes too long")
+@pytest.mark.thorough("five seconds; the first test ends them in order, the next ones fail at a beginning")
 @pytest.mark.parametrize("how", ["hangs at its end", "blocks at its end"])
 def test_one_that_does_not_end_does_not_hold_its_worker_up(site, monkeypatch, how):
     monkeypatch.setenv("LIFESPAN", how)
@@ -95,7 +95,7 @@ def test_such_a_task_ends_the_worker_also_while_a_verdict_waits_for_the_store(aw
         own_server.start()
 
 
-@pytest.mark.thorough("a lifespan that misbehaves; the tests above have one that raises and one that takes too long")
+@pytest.mark.thorough("the second test leaves the first one when the second has raised")
 def test_what_one_raises_at_its_end_is_told_and_the_others_end(site, monkeypatch):
     monkeypatch.setenv("LIFESPAN", "raises at its end")
     with site.pool(*BESIDE) as pool:

@@ -348,7 +348,7 @@ def test_local_verbs_leave_their_lines_and_a_pause_says_by_whom(site):
     assert f"until queuepool continue (since {pool['paused_since']} by {by})" in pool["troubles"][0]["text"]
 
 
-@pytest.mark.thorough("a refusal, or words of the journal; the first tests carry commands from pool to pool")
+@pytest.mark.thorough("pauses by command and by signal each have a test; whose one is, a test above says")
 def test_a_pause_that_signals_have_ended_and_begun_again_is_nobodys(site):
     place = ("--runtime-dir", str(site.path / "run"), *site.where)
     with site.pool("--workers", "1") as pool:
@@ -363,7 +363,7 @@ def test_a_pause_that_signals_have_ended_and_begun_again_is_nobodys(site):
     assert ("paused", None) == (found["state"], found["paused_by"])
 
 
-@pytest.mark.thorough("a refusal, or words of the journal; the first tests carry commands from pool to pool")
+@pytest.mark.thorough("rare: a local verb at the moment at which its store is away")
 def test_while_the_store_is_away_local_verbs_work_and_say_that_the_journal_has_no_line(away, own_server):
     place = ("--runtime-dir", str(away.path / "run"), *away.where)
     with away.pool("--workers", "1") as pool:
@@ -394,7 +394,7 @@ def test_an_answer_counts_although_the_store_was_away_before_it_came(away, own_s
     assert ["web9/p: has 3 workers"] == said.result()
 
 
-@pytest.mark.thorough("a refusal, or words of the journal; the first tests carry commands from pool to pool")
+@pytest.mark.thorough("a note; test_pool_without_configuration.py meets a pool of another store")
 def test_a_verb_for_a_pool_of_another_store_leaves_no_line_in_its_own(site):
     with site.pool("--workers", "1") as pool:
         done = site.run("pause", "--runtime-dir", pool.runtime)  # the default store, a file that is not there
@@ -403,7 +403,7 @@ def test_a_verb_for_a_pool_of_another_store_leaves_no_line_in_its_own(site):
     assert not (Path(site.path) / "queuepool.db").exists()
 
 
-@pytest.mark.thorough("a refusal, or words of the journal; the first tests carry commands from pool to pool")
+@pytest.mark.thorough("cli/test_real_starts.py finds the line of a clear, web/ those of pauses and a quarantine")
 def test_verbs_that_change_what_the_store_holds_leave_their_lines(site):
     site.push()
     site.queue.push_raw(b"no job", queue="other")
@@ -426,7 +426,6 @@ def test_verbs_that_change_what_the_store_holds_leave_their_lines(site):
     assert "" == site.run("journal", "--since", "0s", *site.where).stdout
 
 
-@pytest.mark.thorough("a refusal, or words of the journal; the first tests carry commands from pool to pool")
 def test_status_is_shown_again_until_ctrl_c_and_exits_with_what_it_showed_last(site, server):
     """Also in a narrow terminal an id is whole: other commands take it."""
     key, job = f"{site.connection.prefix}queuepool:pools", {"name": "app.jobs.send_reminder", "id": str(UUID(int=1))}

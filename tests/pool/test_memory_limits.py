@@ -61,7 +61,6 @@ def test_a_limit_above_the_size_after_boot_is_one_of_what_jobs_take(site):
     assert 2 == len({line["pid"] for line in site.trail(event="start")})
 
 
-@pytest.mark.thorough("unit/test_memory.py has the rules of sizes; the tests around have whole pools")
 def test_the_log_and_a_metric_say_which_job_has_made_the_worker_grow(site):
     (site.path / "grows.py").write_text(
         "from queuepool import job\nKEPT = []\n"

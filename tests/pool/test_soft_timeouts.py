@@ -96,7 +96,6 @@ def test_the_timeout_is_still_there_for_a_job_that_swallows_it(site):
     assert -signal.SIGALRM == killed.returncode
 
 
-@pytest.mark.thorough("a job or a library that is in its way; the tests around have plain jobs")
 @pytest.mark.real_start
 def test_no_other_job_pays_for_it(site):
     """No timer is made for a worker whose jobs have no soft timeout; a forked child has none either."""

@@ -103,7 +103,7 @@ def test_a_running_job_sees_what_a_command_does(patient, command):
         told.wait(timeout=60)
 
 
-@pytest.mark.thorough("the tests above have who does see a stop")
+@pytest.mark.thorough("a worker that is recycled has a job that does not see it, below")
 @pytest.mark.parametrize("flags", [("--force",), ("--queue", "default,other")])
 def test_a_job_whose_worker_may_go_on_with_others_does_not_see_a_pause(patient, flags):
     """In maintenance mode with ``--force``, and with one of its two queues paused."""
@@ -118,7 +118,7 @@ def log_of(site):
     return (site.path / "log").read_text()
 
 
-@pytest.mark.thorough("the tests above have who does see a stop")
+@pytest.mark.thorough("test_operating_a_pool.py has a replacement that cannot boot, and costs nobody")
 def test_a_restart_whose_code_does_not_boot_stops_no_job(patient):
     """Its worker goes on with other jobs: one that released itself would at once be begun there again."""
     with patient.pool(*POOL) as pool:
@@ -131,8 +131,17 @@ def test_a_restart_whose_code_does_not_boot_stops_no_job(patient):
         sees_it(patient, within=30.0)
 
 
-@pytest.mark.thorough("the tests above have who does see a stop")
-@pytest.mark.parametrize("flags", [("--max-jobs", "1"), ("--max-time", "0.1"), ("--memory", "16")])
+MORE = pytest.mark.thorough("another reason for the same end")
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--max-jobs", "1"),
+        pytest.param(("--max-time", "0.1"), marks=MORE),
+        pytest.param(("--memory", "16"), marks=MORE),
+    ],
+)
 def test_a_job_of_a_worker_that_is_to_be_recycled_does_not_see_it(site, flags):
     """Nothing waits for this worker; and with ``--max-jobs 1`` a job that released itself would never be done."""
     (site.path / "short.py").write_text(

@@ -82,7 +82,7 @@ def test_both_do_each_job_of_one_queue_once_while_workers_are_killed(site: Site,
     assert [] == [pids for pids in enders.values() if not set(pids[:-1]) <= killed]
 
 
-@pytest.mark.thorough("the first test has both versions on one queue, and workers of each that are killed")
+@pytest.mark.thorough("what any lost pool held is done when its lease ends; the earlier one has its leases above")
 def test_what_a_killed_pool_of_the_earlier_one_held_is_done_when_its_lease_ends(
     earlier: EarlierSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,7 +136,6 @@ def test_the_board_of_another_layout_is_left_to_its_own_steward(site: Site, of_a
     assert "Traceback" not in pool.log()
 
 
-@pytest.mark.thorough("the first test has both versions on one queue, and workers of each that are killed")
 def test_workers_of_another_layout_end_when_their_steward_is_dead_too(site: Site, of_another_layout: Any) -> None:
     board, steward, worker = of_another_layout
     os.kill(steward, signal.SIGKILL)
