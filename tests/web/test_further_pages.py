@@ -19,7 +19,7 @@ pytestmark = pytest.mark.every_store("at")
 
 
 def test_a_pool_is_told_what_to_do_and_its_answer_is_shown(at):
-    with at.pool("--workers", "1"), opened(config_of(at)) as browser:
+    with at.pool("--workers", "1", "--remote", "all") as pool, opened(config_of(at)) as browser:
         reach = eventually(lambda: reach_of(browser))
         # What else has its names: one in another container, or the one before the last restart.
         [notice] = at.queue.stores.control.pools(60.0)
@@ -35,10 +35,15 @@ def test_a_pool_is_told_what_to_do_and_its_answer_is_shown(at):
         eventually(lambda: browser.facts("/pools")["pools"][0]["live"] == 2)
         assert "default" in told(browser, f"{path}/pause")
         eventually(lambda: browser.facts("/pools")["pools"][0]["state"] == "paused")
+        assert "default" in told(browser, f"{path}/continue")
+        eventually(lambda: browser.facts("/pools")["pools"][0]["state"] == "running")
+        assert "default" in told(browser, f"{path}/reload")
         assert 400 == browser.post(f"{path}/scale", {"order": "many"}).status
         assert 404 == browser.post(f"/pools/{reach['connection']}/{'0' * 16}/pause").status
-        eventually(lambda: ["scale +1", "pause"] == [verb for verb, _, _ in journal(at)])
+        eventually(lambda: ["scale +1", "pause", "continue", "reload"] == [verb for verb, _, _ in journal(at)])
         assert {"eve"} == {line.by.partition("@")[0] for line in at.queue.stores.journal.last(9)}
+        assert "its running jobs may finish" in told(browser, f"{path}/stop")
+        assert 0 == pool.wait()
 
 
 @pytest.mark.thorough("test_incidents_in_clicks.py scales all for an hour")
@@ -63,7 +68,7 @@ def test_a_job_is_found_by_its_id_from_every_page(at):
         assert 404 == browser.get("/jobs").status
 
 
-@pytest.mark.thorough("the first test here commands a pool through the store")
+@pytest.mark.thorough("test_pages.py reads it from the notices; pool/test_many_hosts.py asks such a pool for a stack")
 def test_a_job_of_a_pool_whose_board_is_elsewhere_is_reached_through_the_store(at):
     config = config_of(at)
     far = replace(config, pools=tuple(replace(pool, runtime_dir=at.path / "nowhere") for pool in config.pools))
