@@ -124,7 +124,7 @@ def test_it_follows_the_size_of_the_terminal(top):
 
 
 @pytest.mark.bad_input("B139")
-@pytest.mark.thorough("a storm")
+@pytest.mark.thorough("300 sizes; the tests around it have a few")
 def test_a_storm_of_resizes_is_survived(top):
     for number in range(300):
         top.resize(40 + number % 50, 10 + number % 20)

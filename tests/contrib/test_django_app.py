@@ -206,7 +206,7 @@ def test_every_verb_takes_the_settings(project):
         pytest.param({"QUEUEPOOL": {}}, "settings.QUEUEPOOL", marks=pytest.mark.thorough("only the name is another")),
     ],
 )
-@pytest.mark.thorough("Django starts several times")
+@pytest.mark.thorough("Django starts several times, for one line of each")
 def test_a_check_and_a_log_say_the_same_of_the_settings(project, settings, name):
     project.write(DATABASES={"default": DATABASE}, **settings)
     checked = project.manage("queuepool", "check").stdout
@@ -288,7 +288,7 @@ except CommandError as error:
     ] == project.python(lines).splitlines()
 
 
-@pytest.mark.thorough("Django starts several times")
+@pytest.mark.thorough("Django starts several times; a pool of the project starts above, cli/ has the verb")
 def test_listen_runs_each_job_in_a_new_interpreter_of_the_project(project):
     command = [sys.executable, "manage.py", "queuepool", "listen", "--sleep", "0.1"]
     project.python(IMPORTS + "send.dispatch(Order.objects.create(name='fresh').pk)")
@@ -299,7 +299,7 @@ def test_listen_runs_each_job_in_a_new_interpreter_of_the_project(project):
     assert 0 == process.wait(60)
 
 
-@pytest.mark.thorough("Django starts several times")
+@pytest.mark.thorough("Django starts several times; a test above has its queue in another database")
 def test_tables_are_made_where_a_queue_is_and_nowhere_else(tmp_path):
     databases = {"default": DATABASE, "other": DATABASE | {"NAME": "other.sqlite3"}}
     project = project_in(tmp_path, DATABASES=databases, QUEUEPOOL={"connection": {"database": "other"}})
@@ -370,7 +370,7 @@ def test_a_test_database_in_memory_has_a_queue_in_a_temporary_file(project, tmp_
     assert 0 == project.size()
 
 
-@pytest.mark.thorough("Django starts several times")
+@pytest.mark.thorough("Django starts several times, for a line that might be there twice")
 def test_what_django_logs_is_in_the_log_once(project):
     project.write(DATABASES={"default": DATABASE}, DEBUG=True)
     lines = "\n\n@job\ndef log() -> None:\n    logging.getLogger('django.shop').info('a line of Django')\n"

@@ -119,7 +119,7 @@ shown(lambda: send_mail("s", "b", None, ["b@example.org"]))
     assert loud.startswith("TableMissing")
 
 
-@pytest.mark.thorough("Django starts several times")
+@pytest.mark.thorough("Django starts several times; a message is a job, as the first test shows")
 def test_a_message_that_cannot_be_sent_is_retried_as_a_job_is(project):
     project.python("from django.core.mail import send_mail\nsend_mail('s', 'b', None, ['b@example.org'])")
     (project.path / "sent").write_text("a file in the place of its directory")
@@ -129,7 +129,7 @@ def test_a_message_that_cannot_be_sent_is_retried_as_a_job_is(project):
     assert "1" == project.python("from queuepool import connect\nprint(connect().sizes('mail').delayed)").strip()
 
 
-@pytest.mark.thorough("Django starts several times")
+@pytest.mark.thorough("Django starts several times; the first test sends one without modules")
 def test_a_pool_that_names_its_modules_sends_messages_too_and_an_app_needs_no_jobs_for_it(project):
     (project.path / "shop/jobs.py").unlink()
     project.python("from django.core.mail import send_mail\nsend_mail('s', 'b', None, ['b@example.org'])")

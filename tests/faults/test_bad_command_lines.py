@@ -108,8 +108,11 @@ def test_the_pool_of_another_user_is_told_as_such(site) -> None:
     assert "belongs to another user" in done.stderr
 
 
+MORE = pytest.mark.thorough("a real start for each moment")
+
+
 @pytest.mark.bad_input("B099")
-@pytest.mark.parametrize("after", [0.0, 0.01, 0.03, 0.06, 0.1, 0.2])
+@pytest.mark.parametrize("after", [0.0, 0.03, 0.1, *(pytest.param(one, marks=MORE) for one in (0.01, 0.06, 0.2))])
 def test_ctrl_c_at_any_point_once_or_twice_is_clean(site, after: float) -> None:
     """From our first line on; before that it is Python's."""
     first = (

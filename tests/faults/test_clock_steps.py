@@ -137,7 +137,7 @@ def test_a_step_back_delays_by_itself_what_was_delayed(site, clock, step):
 
 
 @pytest.mark.parametrize("step", [-30, -3600])
-@pytest.mark.thorough("leases have to end")
+@pytest.mark.thorough("leases have to end; the tests above have running jobs and delayed ones")
 def test_a_step_back_keeps_what_a_dead_host_held_in_redis_by_as_much_and_in_a_database_no_longer(site, clock, step):
     store, began = site.queue.stores.queue, time.monotonic()
     site.push("ok")

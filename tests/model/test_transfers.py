@@ -21,7 +21,7 @@ def test_a_job_is_in_one_place_in_every_order_of_events():
     assert found.states > 1000
 
 
-@pytest.mark.thorough("it takes seconds")
+@pytest.mark.thorough("it takes seconds; the test before it has one such call")
 def test_also_if_two_calls_are_lost_or_late():
     assert {} == searched(transfers.Rules()).broken
 

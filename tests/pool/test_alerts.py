@@ -274,7 +274,7 @@ def test_a_queue_that_no_pool_serves_and_nobody_takes_from_is_told(make: Make) -
     assert ("cleared", "unserved", "campaing") == pool.told()[-1]
 
 
-@pytest.mark.thorough("thousands of queues")
+@pytest.mark.thorough("70 queues; the test before it has one")
 def test_all_queues_are_looked_at_however_many_nobody_serves(make: Make) -> None:
     pool = make(lost=0)
     for number in range(70):

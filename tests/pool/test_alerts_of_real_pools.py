@@ -109,7 +109,7 @@ def other_pool(site: Site, name: str) -> RunningPool:
 
 
 # Slow: four pools, and as long as until a pool counts as lost.
-@pytest.mark.thorough("a pool is missed after some seconds")
+@pytest.mark.thorough("it takes half a minute; test_alerts.py has lost and ended pools on written boards")
 def test_a_pool_that_was_killed_or_lost_its_master_is_missed_and_one_that_was_stopped_is_not(site: Site) -> None:
     with site.pool("--pool", "a", config=config(site).replace("lost = 0", "lost = 10")) as watching:
         stopped, killed, headless = (other_pool(site, name) for name in ("stopped", "killed", "headless"))

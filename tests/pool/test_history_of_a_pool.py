@@ -75,6 +75,7 @@ def test_since_when_is_seen_line_by_line(at):
     assert "a range this long is kept in steps of 10m" in refused.stderr
 
 
+@pytest.mark.by_turns("setting")
 @pytest.mark.parametrize("setting", ["history = 0", "metrics = no"])
 def test_a_pool_keeps_none_if_it_is_not_to(site, server, setting):
     site.push("ok")

@@ -50,6 +50,7 @@ def threads_of(pool: RunningPool) -> list[int]:
     return []
 
 
+@pytest.mark.by_turns("asks")
 @pytest.mark.parametrize("asks", ["to_thread", "executor"])
 def test_a_thread_that_a_job_asks_for_counts_for_the_job_and_knows_it(site, tmp_path, asks):
     push(site, "threads", gate=str(gate := tmp_path / "gate"), asks=asks)

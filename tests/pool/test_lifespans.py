@@ -33,6 +33,7 @@ def test_one_that_raises_is_a_failure_to_boot_and_those_before_it_are_left(site,
     assert ["first begins", "second begins", "first ends"] == events(site)[:3]
 
 
+@pytest.mark.by_turns("how")
 @pytest.mark.parametrize("how", ["hangs", "blocks"])
 def test_one_that_takes_longer_than_the_boot_may_is_a_failure_to_boot(site, monkeypatch, how):
     monkeypatch.setenv("LIFESPAN", how)

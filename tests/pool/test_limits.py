@@ -179,7 +179,7 @@ WAITS = Plant(
 
 @pytest.mark.parametrize(
     "plant",
-    [None, pytest.param(WAITS, marks=pytest.mark.thorough("the test can fail"))],
+    [None, pytest.param(WAITS, marks=pytest.mark.thorough("a planted fault, which shows that the test can fail"))],
     ids=["as it is", "with a fault"],
 )
 def test_a_place_is_given_back_whatever_ends_its_job(place, plant, tmp_path):

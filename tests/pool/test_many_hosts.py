@@ -106,7 +106,7 @@ def test_two_containers_of_one_name_place_and_pid_are_two_pools_each_of_which_ge
 
 
 @needs_unshare
-@pytest.mark.thorough("a pool counts as lost after half a minute")
+@pytest.mark.thorough("it takes half a minute; test_alerts.py has a lost pool, the test above two of one name")
 def test_of_two_containers_of_one_name_the_killed_one_is_lost_and_that_is_told_once(site):
     job = site.push("until", gate=str(site.path / "gate"))
     with ExitStack() as stack:

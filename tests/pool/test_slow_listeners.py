@@ -36,6 +36,7 @@ def importing(site, pool) -> int:
     return int(steward)
 
 
+@pytest.mark.by_turns("stop")
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGQUIT])
 def test_a_stop_ends_at_once_a_steward_that_nothing_needs(site, stop):
     with site.pool(*FLAGS, wait=False) as pool:

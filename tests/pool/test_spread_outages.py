@@ -41,7 +41,7 @@ def accepted(site: Site, queue: str) -> str:
     return ""
 
 
-@pytest.mark.thorough("a cluster of its own, and ten seconds")
+@pytest.mark.thorough("ten seconds; stores/test_spread_queues.py has a node that is away")
 def test_a_node_that_is_away_stops_only_its_queues(cluster, site):
     lost = cluster.owner(slot_of("b"))  # which has the home's slot, too
     with site.pool("--queue", "b,a,c", "--workers", "2") as pool:
@@ -61,7 +61,7 @@ def test_a_node_that_is_away_stops_only_its_queues(cluster, site):
     assert {1} == set(Counter(note["id"] for note in site.trail(event="end")).values())
 
 
-@pytest.mark.thorough("a cluster of its own, and some seconds")
+@pytest.mark.thorough("a cluster of its own; stores/test_spread_queues.py has a node that is away")
 def test_the_jobs_of_a_worker_that_died_go_on_while_another_node_is_away(cluster, site):
     """It has served that node's queue, too; the steward has to tell each node that it is dead."""
     with site.pool("--queue", "a,c", "--workers", "1") as pool:

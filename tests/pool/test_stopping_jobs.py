@@ -176,6 +176,7 @@ def test_a_job_of_a_lone_worker_whose_parent_has_ended_sees_it(patient):
     eventually(lambda: is_gone(worker))
 
 
+@pytest.mark.by_turns("signum")
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT])
 def test_a_job_of_a_lone_worker_sees_its_signals(patient, signum):
     command = [sys.executable, "-m", "queuepool", "work", *patient.flags("--modules", "patient")]

@@ -76,6 +76,7 @@ def test_after_the_stop_timeout_all_go_back_uncounted(site):
     assert 0 == site.queue.stores.failed.count()
 
 
+@pytest.mark.by_turns("how")
 @pytest.mark.parametrize("how", ["restart", "reload"])
 def test_a_new_generation_takes_over_and_the_old_jobs_end_once(site, how):
     running(site)

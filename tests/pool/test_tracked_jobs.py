@@ -170,7 +170,7 @@ def test_a_job_that_is_stopped_at_once_waits_again(tracked):
     assert ("queued", 0) == (state(job).state, state(job).attempts)
 
 
-@pytest.mark.thorough("the first test follows a job; these are other ends of one")
+@pytest.mark.thorough("stores/contract/test_locks_of_dropped_jobs.py retries a tracked job")
 def test_a_retried_job_waits_again(tracked):
     job = push(tracked, "fails")
     with tracked.pool("--workers", "1", "--modules", "tracked"):
@@ -220,7 +220,7 @@ def test_what_the_worker_has_kept_of_a_job_is_known_when_it_is_killed_after_it(t
         assert "done" == _over(job).state
 
 
-@pytest.mark.thorough("the first test follows a job; these are other ends of one")
+@pytest.mark.thorough("a test below has how a job is tracked, however it was pushed")
 def test_a_job_that_a_schedule_pushes_keeps_its_track(tracked):
     (tracked.path / "ticking.py").write_text(
         "from queuepool import job\n@job('ticks', schedule='1s', track=600)\ndef ticks(): return 'told'\n"

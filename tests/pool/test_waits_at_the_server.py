@@ -66,6 +66,7 @@ def test_it_is_run_by_another_worker_when_its_own_stands_still(site):
     assert [1] == [line["attempt"] for line in site.trail(event="start")]
 
 
+@pytest.mark.by_turns("signum")
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGQUIT])
 def test_a_stop_puts_back_what_came_meanwhile(site, signum):
     with site.pool("--workers", "1") as pool:

@@ -21,7 +21,7 @@ def test_repeated_ranges_cost_no_more_than_the_most_that_one_argument_takes():
     assert peak < 10_000_000
 
 
-@pytest.mark.thorough("a size")
+@pytest.mark.thorough("5,000 arguments; the test before it bounds what one takes")
 def test_no_more_arguments_are_read_than_a_call_may_have():
     fields = json.loads(json.dumps({ARGS: {f"a{number}": "[0-9999]" for number in range(5000)}}))
 

@@ -159,7 +159,7 @@ def test_the_first_looks_follow_each_other_soon_as_all_hosts_may_have_begun_at_o
     assert [1.0, 1.0, 1.0, 1.0, 5.0, 5.0] == [known.run(float(now)) for now in range(6)]
 
 
-@pytest.mark.thorough("it takes a second of a processor")
+@pytest.mark.thorough("it takes a second of a processor; the test before it has how often a store is asked")
 def test_a_slow_store_is_asked_less_often_but_before_what_is_known_has_lapsed():
     def slowly() -> list[dict[str, Any]]:
         while time.process_time() < until:

@@ -80,7 +80,7 @@ def test_what_others_wrote_runs_on_no_page_and_breaks_none(browser, shop):
         assert_unharmed(browser, page)
 
 
-@pytest.mark.thorough("every page")
+@pytest.mark.thorough("every page in a browser")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_every_page_fits_and_breaks_no_rule(browser, shop, scheme, width):
@@ -91,7 +91,7 @@ def test_every_page_fits_and_breaks_no_rule(browser, shop, scheme, width):
         assert_unharmed(browser, f"{page}, {width} px, {scheme}")
 
 
-@pytest.mark.thorough("every page")
+@pytest.mark.thorough("every page in a browser")
 def test_the_keyboard_comes_to_every_control_and_shows_where_it_is(browser, shop):
     browser.size(1280)
     for page in PAGES:
@@ -110,7 +110,7 @@ def test_the_keyboard_comes_to_every_control_and_shows_where_it_is(browser, shop
         assert [] == browser.run("return window.unseen"), page
 
 
-@pytest.mark.thorough("another browser")
+@pytest.mark.thorough("every page in two browsers")
 def test_every_page_has_the_same_without_javascript(browser, shop):
     # Which of two queues comes first, and how far counts come, is a matter of time.
     shown = "return [...document.querySelectorAll('h2, nav a, thead th, button, label')].map((one) => one.innerText)"
@@ -126,7 +126,7 @@ def test_every_page_has_the_same_without_javascript(browser, shop):
         assert without.run(IS_AS_SENT), "a script has run"
 
 
-@pytest.mark.thorough("it starts a pool")
+@pytest.mark.thorough("it starts a pool and a browser; test_tabs_and_stores.py renews pages")
 def test_a_page_renews_itself_but_not_what_somebody_is_at(browser, tmp_path):
     with at_work(tmp_path) as (site, address):
         browser.complaints()  # of the pages before
@@ -152,7 +152,7 @@ def test_a_page_renews_itself_but_not_what_somebody_is_at(browser, tmp_path):
         assert [] == browser.complaints()
 
 
-@pytest.mark.thorough("another shop")
+@pytest.mark.thorough("it starts a browser; test_acts.py sends what is chosen")
 def test_all_jobs_of_a_page_are_chosen_at_once(browser, tmp_path):
     site = site_at(f"sqlite:///{tmp_path}/queue.db", tmp_path)
     failed_in_thousands(site.queue, 40)
@@ -170,7 +170,7 @@ def test_all_jobs_of_a_page_are_chosen_at_once(browser, tmp_path):
     site.queue.close()
 
 
-@pytest.mark.thorough("another shop")
+@pytest.mark.thorough("it starts a browser; test_submissions.py sends a form twice")
 def test_a_queue_renews_its_sizes_alone_and_a_form_is_sent_once(browser, tmp_path):
     site = site_at(f"sqlite:///{tmp_path}/queue.db", tmp_path)
     for _ in range(3):
@@ -193,7 +193,7 @@ def test_a_queue_renews_its_sizes_alone_and_a_form_is_sent_once(browser, tmp_pat
     site.queue.close()
 
 
-@pytest.mark.thorough("another shop")
+@pytest.mark.thorough("it starts a browser; test_tabs_and_stores.py follows a job so")
 def test_the_page_of_a_job_follows_it_until_nothing_is_known_of_it(browser, tmp_path):
     site = site_at(f"sqlite:///{tmp_path}/queue.db", tmp_path)
     job = site.push(delay=3600)

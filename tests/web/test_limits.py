@@ -127,7 +127,7 @@ def test_without_limits_the_page_says_how_to_define_one(browser):
     assert "@job(limits=[Concurrency(&#34;import&#34;, 2)])" in browser.get("/limits").text
 
 
-@pytest.mark.thorough("many")
+@pytest.mark.thorough("40,000 jobs; test_one_limit_has_its_holders_its_lines_and_its_waiters has a few")
 def test_forty_thousand_parked_jobs_do_not_make_the_page_slow(request):
     with site_on("redis", request) as site:
         jobs = [NewJob(b"{}", None, job_word(f"{n}"), [PlaceAsked("gpu", f"t{n % 2000}", 1)]) for n in range(40_000)]

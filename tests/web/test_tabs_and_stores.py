@@ -60,7 +60,6 @@ def test_a_queue_page_that_renews_itself_reads_no_job_and_counts_are_read_once_f
         assert ("<dl", False) == ("<dl" if "<dl" in page else "", "<table" in page)
 
 
-@pytest.mark.thorough("the page of a queue does it above")
 def test_the_page_of_a_job_renews_itself_as_long_as_the_job_changes_and_is_read_once_for_all(away, own_server):
     job = away.push()
     with opened(config_of(away)) as browser:
