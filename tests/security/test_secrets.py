@@ -99,7 +99,6 @@ exec {python} -m queuepool check -c {folder}/pool.ini
 """
 
 
-@pytest.mark.thorough("which modes are refused and which taken is in the first two tests")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
 def test_secrets_on_a_read_only_mount_work_with_one_warning_each(tmp_path, redis_socket, server):
     mount = tmp_path / "mount"

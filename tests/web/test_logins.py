@@ -120,7 +120,6 @@ def test_nothing_is_there_for_who_has_not_logged_in(site):
             assert {401} == {browser.get(path, method).status for method in ("GET", "HEAD", "POST")}, path
 
 
-@pytest.mark.thorough("wrong passwords for one name keep nobody else out in a test above")
 @pytest.mark.bad_input("B177")
 def test_who_is_logged_in_is_not_kept_out_by_wrong_passwords_for_that_name(site):
     with served(site, users=users(site.path, ann="viewer")) as browser:
