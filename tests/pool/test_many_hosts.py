@@ -119,7 +119,7 @@ def test_of_two_containers_of_one_name_the_killed_one_is_lost_and_that_is_told_o
         [name] = [name for name in pools if _runs(pools[name])]
         kill(pools[name])
         logs = [site.path / f"log.{other}" for other in pools if other != name]
-        eventually(lambda: any("pool lost" in log.read_text() for log in logs), within=90)
+        eventually(lambda: any("pool lost" in log.read_text() for log in logs), within=150)
         done = site.run("status", "--all", *site.where, check=False)
         (site.path / "gate").touch()
 
