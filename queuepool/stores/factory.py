@@ -209,10 +209,10 @@ class Stores:
         from queuepool.stores.redis.values import RedisValues
 
         settings, keys = self.settings, keys_of(self.settings)
-        longest_wait = 0.0 if self._shared else settings.block_for
-        if is_spread(settings):
-            self._in_slots(keys, partial(self._clients.redis, settings.url, longest_wait, has_jobs=True))
+        if is_spread(settings):  # which waits on several connections at once, outside of their clients
+            self._in_slots(keys, partial(self._clients.redis, settings.url, has_jobs=True))
             return keys.down
+        longest_wait = 0.0 if self._shared else settings.block_for
         self._own = client = self._clients.redis(settings.url, longest_wait, has_jobs=True)
         self.values = values = RedisValues(client, keys)
         locks_of = LocksOf("redis", values, self.laravel_locks)

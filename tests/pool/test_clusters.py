@@ -7,7 +7,9 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -35,10 +37,15 @@ def site(request: pytest.FixtureRequest, own_cluster: Cluster, tmp_path: Path) -
 
 
 class Ledger:
-    """Pushes jobs from another thread, and knows which pushes were acknowledged, and when."""
+    """Pushes jobs from another thread, and knows which pushes were acknowledged, and when.
 
-    def __init__(self, site: Site) -> None:
+    ``pause``: seconds between two; ``what``: of the jobs, besides their tags.
+    """
+
+    def __init__(self, site: Site, queue: str = "default", pause: float = 0.008, **what: Any) -> None:
         self.site = site
+        self.queue = queue
+        self._pause, self._what = pause, what
         #: when each push began and had been acknowledged
         self.acknowledged: dict[str, tuple[float, float]] = {}
         self._runs, self._seen = Counter[str](), 0
@@ -53,11 +60,13 @@ class Ledger:
         finally:
             self.stop()
 
-    def await_ends(self, but: tuple[float, float] = (0.0, 0.0)) -> None:
+    def await_ends(self, *but: tuple[float, float]) -> None:
         """Stop, and wait until all that was acknowledged has run, but for what was under way between these times."""
         self.stop()
-        first, last = but
-        due = {identity for identity, (began, at) in self.acknowledged.items() if at <= first or began > last}
+        due = {
+            identity for identity, (began, at) in self.acknowledged.items()
+            if all(at <= first or began > last for first, last in but)
+        }  # fmt: skip
         eventually(lambda: due <= self._ended().keys(), within=60.0)
 
     def stop(self) -> None:
@@ -77,10 +86,12 @@ class Ledger:
         return self._runs
 
     def _push(self) -> None:
-        while not self._ends.wait(0.008):
+        for number in count():
+            if self._ends.wait(self._pause):
+                break
             began = time.time()
             try:
-                identity = self.site.push()
+                identity = self.site.push(queue=self.queue, tag=f"{self.queue}{number}", **self._what)
             except StoreError:
                 continue
             self.acknowledged[identity] = began, time.time()
@@ -109,7 +120,7 @@ def test_a_planned_change_of_masters_loses_nothing_and_doubles_nothing(own_clust
     with site.pool("--workers", "2"), ledger.pushing():
         eventually(lambda: len(site.trail(event="end")) > 100)
         master = own_cluster.owner()
-        _replica_of(own_cluster, master).say("CLUSTER", "FAILOVER")
+        replica_of(own_cluster, master).say("CLUSTER", "FAILOVER")
         eventually(lambda: own_cluster.owner() is not master)
         pushed = len(ledger.acknowledged)
         eventually(lambda: len(ledger.acknowledged) > pushed + 100)
@@ -130,14 +141,14 @@ def test_a_killed_master_loses_no_more_than_its_replica_had_not_got_yet(own_clus
         eventually(lambda: own_cluster.owner())
         pushed = len(ledger.acknowledged)
         eventually(lambda: len(ledger.acknowledged) > pushed + 100, within=60.0)
-        ledger.await_ends(but=(killed - LAG, killed))
+        ledger.await_ends((killed - LAG, killed))
         eventually(lambda: waiting <= {note["id"] for note in site.trail(event="end")})
         eventually(lambda: "store regained" in pool.log())
 
     assert [] == ledger.twice(until=killed - LAG)
 
 
-def _replica_of(cluster: Cluster, master: Node) -> Node:
+def replica_of(cluster: Cluster, master: Node) -> Node:
     def follows(node: Node) -> bool:
         role, *facts = node.say("ROLE")
         return bool(role == b"slave" and facts[1] == master.port)

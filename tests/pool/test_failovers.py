@@ -118,15 +118,17 @@ class Ledger:
 
 
 def overlaps(site: Site) -> Iterator[str]:
-    """The jobs that began before their last run had ended."""
-    under_way = set[str]()
+    """The jobs that began before their last run had ended, or its process was noted as killed."""
+    under_way: dict[str, int] = {}
     for note in sorted(site.trail(), key=lambda note: note["at"]):
-        if note["event"] == "start":
+        if note["event"] == "killed":
+            under_way = {tag: pid for tag, pid in under_way.items() if pid != note["pid"]}
+        elif note["event"] == "start":
             if note["tag"] in under_way:
                 yield note["tag"]
-            under_way.add(note["tag"])
+            under_way[note["tag"]] = note["pid"]
         elif note["event"] == "end":
-            under_way.discard(note["tag"])
+            under_way.pop(note["tag"], None)
 
 
 def resumes(site: Site, load: Load, since: float) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,11 @@ import pytest
 from queuepool.errors import StoreDown
 from queuepool.jobs.client import Queue
 from queuepool.stores.redis.cluster import slot_of
+from tests.pool.test_clusters import Ledger
 from tests.support import redis_cluster
 from tests.support.eventually import eventually
 from tests.support.pools import Site
-from tests.support.processes import kill
+from tests.support.processes import halted, kill
 from tests.support.redis_cluster import Cluster, spread_on_cluster
 
 
@@ -75,3 +77,42 @@ def test_the_jobs_of_a_worker_that_died_go_on_while_another_node_is_away(cluster
         eventually(lambda: {cut, waiting} <= {note["id"] for note in site.trail(event="end")}, within=20.0)
 
     assert [1, 2] == [note["attempt"] for note in site.trail(event="start", id=cut)]
+
+
+#: the queue of the node that is away is the first, and has most of the turns
+HOW = {
+    "weights": ("--queue", "b*5,a*2,c*1"),
+    "lanes": ("--queue", "b,a,c", "--concurrency", "8"),
+    "weights of lanes": ("--queue", "b*5,a*2,c*1", "--concurrency", "8"),
+}
+
+
+@contextmanager
+def pushing(site: Site) -> Iterator[list[Ledger]]:
+    """Push to each of the queues, by a thread of its own."""
+    ledgers = [Ledger(site, queue) for queue in "abc"]
+    with ExitStack() as stack:
+        for ledger in ledgers:
+            stack.enter_context(ledger.pushing())
+        yield ledgers
+
+
+def served(site: Site, since: float) -> set[str]:
+    """The queues whose jobs have begun since then, a hundred of each."""
+    begun = Counter(note["tag"][:1] for note in site.trail(event="start") if note["at"] > since)
+    return {queue for queue, count in begun.items() if count > 100}
+
+
+@pytest.mark.thorough("a cluster of its own, and ten seconds")
+@pytest.mark.parametrize("flags", HOW.values(), ids=HOW)
+def test_beside_a_node_that_hangs_the_other_queues_go_on_by_weight_and_in_lanes(cluster, site, flags):
+    with site.pool(*flags, "--workers", "3") as pool, pushing(site) as ledgers:
+        eventually(lambda: served(site, 0.0) == {*"abc"})
+        with halted(cluster.owner(slot_of("b")).process.pid):
+            eventually(lambda: "hash tag {b}" in pool.log())
+            since = time.time()
+            eventually(lambda: served(site, since) == {*"ac"})
+        for ledger in ledgers:
+            ledger.await_ends()
+
+    assert [] == ledgers[0].twice()

@@ -1,0 +1,169 @@
+"""Two pools and their producers on a cluster whose nodes are killed and frozen and whose slots move; a ledger rules."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from queuepool.jobs.client import Queue
+from queuepool.stores.redis.cluster import slot_of
+from tests.chaos.plant import Plant
+from tests.pool.test_clusters import LAG, Ledger, replica_of
+from tests.pool.test_failovers import overlaps
+from tests.support.eventually import eventually
+from tests.support.pools import RunningPool, Site
+from tests.support.processes import halted, kill
+from tests.support.redis_cluster import SOON, Cluster, Node, spread_on_cluster
+
+#: on all three masters
+QUEUES = "abcd"
+#: workers of one job that share by weights, and lanes that do not
+POOLS = {
+    "weights": ("--queue", "b*5,a*3,c*2,d*1", "--workers", "3"),
+    "lanes": ("--queue", "c,a,b,d", "--workers", "2", "--concurrency", "8"),
+}
+#: a worker goes on without what a node that is away did not end
+FORGETFUL = Plant(
+    "twice",
+    (
+        (
+            "stores/redis/spread/reserving.py",
+            """        parts = [
+            self._take(group, names, tag, 0, [lease for lease in others if lease.queue in names])
+            for group, names in self._groups.parts([lease.queue for lease in others]).items()
+        ]
+""",
+            """        parts = []
+        for group, names in self._groups.parts([lease.queue for lease in others]).items():
+            try:
+                parts.append(self._take(group, names, tag, 0, [lease for lease in others if lease.queue in names]))
+            except PartDown:
+                pass
+""",
+        ),
+    ),
+)
+#: seconds of a job before a worker's death in which it may have ended without its worker's knowledge
+_AT_ONCE = 0.05
+
+
+class Chaos:
+    """Each deed waits until all are at work again; ``lossy``: when what was acknowledged may have been lost."""
+
+    def __init__(self, cluster: Cluster, site: Site, pools: list[RunningPool]) -> None:
+        self._cluster, self._site, self._pools = cluster, site, pools
+        self.lossy: list[tuple[float, float]] = []
+
+    def run(self, rounds: int) -> None:
+        for _ in range(rounds):
+            for deed in (self._kill_workers, self._move, self._freeze, self._kill_master, self._freeze_for_long):
+                deed()
+                self._await_work()
+
+    def _kill_workers(self) -> None:
+        for pool in self._pools:
+            worker = random.choice(eventually(pool.workers))
+            kill(worker)
+            with self._site.trail_file.open("a") as trail:
+                trail.write(json.dumps({"event": "killed", "pid": worker, "at": time.time(), "tag": ""}) + "\n")
+
+    def _move(self) -> None:
+        self._cluster.slot = slot_of("a")
+        for _ in self._cluster.move():
+            pass
+
+    def _freeze(self) -> None:
+        """For less time than the others take it for lost after."""
+        with halted(self._cluster.owner(slot_of("b")).process.pid):
+            until = time.time() + SOON / 2
+            eventually(lambda: time.time() > until)
+
+    def _kill_master(self) -> None:
+        master = self._cluster.owner(slot_of("c"))
+        master.kill()
+        killed = time.time()
+        self.lossy.append((killed - LAG, killed))
+        eventually(lambda: self._cluster.owner(slot_of("c")) is not master)
+        master.start()
+        self._await_follower(master)
+
+    def _freeze_for_long(self) -> None:
+        """Its replica takes its place, and what it finds in its sockets afterwards is lost."""
+        master = self._cluster.owner(slot_of("d"))
+        replica = replica_of(self._cluster, master)
+        frozen = time.time()
+        with halted(master.process.pid):
+            eventually(lambda: replica.say("ROLE")[0] == b"master")
+        self._await_follower(master)
+        self.lossy.append((frozen - LAG, time.time()))
+
+    def _await_follower(self, node: Node) -> None:
+        eventually(lambda: node.client.info("replication").get("master_link_status") == "up")
+
+    def _await_work(self) -> None:
+        since = time.time()
+        eventually(lambda: {*QUEUES} == {note["tag"][0] for note in self._site.trail(event="end") if note["at"] > since})
+
+
+@contextmanager
+def pools(site: Site, config: str) -> Iterator[list[RunningPool]]:
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(site.pool("--runtime-dir", str(site.path / name), *flags, config=config))
+            for name, flags in POOLS.items()
+        ]
+
+
+def ruling(cluster: Cluster, path: Path, wait_replicas: str = "", rounds: int = 1) -> dict[str, list[str]]:
+    """What became of the acknowledged jobs and should not have; fails if some were lost."""
+    settings = replace(spread_on_cluster(cluster.url), wait_replicas=wait_replicas)
+    config = "[connection]\nretry_after = 15\n" + (f"wait_replicas = {wait_replicas}\n" if wait_replicas else "")
+    with ExitStack() as stack:
+        site, other = (Site(settings, path, stack.enter_context(closing(Queue(settings)))) for _ in range(2))
+        ledgers = [Ledger(site, queue, 0.03, maxTries=50) for queue in QUEUES]
+        ledgers += [Ledger(other, queue, 1.5, mode="sleep", seconds=0.5, maxTries=50) for queue in QUEUES]
+        chaos = Chaos(cluster, site, stack.enter_context(pools(site, config)))
+        for ledger in ledgers:
+            stack.enter_context(ledger.pushing())
+        chaos.run(rounds)
+        lossy = [] if wait_replicas else chaos.lossy
+        for ledger in ledgers:
+            ledger.await_ends(*lossy)
+        eventually(lambda: not any(map(site.queue.size, QUEUES)), within=60.0)
+        print(f"acknowledged {sum(len(ledger.acknowledged) for ledger in ledgers)}")
+        excused = at_risk(site, lossy)
+        twice = [note["id"] for note in site.trail(event="end") if note["id"] in {*ledgers[0].twice()} - excused]
+        return {"twice": twice, "overlaps": [*overlaps(site)]}
+
+
+def at_risk(site: Site, lossy: Sequence[tuple[float, float]]) -> set[str]:
+    """The jobs whose end may have been lost: with a master, or with their worker, which may not have known of it."""
+    killed = {note["pid"]: note["at"] for note in site.trail(event="killed")}
+    return {
+        note["id"] for note in site.trail(event="end")
+        if any(first < note["at"] < last for first, last in lossy)
+        or note["at"] > killed.get(note["pid"], float("inf")) - _AT_ONCE
+    }  # fmt: skip
+
+
+@pytest.mark.thorough("a cluster of its own, and a minute")
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("wait_replicas", ["", "all"], ids=["", "with what all replicas have"])
+def test_each_acknowledged_job_runs_once_but_for_what_a_replica_had_not_got(own_cluster, tmp_path, wait_replicas):
+    assert {"twice": [], "overlaps": []} == ruling(own_cluster, tmp_path, wait_replicas)
+
+
+@pytest.mark.thorough("as above")
+@pytest.mark.timeout(600)
+@pytest.mark.real_start
+def test_a_fault_that_is_planted_is_found(own_cluster, tmp_path):
+    FORGETFUL.write(tmp_path)
+
+    assert ruling(own_cluster, tmp_path)[FORGETFUL.rule]
