@@ -109,7 +109,9 @@ class Chaos:
 
     def _await_work(self) -> None:
         since = time.time()
-        eventually(lambda: {*QUEUES} == {note["tag"][0] for note in self._site.trail(event="end") if note["at"] > since})
+        eventually(
+            lambda: {*QUEUES} == {note["tag"][0] for note in self._site.trail(event="end") if note["at"] > since}
+        )
 
 
 @contextmanager
@@ -138,9 +140,8 @@ def ruling(cluster: Cluster, path: Path, wait_replicas: str = "", rounds: int = 
             ledger.await_ends(*lossy)
         eventually(lambda: not any(map(site.queue.size, QUEUES)), within=60.0)
         print(f"acknowledged {sum(len(ledger.acknowledged) for ledger in ledgers)}")
-        excused = at_risk(site, lossy)
-        twice = [note["id"] for note in site.trail(event="end") if note["id"] in {*ledgers[0].twice()} - excused]
-        return {"twice": twice, "overlaps": [*overlaps(site)]}
+        twice = {*ledgers[0].twice()} - at_risk(site, lossy)
+        return {"twice": [*twice], "overlaps": [*overlaps(site)]}
 
 
 def at_risk(site: Site, lossy: Sequence[tuple[float, float]]) -> set[str]:

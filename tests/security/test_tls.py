@@ -9,10 +9,11 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import redis
@@ -24,6 +25,7 @@ from queuepool.jobs.client import Queue
 from queuepool.jobs.connecting import connect
 from queuepool.stores.factory import primary_as_told
 from queuepool.stores.redis.check import _is_unencrypted, _shows_sentinels_password
+from queuepool.stores.redis.cluster import SLOTS
 from tests.support.drivers import opened
 from tests.support.each import each
 from tests.support.eventually import eventually
@@ -115,18 +117,47 @@ def test_a_pool_works_over_tls(good, tmp_path):
     site.queue.close()
 
 
-def test_a_cluster_is_reached_over_tls(tls, tmp_path):
-    for name in ("ca.pem", "stranger.pem", "good.pem", "server.key"):
-        shutil.copy(tls.folder / name, tmp_path)
-    how = ["--cluster-enabled", "yes", "--tls-cluster", "yes", "--cluster-port", str(free_port())]
-    with contextmanager(serving)(tmp_path, *how) as node:
-        with redis.Redis(unix_socket_path=f"{tmp_path}/redis.sock") as client:
-            client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
-            eventually(lambda: b"cluster_state:ok" in client.execute_command("CLUSTER", "INFO"))
+@pytest.fixture
+def nodes(tls: Server, tmp_path: Path) -> Iterator[list[Server]]:
+    """Two masters of a cluster, which speak TLS to each other, too."""
+    with ExitStack() as stack:
+        found = [stack.enter_context(node_in(tls.folder, tmp_path / name)) for name in ("1", "2")]
+        for node, slots in zip(found, [(0, SLOTS // 2 - 1), (SLOTS // 2, SLOTS - 1)], strict=True):
+            said_to(node, "CLUSTER", "ADDSLOTSRANGE", *slots)
+        bus = said_to(found[1], "CONFIG", "GET", "cluster-port")
+        said_to(found[0], "CLUSTER", "MEET", "127.0.0.1", found[1].port, bus["cluster-port"])
+        eventually(lambda: all(said_to(node, "CLUSTER", "INFO")["cluster_state"] == "ok" for node in found))
+        yield found
 
-        with closing(connect(clusters(node.url()), prefix="{app}:")) as queue:
-            assert 0 == queue.size()
-        assert "certificate verify failed" in refusal(clusters(node.url(ca="stranger")), prefix="{app}:")
+
+@contextmanager
+def node_in(certificates: Path, folder: Path) -> Iterator[Server]:
+    folder.mkdir()
+    for name in ("ca.pem", "stranger.pem", "good.pem", "server.key"):
+        shutil.copy(certificates / name, folder)
+    how = ["--cluster-enabled", "yes", "--tls-cluster", "yes", "--cluster-port", str(free_port())]
+    yield from serving(folder, *how)
+
+
+def said_to(node: Server, *words: object) -> Any:
+    with redis.Redis(unix_socket_path=f"{node.folder}/redis.sock", decode_responses=True) as client:
+        return client.execute_command(" ".join(map(str, words[:2])), *words[2:])
+
+
+def test_a_cluster_is_reached_over_tls(nodes):
+    with closing(connect(clusters(nodes[0].url()), prefix="{app}:")) as queue:
+        assert 0 == queue.size()
+    assert "certificate verify failed" in refusal(clusters(nodes[0].url(ca="stranger")), prefix="{app}:")
+
+
+@pytest.mark.thorough("the connections are those of one slot, and each kind of store has a pool over TLS")
+def test_a_pool_serves_queues_of_several_slots_over_tls(nodes, tmp_path):
+    connection = ConnectionSettings(url=clusters(nodes[0].url()), restart_key="{queuepool}:illuminate:queue:restart")
+    with closing(Queue(connection)) as queue:
+        site = Site(connection, tmp_path, queue)
+        with site.pool("--queue", "a,b,c", "--workers", "1"):
+            pushed = {site.push(queue=name) for name in "abc"}
+            eventually(lambda: pushed == {note["id"] for note in site.trail(event="end")})
 
 
 def clusters(url: str) -> str:

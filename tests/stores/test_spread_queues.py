@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
@@ -20,7 +21,7 @@ from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Role, State
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
-from queuepool.errors import NeedsOneSlot, PartDown
+from queuepool.errors import NeedsOneSlot, NotReplicated, PartDown
 from queuepool.payload.lease import Ending, Outcome, StateRecord
 from queuepool.payload.limits import PlaceAsked
 from queuepool.payload.members import NewFlow
@@ -309,3 +310,57 @@ def test_what_cannot_be_done_over_several_slots_is_refused_and_nothing_is_writte
             call()
 
     assert (1, 0) == (store.sizes("a").total, store.sizes("b").total)
+
+
+def test_a_node_that_hangs_is_waited_for_as_long_as_a_reply_may_take_and_not_as_a_job_may(cluster):
+    stores = Stores(replace(spread_on_cluster(cluster.url), block_for=60.0), reply_timeout=0.3)
+    tag = stores.queue.join(queues=QUEUES)
+
+    with halted(cluster.owner(slot_of("b")).process.pid), pytest.raises(PartDown):
+        assert _seconds_of(lambda: stores.queue.reserve(["b"], tag, 1)) < 30.0
+    stores.close()
+
+
+def test_a_producer_has_connections_to_nodes_and_not_to_each_hash_tag(cluster):
+    producer = Stores(spread_on_cluster(cluster.url), shared=True)
+    before = _connected(cluster)
+    for number in range(60):
+        producer.queue.push(f"q{number}", [NewJob(payload("1"), state=StateRecord(f"{number}", b"{}", 60.0))])
+        assert b"{}" == producer.values.state(f"{number}")
+
+    assert 3 >= _connected(cluster) - before
+    assert {1} == {producer.queue.sizes(f"q{number}").ready for number in range(60)}
+    producer.close()
+    eventually(lambda: before == _connected(cluster))
+
+
+def _connected(cluster: Cluster) -> int:
+    return sum(_clients(node).count(b"name=queuepool") for node in cluster.masters())
+
+
+def test_a_producer_goes_on_with_other_nodes_and_returns_to_one_that_was_away(cluster):
+    producer = Stores(spread_on_cluster(cluster.url), shared=True, reply_timeout=0.3)
+    before = _connected(cluster)
+    for queue in QUEUES:
+        producer.queue.push(queue, new_jobs(payload("1")))
+
+    with halted(cluster.owner(slot_of("b")).process.pid):
+        for queue in ("a", "c0", "a1"):  # some of them new
+            with pytest.raises(PartDown):
+                producer.queue.push("b", new_jobs(payload("unsure")))
+            producer.queue.push(queue, new_jobs(payload("2")))
+    producer.queue.push("b", new_jobs(payload("2")))
+
+    assert [2, 1, 1] == [producer.queue.sizes(queue).ready for queue in ("a", "c0", "a1")]
+    assert 3 >= _connected(cluster) - before
+    producer.close()
+
+
+def test_each_tag_waits_for_its_replicas_on_a_connection_that_another_one_has_made(cluster):
+    settings = replace(spread_on_cluster(cluster.url), wait_replicas="2")
+    producer = Stores(settings, shared=True, reply_timeout=0.3)
+
+    for queue in ("{a}1", "{a1}", "{a2}", "{a3}", "{a4}", "{a}2"):
+        with pytest.raises(NotReplicated):
+            producer.queue.push(queue, new_jobs(payload("1")))
+    producer.close()

@@ -22,7 +22,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import redis
@@ -32,7 +32,8 @@ from queuepool.config.connections import NO_TAG, tag_of
 from queuepool.config.urls import nodes_of, of_one_node
 from queuepool.errors import ConfigError, StoreUnfit
 from queuepool.stores.redis.client import PAGE, RedisClient
-from queuepool.stores.redis.connections import PendingReplies, PendingReply
+from queuepool.stores.redis.connections import ConnectionPool, PendingReplies, PendingReply
+from queuepool.stores.redis.nodes import LentConnections, Node, Nodes
 from queuepool.stores.redis.scripts import script
 from queuepool.stores.redis.wire import Keys
 from queuepool.unix.originals import sleep
@@ -46,8 +47,6 @@ _PAUSE, _PAUSES = 0.01, 0.1
 _BEING_MOVED = re.compile(r"user_script: ?1\b.*non local key|non local key.*user_script: ?1\b")
 #: what a node says when it knows of no other
 _ALONE = "cluster support disabled"
-#: host, port
-Node = tuple[str, int]
 
 
 class SlotOwner:
@@ -59,7 +58,10 @@ class SlotOwner:
         #: whom to ask, in this order: whoever was asked last comes last, as it may be cut off from the others
         self._nodes = list(nodes)
         self._told: Node | None = None
-        self._last: Node | None = None
+        #: the node that was found last
+        self.last: Node | None = None
+        #: to tell others what is found
+        self.nodes: Nodes | None = None
         #: how often another node became the owner
         self.changes = 0
 
@@ -74,14 +76,16 @@ class SlotOwner:
     def moved_to(self, node: Node) -> None:
         """A node has told who the owner is: connect there next."""
         self._told = self._noted(node)
+        if self.nodes:
+            self.nodes.moved(self.slot, node)
 
     def stays(self) -> None:
         """Connect to the same node next, if any was found."""
-        self._told = self._last
+        self._told = self.last
 
     def _noted(self, node: Node) -> Node:
-        if node != self._last:
-            self._last = node
+        if node != self.last:
+            self.last = node
             self.changes += 1
         return node
 
@@ -92,6 +96,8 @@ class SlotOwner:
             try:
                 shards = ask(node)
                 known = [_node(one, node) for _, _, *nodes in shards for one in nodes]
+                if self.nodes:
+                    self.nodes.told([(first, last, _node(owner, node)) for first, last, owner, *_ in shards])
                 return self._owner_in(shards, node)
             except (redis.ConnectionError, redis.TimeoutError) as error:
                 if not isinstance(problem, redis.AuthenticationError):  # that of the nodes that answer
@@ -127,7 +133,7 @@ class _AtOwner:
     _plain: ClassVar[Any]
 
     def __init__(self, *, owner: SlotOwner, **settings: Any) -> None:
-        self._owner = owner
+        self.owner = owner
         self._settings = settings
         #: the commands under way, and those that are sent next
         self._sent: deque[Sequence[Any]] = deque()
@@ -135,7 +141,7 @@ class _AtOwner:
         super().__init__(**settings)
 
     def _connect(self) -> Any:
-        self.host, self.port = self._owner.find(self._slots_at, self._settings["socket_connect_timeout"])
+        self.host, self.port = self.owner.find(self._slots_at, self._settings["socket_connect_timeout"])
         return super()._connect()  # type: ignore[misc]
 
     def _slots_at(self, node: Node) -> Any:
@@ -210,16 +216,16 @@ class _AtOwner:
     def _said(self, refusal: redis.RedisError) -> str:
         """redis-py removes the codes from the texts."""
         if isinstance(refusal, MovedError):
-            return f"the cluster's nodes disagree on the owner of slot {self._owner.slot}"
+            return f"the cluster's nodes disagree on the owner of slot {self.owner.slot}"
         if isinstance(refusal, AskError | TryAgainError):
-            return f"slot {self._owner.slot} is being moved to another node of the cluster"
-        return f"the cluster does not serve slot {self._owner.slot} ({type(refusal).__name__})"
+            return f"slot {self.owner.slot} is being moved to another node of the cluster"
+        return f"the cluster does not serve slot {self.owner.slot} ({type(refusal).__name__})"
 
     def _turn(self, refusal: redis.RedisError, pause: float) -> None:
         """To the node that is named; or wait, if the slot is being moved."""
         sleep(pause)
         if isinstance(refusal, MovedError):
-            self._owner.moved_to((refusal.host or self.host, refusal.port))
+            self.owner.moved_to((refusal.host or self.host, refusal.port))
             self.disconnect()
 
 
@@ -267,6 +273,25 @@ class ClusterClient(RedisClient):
         self._sources: dict[str, tuple[str, str]] = {}
         #: the owner's changes when the channels were subscribed to
         self._heard_at = 0
+
+    def share(self, nodes: Nodes) -> None:
+        """Use these connections instead of own ones. Only for a ``shared`` client that was not used yet."""
+        self.owner.nodes = nodes
+
+    @cached_property
+    def _connections(self) -> ConnectionPool:
+        if not self.owner.nodes:
+            return super()._connections
+        pool = self._redis.connection_pool
+        make = partial(pool.connection_class, **pool.connection_kwargs)
+        return LentConnections(self.owner.nodes, self.owner, make, self._wraps)
+
+    def command(self, *words: Any) -> Any:
+        if not self.owner.nodes:
+            return super().command(*words)
+        with self._translating(str(words[0]).lower(), words[1:2]):
+            reply, read = self._ask(*words), self._redis.response_callbacks.get(words[0])
+            return read(reply) if read else reply  # as redis-py does
 
     def scan(self, pattern: str) -> Iterator[set[bytes]]:
         """As on one server; from the start again where another node has the slot meanwhile, as a cursor is a node's."""

@@ -103,28 +103,28 @@ class Connection:
     """
 
     def __init__(self, connection: Any) -> None:
-        self._raw = connection
+        self.raw = connection
         self._outstanding: PendingReply | PendingReplies | None = None
 
     @property
     def is_open(self) -> bool:
         """Whether it is connected, as far as is known."""
-        return self._raw._sock is not None
+        return self.raw._sock is not None
 
     def open(self) -> None:
         """Connect, unless connected."""
-        self._raw.connect()
+        self.raw.connect()
 
     def ask(self, *words: Any) -> Any:
         """Send one command and return its reply; a signal handler may raise out of it."""
         self.clear()
         try:
-            self._raw.send_command(*words)
-            return self._raw.read_response()
+            self.raw.send_command(*words)
+            return self.raw.read_response()
         except redis.RedisError:
             raise
         except BaseException:
-            self._raw.disconnect()  # a late reply must not answer the next command
+            self.raw.disconnect()  # a late reply must not answer the next command
             raise
 
     def await_reply(self, words: Sequence[Any], seconds: float) -> Any:
@@ -135,28 +135,28 @@ class Connection:
         """
         self.clear()
         try:
-            self._raw.send_command(*words)
-            if not is_readable(self._raw._sock.fileno(), seconds):
+            self.raw.send_command(*words)
+            if not is_readable(self.raw._sock.fileno(), seconds):
                 raise redis.TimeoutError("Timeout reading from socket")
-            return self._raw.read_response()
+            return self.raw.read_response()
         except redis.ConnectionError:
             raise
         except BaseException:
-            self._raw.disconnect()  # as above
+            self.raw.disconnect()  # as above
             raise
 
     def send(self, *words: Any) -> PendingReply:
         """Send one command; its reply can be read later."""
         self.clear()
-        self._raw.send_command(*words)
-        self._outstanding = reply = PendingReply(self._raw)
+        self.raw.send_command(*words)
+        self._outstanding = reply = PendingReply(self.raw)
         return reply
 
     def send_together(self, commands: Sequence[Sequence[Any]]) -> PendingReplies:
         """Send these commands in one write; their replies can be read later."""
         self.clear()
-        self._raw.send_packed_command(self._raw.pack_commands(commands))
-        self._outstanding = replies = PendingReplies(self._raw, len(commands))
+        self.raw.send_packed_command(self.raw.pack_commands(commands))
+        self._outstanding = replies = PendingReplies(self.raw, len(commands))
         return replies
 
     def clear(self) -> None:
@@ -168,7 +168,7 @@ class Connection:
     def refresh(self) -> None:
         """If the server has closed the connection, close it too, so that the next command opens it again."""
         try:
-            is_open = not self._raw.can_read()
+            is_open = not self.raw.can_read()
         except (redis.RedisError, OSError):
             is_open = False
         if not is_open:
@@ -176,7 +176,7 @@ class Connection:
 
     def close(self) -> None:
         """Close the connection; the next command would open it again."""
-        self._raw.disconnect()
+        self.raw.disconnect()
 
 
 def server_of(connection: Any) -> str:

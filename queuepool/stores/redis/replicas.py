@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import redis
 
@@ -48,6 +49,8 @@ class Replicas:
         self._wanted = 1 if self.counts else int(wanted)
         self._within = max(round(within * 1000), 1)  # 0 would be for ever
         self._primary = b""
+        #: when the replicas were last counted over a socket (monotonic)
+        self.counted_at = WeakKeyDictionary[Any, float]()
 
     def wait(self) -> tuple[str, int, int]:
         """The command that waits for them."""
@@ -81,7 +84,6 @@ class ReplicatedConnection(Connection):
     def __init__(self, connection: Any, replicas: Replicas) -> None:
         super().__init__(connection)
         self._replicas = replicas
-        self._counted_at: tuple[Any, float] = None, 0.0
 
     def ask(self, *words: Any) -> Any:
         if not self._is_awaited(words):
@@ -113,19 +115,18 @@ class ReplicatedConnection(Connection):
         wait = self._replicas.wait()
         waits = [wait if self._is_awaited(words) else None for words in commands]
         sent = [one for pair in zip(commands, waits, strict=True) for one in pair if one]
-        self._raw.send_packed_command(self._raw.pack_commands(sent))
-        return _WithWaits(self._raw, self._replicas, waits)
+        self.raw.send_packed_command(self.raw.pack_commands(sent))
+        return _WithWaits(self.raw, self._replicas, waits)
 
     def _is_awaited(self, words: Sequence[Any]) -> bool:
         return len(words) > 1 and words[1] in self._replicas.scripts
 
     def _count(self) -> None:
         """Count the replicas of a server that this connection has just reached, and again now and then."""
-        self._raw.connect()  # unless it is
-        connected, at = self._counted_at
-        if connected is not self._raw._sock or time.monotonic() >= at + _COUNTS:
-            self._replicas.count(self._raw)
-            self._counted_at = self._raw._sock, time.monotonic()
+        self.raw.connect()  # unless it is
+        if time.monotonic() >= self._replicas.counted_at.get(self.raw._sock, 0.0) + _COUNTS:
+            self._replicas.count(self.raw)
+            self._replicas.counted_at[self.raw._sock] = time.monotonic()
 
 
 class _WithWaits:

@@ -13,6 +13,7 @@ from queuepool.payload.lease import Lease
 from queuepool.stores.elsewhere import FailedElsewhere
 from queuepool.stores.locks import Locks
 from queuepool.stores.redis.cluster import ClusterClient
+from queuepool.stores.redis.nodes import Nodes
 from queuepool.stores.redis.queue import RedisQueue
 from queuepool.stores.redis.reassertion import RedisReassertion
 from queuepool.stores.redis.spread.beside import LocksApart, SpreadAttempts, SpreadRecords, SpreadSteps, SpreadValues
@@ -84,6 +85,7 @@ def spread_stores(
         client.owner.slot = slot
         return client
 
+    open_client = _with_shared_connections(open_client) if is_patient else open_client
     home, groups = open_client(), Groups(group)
     values = SpreadValues(home, keys, groups)
     locks_of = LocksApart("", values, [("redis", values), *laravel_locks])
@@ -92,3 +94,15 @@ def spread_stores(
     failed = FailedElsewhere(records, queue, records)
     reassertion = SpreadReassertion(groups, settings.retry_after)
     return SpreadStores(home, values, records, failed, SpreadAttempts(groups), SpreadSteps(groups), queue, reassertion)
+
+
+def _with_shared_connections(open_client: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for threads, whose connections are to nodes, not to slots."""
+    nodes = Nodes()
+
+    def opened(**about: Any) -> Any:
+        client = open_client(**about)
+        client.share(nodes)
+        return client
+
+    return opened
