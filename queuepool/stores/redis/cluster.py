@@ -32,8 +32,8 @@ from queuepool.config.connections import NO_TAG, tag_of
 from queuepool.config.urls import nodes_of, of_one_node
 from queuepool.errors import ConfigError, StoreUnfit
 from queuepool.stores.redis.client import PAGE, RedisClient
-from queuepool.stores.redis.connections import ConnectionPool, PendingReplies, PendingReply
-from queuepool.stores.redis.nodes import LentConnections, Node, Nodes
+from queuepool.stores.redis.connections import ConnectionPool, LentConnections, PendingReplies, PendingReply
+from queuepool.stores.redis.nodes import Node, Nodes
 from queuepool.stores.redis.scripts import script
 from queuepool.stores.redis.wire import Keys
 from queuepool.unix.originals import sleep

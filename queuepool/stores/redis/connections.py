@@ -9,6 +9,7 @@ from typing import Any
 
 import redis
 
+from queuepool.stores.redis.nodes import Nodes, Owner
 from queuepool.unix.originals import is_readable
 
 
@@ -225,3 +226,32 @@ class ConnectionPool:
             return self._make()
         connection.refresh()
         return connection
+
+
+class LentConnections(ConnectionPool):
+    """As ``ConnectionPool``, of connections that others use, too. ``make`` makes one of redis-py's to the owner."""
+
+    def __init__(self, nodes: Nodes, owner: Owner, make: Callable[[], Any], wraps: Callable[[Any], Connection]) -> None:
+        self._nodes = nodes
+        self._owner = owner
+        self._make_raw = make
+        self._wraps = wraps
+
+    def ask(self, *words: Any) -> Any:
+        raw = self._nodes.take(self._owner)
+        connection = self._wraps(raw or self._make_raw())
+        if raw:
+            raw.owner = self._owner
+            connection.refresh()
+        try:
+            return connection.ask(*words)
+        except (redis.ConnectionError, redis.TimeoutError):
+            self._nodes.failed((connection.raw.host, connection.raw.port))
+            connection.close()
+            raise
+        finally:
+            if connection.is_open:
+                self._nodes.give(connection.raw)
+
+    def close(self) -> None:
+        self._nodes.close()

@@ -7,12 +7,8 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
-
-import redis
-
-from queuepool.stores.redis.connections import Connection, ConnectionPool
 
 #: connections to one node that are kept while nobody uses them
 _KEPT = 64
@@ -94,32 +90,3 @@ class Nodes:
         if self._pid != os.getpid():  # its parent uses those
             self._pid = os.getpid()
             self._free.clear()
-
-
-class LentConnections(ConnectionPool):
-    """As ``ConnectionPool``, of connections that others use, too. ``make`` makes one of redis-py's to the owner."""
-
-    def __init__(self, nodes: Nodes, owner: Owner, make: Callable[[], Any], wraps: Callable[[Any], Connection]) -> None:
-        self._nodes = nodes
-        self._owner = owner
-        self._make_raw = make
-        self._wraps = wraps
-
-    def ask(self, *words: Any) -> Any:
-        raw = self._nodes.take(self._owner)
-        connection = self._wraps(raw or self._make_raw())
-        if raw:
-            raw.owner = self._owner
-            connection.refresh()
-        try:
-            return connection.ask(*words)
-        except (redis.ConnectionError, redis.TimeoutError):
-            self._nodes.failed((connection.raw.host, connection.raw.port))
-            connection.close()
-            raise
-        finally:
-            if connection.is_open:
-                self._nodes.give(connection.raw)
-
-    def close(self) -> None:
-        self._nodes.close()
