@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 #: connections to one node that are kept while nobody uses them
@@ -53,10 +54,10 @@ class Nodes:
         """
         self._begin_in_a_fork()
         node = self._owner_of(owner.slot)
-        at = node or owner.last
-        if at and (free := self._free[at]):
-            owner.last = at
-            return free.pop()
+        if at := node or owner.last:
+            with suppress(IndexError):
+                found, owner.last = self._free[at].pop(), at
+                return found
         if node and not owner.last:
             owner.moved_to(node)
         return None
