@@ -24,7 +24,6 @@ from tests.support.store_contract import (
     RETRY_AFTER,
     THEIRS,
     Clock,
-    drained,
     record,
     reserved,
 )
