@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -88,6 +88,7 @@ class StoreLink:
         }
         self._counts: OrderedDict[Hashable, Fresh[Any]] = OrderedDict()
         self._lock = threading.Lock()
+        self._reads, self._is_closed = 0, False
 
     @property
     def name(self) -> str:
@@ -100,7 +101,8 @@ class StoreLink:
             if why := self._away:
                 raise StoreDown(why)
         try:
-            return read(self._queue)
+            with self._reading() as queue:
+                return read(queue)
         except StoreError as error:
             if _is_away(error):  # or this alone took too long
                 self._facts.doubt()
@@ -154,14 +156,33 @@ class StoreLink:
             self._counts.clear()
 
     def close(self) -> None:
+        """Close the store, after the reads under way; does not wait for them."""
         for readers in (self._watcher, self._readers):
             readers.shutdown(wait=False, cancel_futures=True)
-        self._queue.close()
+        with self._lock:
+            self._is_closed, is_idle = True, not self._reads
+        if is_idle:
+            self._queue.close()
         self._by_hand.close()
+
+    @contextmanager
+    def _reading(self) -> Iterator[Queue]:
+        """The store for a read. What one opens after ``close`` nobody else would close: the last one does."""
+        with self._lock:
+            self._reads += 1
+        try:
+            yield self._queue
+        finally:
+            with self._lock:
+                self._reads -= 1
+                is_last = self._is_closed and not self._reads
+            if is_last:
+                self._queue.close()
 
     def _read(self) -> StoreFacts:
         try:
-            found = self._read_all(self._queue)
+            with self._reading() as queue:
+                found = self._read_all(queue)
         except StoreError as error:
             self._away = str(error) if _is_away(error) else ""
             raise

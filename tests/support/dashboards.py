@@ -17,6 +17,7 @@ from queuepool.web.dashboard import dashboard
 from queuepool.web.desk import Desk
 from queuepool.web.guard import Doors, Doorway
 from queuepool.web.site import Site as Pages
+from tests.support.eventually import eventually
 from tests.support.pools import Site
 
 #: what a browser sends with a form of the page itself
@@ -56,6 +57,15 @@ class Browser:
         got = self.get(f"/api/v1{path}")
         assert got.status == 200, got.text
         return got.json
+
+    def ended(self, errand: str) -> Any:
+        """The facts of an action with many jobs, by its id, at its end: it goes on after the answer if it is long."""
+
+        def look() -> Any:
+            found = self.facts(f"/errands/{errand}")["errand"]
+            return found["state"] != "running" and found
+
+        return eventually(look)
 
     def post(self, path: str, form: Mapping[str, Any] | None = None, /, **headers: str) -> Got:
         kind = {"content-type": "application/x-www-form-urlencoded"}

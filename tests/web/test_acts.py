@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import threading
@@ -33,12 +34,13 @@ def failed(site: Site) -> set[str]:
 
 
 def told(browser: Browser, path: str, form: dict[str, object] | None = None) -> str:
-    """The outcome that the page after an action shows."""
+    """The outcome that the page after an action shows, at its end."""
     after = browser.post(path, form)
     assert after.status == 303, after.text
-    found = re.search(
-        r'role="status".*?<(?:p|pre)[^>]*>(.*?)</(?:p|pre)>', browser.get(after.headers["location"]).text, re.DOTALL
-    )
+    page = after.headers["location"]
+    if errand := re.match(r"/errands/(\w+)", page):
+        return html.escape(browser.ended(errand[1])["words"])
+    found = re.search(r'role="status".*?<(?:p|pre)[^>]*>(.*?)</(?:p|pre)>', browser.get(page).text, re.DOTALL)
     assert found
     return found[1]
 
@@ -159,7 +161,8 @@ def test_programs_act_by_json(at, browser):
     ids = failed_in_thousands(at.queue, 2)
     got = browser.send("/api/v1/failed/retry", {"id": ids})
 
-    assert (200, "done", 2) == (got.status, got.json["state"], got.json["done"])
+    ended = browser.ended(got.json["id"])
+    assert (200, "done", 2) == (got.status, ended["state"], ended["done"])
     assert 2 == at.queue.size("default")
     assert 200 == browser.send("/api/v1/queues/default/default/pause", {}).status
 
@@ -251,6 +254,8 @@ def test_delayed_jobs_are_run_now_alone_or_all_that_fit(at, browser):
     assert 'name="id" value="' + first in browser.get(f"/jobs/{first}").text
     words = "1 job made due now on connection default: default 1"
     assert words == told(browser, f"{path}/run", {"state": "delayed", "id": first})
+    again = browser.post(f"{path}/run", {"state": "delayed", "id": first})
+    assert again.headers["location"].startswith((f"/jobs/{first}?", "/errands/")), "where it was asked for"
     at.work()
     assert {first, ready} == {note["id"] for note in at.trail(event="start")}
     assert 400 == browser.post(f"{path}/run", {"state": "ready", "id": second}).status

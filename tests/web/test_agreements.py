@@ -41,9 +41,10 @@ def ready(browser: Browser, queue: str = "default") -> list[str]:
 
 
 def done(browser: Browser, path: str, **form: object) -> dict[str, object]:
+    """What came of it, at its end."""
     got = browser.send(f"/api/v1{path}", form)
     assert 200 == got.status, got.text
-    return got.json
+    return browser.ended(got.json["id"])
 
 
 @pytest.mark.bad_input("B181")

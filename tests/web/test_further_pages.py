@@ -156,7 +156,7 @@ def test_alerts_that_are_raised_lead_to_the_page_on_which_to_look(at):
     )
     at.queue.stores.control.publish("web2:p:1", notice)
     with opened(config_of(at), "viewer") as browser:
-        facts = browser.facts("/alerts")
+        facts = eventually(lambda: (found := browser.facts("/alerts"))["alerts"] and found)
         pages = {row["kind"]: row["page"] for row in facts["alerts"]}
         assert {"of_a_later_version": None, "lost": "/pools", "wait": "/queues/default/default"} == pages
         assert "of_a_later_version" == facts["alerts"][0]["kind"], "the oldest first"
@@ -175,7 +175,7 @@ def test_an_alert_names_a_flow_only_to_those_who_are_shown_names(at, data):
     notice = notice_with({"kind": "stalled", "subject": "Hv", "text": f"{words}; its name is Alice"})
     at.queue.stores.control.publish("web2:p:1", notice)
     with opened(config_of(at, data=data)) as browser:
-        [row] = browser.facts("/alerts")["alerts"]
+        [row] = eventually(lambda: browser.facts("/alerts")["alerts"])
         assert (data == "yes") == ("Alice" in browser.get("/alerts").text)
     assert row["text"] == (f"{words}; its name is Alice" if data == "yes" else words)
 
@@ -189,7 +189,7 @@ def test_an_alert_has_the_figures_that_the_page_shows_beside_it(at):
     at.queue.stores.control.publish("web2:p:1", notice)
     failed_in_thousands(at.queue, 3)
     with opened(config_of(at), "viewer") as browser:
-        found = {row["kind"]: row["text"] for row in browser.facts("/overview")["alerts"]}
+        found = eventually(lambda: {row["kind"]: row["text"] for row in browser.facts("/overview")["alerts"]})
     assert {
         "wait": "queue default: the next job has been ready for 0 s (limit 60 s)",
         "quarantine": "queue default: 0 payloads in quarantine (limit 60)",

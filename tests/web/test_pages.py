@@ -237,7 +237,7 @@ def test_what_runs_elsewhere_is_read_from_the_notices(at):
     notice = {"host": "web2", "pool": "p", "state": "running", "workers": 1, "processes": processes, "id": "0" * 16}
     at.queue.stores.control.publish("web2:p:1", notice)
     with opened(config_of(at)) as browser:
-        facts = browser.facts("/running")
+        facts = eventually(lambda: (found := browser.facts("/running"))["jobs"] and found)
         assert [("charge", "web2", 3)] == [(job["name"], job["host"], job["worker"]) for job in facts["jobs"]]
         assert 'href="/jobs/abc?connection=default"' in browser.get("/running").text
         assert 'action="/jobs/abc/cancel"' in browser.get("/jobs/abc").text

@@ -186,6 +186,23 @@ def test_a_page_that_asks_too_much_does_not_make_its_store_count_as_away(site):
     link.close()
 
 
+def test_who_still_reads_a_store_at_its_end_closes_it(away, own_server):
+    config, gate = config_of(away), threading.Event()
+    link = StoreLink(EveryPool(config), config.pools[0].connection)
+    away.queue.close()
+
+    def clients() -> int:
+        return len(own_server.say("CLIENT", "LIST"))
+
+    before = clients()
+    with ThreadPoolExecutor(2) as people:
+        first, last = (people.submit(link.ask, lambda queue: gate.wait(20) and queue.size("default")) for _ in range(2))
+        link.close()
+        gate.set()
+        assert [0, 0] == [first.result(), last.result()]
+    eventually(lambda: clients() == before)
+
+
 def test_an_action_waits_for_its_store_as_long_as_a_command_does(away, own_server):
     config = config_of(away)
     link = StoreLink(EveryPool(config), config.pools[0].connection)

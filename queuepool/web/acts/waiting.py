@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from urllib.parse import quote
 
 from queuepool.jobs.client import Queue
 from queuepool.operating.carrying_out import Errand
@@ -14,13 +15,11 @@ from queuepool.search.filters import Filter
 from queuepool.search.look import Look
 from queuepool.web.acts.acted import Acted
 from queuepool.web.acts.begun import begun, target_of
-from queuepool.web.acts.queues import path_of
 from queuepool.web.agreements import Agreement
 from queuepool.web.asked import Asked, ids_of
 from queuepool.web.desk import Desk
 from queuepool.web.guard import Refusal, WrongEntry
 from queuepool.web.pages.queues import named, waiting_shelf
-from queuepool.web.render import query
 
 
 def drop(desk: Desk, asked: Asked) -> Acted:
@@ -61,8 +60,7 @@ def _acted(desk: Desk, asked: Asked, verb: str, done: str, act_of: Callable[[OfW
 
 
 def _named(verb: str, of: tuple[str, str, str], ids: tuple[str, ...]) -> Agreement:
-    """Who names a job has agreed to it."""
+    """Who names a job has agreed to it, and sees what became of it."""
     if len(ids) > 1:
         raise Refusal(400, "id: name one job, or count those that fit")
-    back = path_of(*of[:2]) + query(state=of[2])
-    return Agreement(verb, of, Filter(id=ids[0]), Agreed(1, math.inf, ""), back)
+    return Agreement(verb, of, Filter(id=ids[0]), Agreed(1, math.inf, ""), f"/jobs/{quote(ids[0], safe='')}")

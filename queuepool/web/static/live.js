@@ -29,14 +29,16 @@
     return isTyping || isAsked || isMarking;
   }
 
-  // A link that has the focus keeps it.
+  // A link that has the focus keeps it, also if others lead to the same page.
   function replace(part, fresh) {
     const at = document.activeElement;
     const href = part.contains(at) && at.getAttribute("href");
+    const alike = () => [...part.querySelectorAll("a")].filter((link) => link.getAttribute("href") === href);
+    const place = alike().indexOf(at);
     part.replaceChildren(...fresh.childNodes);
     part.toggleAttribute("data-over", fresh.hasAttribute("data-over")); // nothing of it changes any more
     localize(part);
-    const again = href && [...part.querySelectorAll("a")].find((link) => link.getAttribute("href") === href);
+    const again = href && (alike()[place] || alike()[0]);
     if (again) again.focus({ preventScroll: true });
   }
 
