@@ -20,10 +20,10 @@ from tests.support.prometheus import Prometheus, prometheus
 QUEUES = [f"tenant-{number:03}" for number in range(300)]
 LAST = QUEUES[-1]
 JOBS = """
-import time
 from pathlib import Path
 
 from queuepool import Concurrency, job
+from tests.support.eventually import eventually
 
 
 @job("job-1000")
@@ -33,8 +33,7 @@ def member():
 
 @job("job-1001", limits=[Concurrency("gate", 1)])
 def limited(gate):
-    while not Path(gate).exists():
-        time.sleep(0.05)
+    eventually(Path(gate).exists, within=300.0)
 
 
 def named(number):
@@ -42,8 +41,8 @@ def named(number):
     def run(fails=False, gate=""):
         if fails:
             raise ValueError("as it was asked to")
-        while gate and not Path(gate).exists():
-            time.sleep(0.05)
+        if gate:
+            eventually(Path(gate).exists, within=300.0)
 
 
 for number in range(1000):
