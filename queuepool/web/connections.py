@@ -167,7 +167,7 @@ class StoreLink:
 
     @contextmanager
     def _reading(self) -> Iterator[Queue]:
-        """The store for a read. What one opens after ``close`` nobody else would close: the last one does."""
+        """The store, for a read. One that goes on after ``close`` may connect again: the last to end closes that."""
         with self._lock:
             self._reads += 1
         try:

@@ -204,12 +204,12 @@ class ConnectionPool:
         try:
             reply = connection.ask(*words)
         except (redis.ConnectionError, redis.TimeoutError):
-            connection.close()  # and drop it: checking whether it is open would open it and wait for the server again
+            self._drop(connection)
             raise
         except BaseException:
-            self._free.append(connection)
+            self._give_back(connection)
             raise
-        self._free.append(connection)
+        self._give_back(connection)
         return reply
 
     def close(self) -> None:
@@ -227,31 +227,39 @@ class ConnectionPool:
         connection.refresh()
         return connection
 
+    def _give_back(self, connection: Connection) -> None:
+        self._free.append(connection)
+
+    def _drop(self, connection: Connection) -> None:
+        """Close it, for good: checking whether it is open would open it and wait for the server again."""
+        connection.close()
+
 
 class LentConnections(ConnectionPool):
     """As ``ConnectionPool``, of connections that others use, too. ``make`` makes one of redis-py's to the owner."""
 
     def __init__(self, nodes: Nodes, owner: Owner, make: Callable[[], Any], wraps: Callable[[Any], Connection]) -> None:
+        super().__init__(lambda: wraps(make()))
         self._nodes = nodes
         self._owner = owner
-        self._make_raw = make
         self._wraps = wraps
-
-    def ask(self, *words: Any) -> Any:
-        raw = self._nodes.take(self._owner)
-        connection = self._wraps(raw or self._make_raw())
-        if raw:
-            raw.owner = self._owner
-            connection.refresh()
-        try:
-            return connection.ask(*words)
-        except (redis.ConnectionError, redis.TimeoutError):
-            self._nodes.failed((connection.raw.host, connection.raw.port))
-            connection.close()
-            raise
-        finally:
-            if connection.is_open:
-                self._nodes.give(connection.raw)
 
     def close(self) -> None:
         self._nodes.close()
+
+    def _take(self) -> Connection:
+        raw = self._nodes.take(self._owner)
+        if raw is None:
+            return self._make()
+        raw.owner = self._owner
+        connection = self._wraps(raw)
+        connection.refresh()
+        return connection
+
+    def _give_back(self, connection: Connection) -> None:
+        if connection.is_open:
+            self._nodes.give(connection.raw)
+
+    def _drop(self, connection: Connection) -> None:
+        self._nodes.failed((connection.raw.host, connection.raw.port))
+        super()._drop(connection)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-#: connections to one node that are kept while nobody uses them
+#: most idle connections to one node that are kept
 _KEPT = 64
 #: host, port
 Node = tuple[str, int]
@@ -30,7 +30,7 @@ class Owner(Protocol):
 
 
 class Nodes:
-    """Who owned which slot when somebody last asked or was told, and the connections that are free."""
+    """The owners of the slots, as nodes have told them last, and the idle connections."""
 
     def __init__(self) -> None:
         self._pid = os.getpid()

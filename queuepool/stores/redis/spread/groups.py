@@ -138,12 +138,7 @@ class Groups:
 
 def of_those_there(groups: Iterable[TagGroup], verb: Callable[[TagGroup], T]) -> list[T]:
     """What it returns for each group whose node is there. Raises ``PartDown`` if all are away."""
-    found, problem = list[T](), None
-    for group in groups:
-        try:
-            found.append(group.ask(partial(verb, group)))
-        except PartDown as error:
-            problem = error
+    found, problem = _asked(groups, verb, PartDown)
     if problem and not found:
         raise problem
     return found
@@ -151,12 +146,20 @@ def of_those_there(groups: Iterable[TagGroup], verb: Callable[[TagGroup], T]) ->
 
 def of_each(groups: Iterable[TagGroup], verb: Callable[[TagGroup], T]) -> list[T]:
     """What it returns for each group. All are asked; what one has raised is raised then."""
+    found, problem = _asked(groups, verb, StoreDown)
+    if problem:
+        raise problem
+    return found
+
+
+def _asked(
+    groups: Iterable[TagGroup], verb: Callable[[TagGroup], T], passes_over: type[StoreDown]
+) -> tuple[list[T], StoreDown | None]:
+    """What it returns for each group that answers, and the last of these errors; any other is raised at once."""
     found, problem = list[T](), None
     for group in groups:
         try:
             found.append(group.ask(partial(verb, group)))
-        except StoreDown as error:
+        except passes_over as error:
             problem = error
-    if problem:
-        raise problem
-    return found
+    return found, problem

@@ -24,7 +24,7 @@ class _Lost(NamedTuple):
 
 
 class GroupTags:
-    """A node that was away is told what it has missed before anything is reserved there again.
+    """What could not be sent to a node that was away is sent before anything is reserved there again.
 
     ``entered``: called when a tag was claimed in a group.
     """
@@ -95,7 +95,7 @@ class GroupTags:
                 group.ask(lambda group=group: group.queue.retire(tag))  # type: ignore[misc]
 
     def reclaim(self, queues: Sequence[str], tag: int, since: float, known: Sequence[Lease]) -> list[Lease]:
-        """As the contract of stores says. A node that is away holds up no other: it is told later."""
+        """As ``QueueStore.reclaim``. A node that is away delays no other: its part is made up for later."""
         found = list[Lease]()
         for group, several in self._groups.parts(queues).items():
             lost = _Lost(several, tag, time.monotonic() - since, known)

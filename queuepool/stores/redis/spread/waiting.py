@@ -17,8 +17,8 @@ _TICK, _AWAY = 0.15, 1.0
 def wait_for_any(parts: Mapping[TagGroup, Sequence[str]], timeout: float) -> None:
     """Block until a job may be ready in one of them, or the time is over; a signal handler may raise out of it.
 
-    The connections of all waits that have not ended are closed. Else such a wait would take a token although nobody
-    waits, or its reply would be read as that of the next command.
+    It closes the connection of each wait that has not ended. Otherwise the server could give a token to a wait that is
+    over, or its reply could be read as that of the next command.
     """
     ended = set[TagGroup]()
     try:
