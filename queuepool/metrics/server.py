@@ -93,6 +93,8 @@ class Server:
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
+        #: so that the loop looks at its clock between any two pages, however many clients wait for one
+        self._turn = asyncio.Lock()
         #: oldest first
         self._open: dict[asyncio.StreamWriter, None] = {}
 
@@ -141,7 +143,9 @@ class Server:
             return Response.plain(HTTPStatus.BAD_REQUEST).written()
         if request.method not in _METHODS:
             return Response.plain(HTTPStatus.METHOD_NOT_ALLOWED, "", f"Allow: {', '.join(_METHODS)}").written()
-        return self._answered(request.path).written(with_body=request.method == "GET")
+        async with self._turn:
+            await asyncio.sleep(0)
+            return self._answered(request.path).written(with_body=request.method == "GET")
 
     def _answered(self, path: str) -> Response:
         try:

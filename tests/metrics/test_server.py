@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from http import HTTPStatus
@@ -177,6 +178,32 @@ def test_a_client_that_reads_nothing_is_dropped_and_delays_no_other(run, monkeyp
         assert LARGE > len(await read_all(slow))
 
     run(scenario)
+
+
+def test_a_burst_of_requests_does_not_keep_the_process_from_its_own_tick(tmp_path):
+    """The master would take it for hung."""
+    address, events = Address(path=str(tmp_path / "q.sock")), []
+
+    def page(path: str) -> Response:
+        events.append("page")
+        until = time.monotonic() + 0.005
+        while time.monotonic() < until:
+            pass
+        return Response(HTTPStatus.OK, PAGE)
+
+    def tick() -> float:
+        events.append("tick")
+        return 0.001 if events.count("page") < 30 else 0.0
+
+    async def burst() -> None:
+        client = Client(address.path, Server(page))
+        serving = asyncio.create_task(server.serve(page, bound(address), tick))
+        assert {200} == {status(one) for one in await asyncio.gather(*[client.get("/page") for _ in range(30)])}
+        await serving
+        client.close()
+
+    asyncio.run(burst())
+    assert "page page page page" not in " ".join(events)
 
 
 @pytest.mark.bad_input("B146")
