@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -54,16 +55,13 @@ def disk_full(rig: Rig) -> Iterator[float]:
 
 
 def move_away(rig: Rig) -> Iterator[float]:
-    """And back: a process that has it open goes on in it, one that opens it meanwhile finds none."""
-    place = rig.store.path.parent / "elsewhere"
-    place.mkdir(exist_ok=True)
-    return intermittently(
-        rig,
-        lambda: _move(rig.store.path.parent, place, _files),
-        lambda: _move(place, rig.store.path.parent, lambda path: reversed(_files(path))),
-        (0.2, 2.0),
-        (0.5, 1.5),
-    )
+    """And back, with its folder: a process that has it open goes on in it, one that opens it meanwhile finds none.
+
+    In one step: whoever opened the file before and its log after it was moved would begin another log.
+    """
+    here = rig.store.path.parent
+    there = here.with_name("elsewhere")
+    return intermittently(rig, lambda: here.rename(there), lambda: there.rename(here), (0.2, 2.0), (0.5, 1.5))
 
 
 def replace_the_file(rig: Rig) -> Iterator[float]:
@@ -74,19 +72,19 @@ def replace_the_file(rig: Rig) -> Iterator[float]:
 
 
 def replace_by_a_copy(path: Path) -> None:
-    copy, old = path.with_name("copy.db"), path.with_name("old.db")
+    """With its folder, for the same reason."""
+    here = path.parent
+    old, new = here.with_name("old"), here.with_name("new")
+    new.mkdir()
     with closing(sqlite3.connect(path, isolation_level=None, timeout=60)) as owner:
         owner.execute("BEGIN IMMEDIATE")
-        with closing(sqlite3.connect(path)) as reader, closing(sqlite3.connect(copy)) as written:
+        with closing(sqlite3.connect(path)) as reader, closing(sqlite3.connect(new / path.name)) as written:
             reader.backup(written)
             written.execute("PRAGMA journal_mode = WAL")
-        # The name first: no process may open one file with the other's log.
-        path.rename(old)
-        for end in ("-wal", "-shm"):
-            path.with_name(path.name + end).unlink(missing_ok=True)
-        copy.rename(path)
+        here.rename(old)
+        new.rename(here)
         owner.execute("ROLLBACK")
-    old.unlink()
+    shutil.rmtree(old)
 
 
 def make_read_only(path: Path) -> None:
@@ -107,12 +105,6 @@ def _stranger(rig: Rig) -> sqlite3.Connection:
 def _files(path: Path) -> list[Path]:
     """The file, then its log and what the log's readers share."""
     return sorted(path.parent.glob(f"{path.name}*"))
-
-
-def _move(source: Path, target: Path, files: Callable[[Path], Iterable[Path]]) -> None:
-    """In an order in which nobody can open the file without its log: he would begin another one."""
-    for file in files(source / "queue.db"):
-        file.rename(target / file.name)
 
 
 def _mark(file: Path, how: str) -> None:

@@ -127,7 +127,7 @@ def test_the_package_itself_comes_through_a_few_seconds_of_every_nemesis(tmp_pat
 @pytest.mark.thorough("a shorter run is part of every one")
 @pytest.mark.timeout(400)
 def test_the_package_itself_comes_through_a_minute_of_every_nemesis(tmp_path):
-    findings = check(read(run(tmp_path, Plan(seconds=60.0, seed=11, phase=(0.8, 1.8)))))
+    findings = check(read(run(tmp_path, plan_for("redis", slower=True, seconds=60.0, seed=11, phase=(0.8, 1.8)))))
 
     require_sound(findings)
 
@@ -135,7 +135,9 @@ def test_the_package_itself_comes_through_a_minute_of_every_nemesis(tmp_path):
 @pytest.mark.thorough("the tests of kept attempts hold each fault by itself")
 @pytest.mark.timeout(180)
 def test_the_package_comes_through_every_nemesis_with_a_record_of_each_attempt(tmp_path):
-    findings = check(read(run(tmp_path, Plan(seconds=25.0, seed=9, phase=(0.8, 1.8), records=True))))
+    findings = check(
+        read(run(tmp_path, plan_for("redis", slower=True, seconds=25.0, seed=9, phase=(0.8, 1.8), records=True)))
+    )
 
     require_sound(findings)
 
@@ -143,7 +145,9 @@ def test_the_package_comes_through_every_nemesis_with_a_record_of_each_attempt(t
 @pytest.mark.thorough("the tests of workers that run jobs side by side hold each fault by itself")
 @pytest.mark.timeout(300)
 def test_the_package_comes_through_every_nemesis_with_jobs_side_by_side(tmp_path):
-    findings = check(read(run(tmp_path, Plan(seconds=25.0, seed=5, lanes=20, phase=(0.8, 1.8)))))
+    findings = check(
+        read(run(tmp_path, plan_for("redis", slower=True, seconds=25.0, seed=5, lanes=20, phase=(0.8, 1.8))))
+    )
 
     require_sound(findings)
 

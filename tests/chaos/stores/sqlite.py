@@ -26,7 +26,7 @@ class SqliteStore(InTables):
 
     def __init__(self, folder: Path, password: str) -> None:
         self.disk = folder / "disk"
-        self.path = self.disk / "queue.db"
+        self.path = self.disk / "here" / "queue.db"
         self.url = self.far = f"sqlite:///{self.path}"
         self.nemeses: Nemeses = {**at_sql.NEMESES, **at_sqlite.NEMESES}
         self.tables = Tables(create_engine(f"sqlite+pysqlite:///{self.path}", poolclass=NullPool))
@@ -34,6 +34,7 @@ class SqliteStore(InTables):
     def start(self) -> None:
         if disks.mount(self.disk, _SIZE):
             self.nemeses |= at_sqlite.ON_A_DISK_OF_ITS_OWN
+        self.path.parent.mkdir()
         client = SqlClient(self.url, create=True)
         migrate(client)
         client.close()
