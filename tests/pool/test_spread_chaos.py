@@ -162,9 +162,13 @@ def test_each_acknowledged_job_runs_once_but_for_what_a_replica_had_not_got(own_
 
 
 @pytest.mark.thorough("as above")
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1500)
 @pytest.mark.real_start
 def test_a_fault_that_is_planted_is_found(own_cluster, tmp_path):
-    FORGETFUL.write(tmp_path)
+    """By the next run, if none of the jobs of this one ended at the wrong moment."""
+    places = [tmp_path / str(number) for number in range(4)]
+    for place in places:
+        place.mkdir()
+        FORGETFUL.write(place)
 
-    assert ruling(own_cluster, tmp_path)[FORGETFUL.rule]
+    assert any(ruling(own_cluster, place)[FORGETFUL.rule] for place in places)
