@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from sqlalchemy import event
@@ -131,9 +133,23 @@ def test_postgresql_reads_few_rows_for_each_that_follows_before_it_knows_how_man
         assert rows_read(stores) - before < 100 * MANY
 
 
+def test_each_that_follows_starts_once_whichever_way_postgresql_joins(request):
+    """By hash, the rows come in the order in which the members were written."""
+    connection = connection_of("postgres", request)
+    by_hash = "-c enable_nestloop=off -c enable_mergejoin=off -c enable_memoize=off"
+    by_hash = quote(f"{by_hash} -c enable_indexscan=off -c enable_bitmapscan=off -c enable_indexonlyscan=off")
+    separator = "&" if "?" in connection.url else "?"
+    with opened(replace(connection, url=f"{connection.url}{separator}options={by_hash}")) as stores:
+        drawn = begun(stores)
+        done = [as_done(lease) for lease in stores.queue.reserve(["default"], OURS, 1).leases]
+        stores.flows.after(stores.queue.reserve(["default"], OURS, 0, done).flows)
+
+        assert MANY == counts(stores, drawn).running == len(taken(stores.queue, 2 * MANY))
+
+
 def test_two_that_go_on_at_once_start_each_member_once(request):
     connection = connection_of("postgres", request)
-    with opened(connection) as stores, opened(connection) as other:
+    with opened(connection, 60.0) as stores, opened(connection, 60.0) as other:  # each waits for the other's locks
         drawn = begun(stores)
         done = [as_done(lease) for lease in stores.queue.reserve(["default"], OURS, 1).leases]
         found = stores.queue.reserve(["default"], OURS, 0, done)

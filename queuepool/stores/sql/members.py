@@ -194,15 +194,18 @@ class SqlMembers:
         return found
 
     def _followers(self, edges: Select[Any]) -> Select[Any]:
-        """Of these edges: who has ended, and the fields of the ``_Follower``.
+        """Of these edges: who has ended, and the fields of the ``_Follower``, in the order of their keys.
 
         They are cut off by a limit and joined then: a database that does not know yet how many members the flow has
-        could otherwise read them all for each edge.
+        could otherwise read them all for each edge. A join keeps no order by itself, and only the last of these may be
+        left over.
         """
         edge, columns = edges.subquery().c, self._members.c
         follows = (columns.flow == edge.flow) & (columns.n == edge.succ)
-        return select(edge.pred, columns.n, columns.rule, columns.striped).join_from(
-            edge.pred.table, self._members, follows
+        return (
+            select(edge.pred, columns.n, columns.rule, columns.striped)
+            .join_from(edge.pred.table, self._members, follows)
+            .order_by(edge.succ)
         )
 
     def _tell(

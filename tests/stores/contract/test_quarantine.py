@@ -110,7 +110,7 @@ def test_what_has_something_behind_its_end_is_set_aside_whoever_reads_it_with_ev
 @pytest.mark.megabytes
 @pytest.mark.fault("F61")
 def test_no_text_keeps_a_store_busy(built):
-    """Each would take it a quarter of an hour, if it compared each byte with each other; its clients wait for seconds."""
+    """Each would take it a quarter of an hour if each byte were compared with each other."""
     for raw in hostile(300 * 1024).values():
         built.queue.push("default", new_jobs(raw))
         for lease in built.queue.reserve(["default"], 7, 1).leases:
