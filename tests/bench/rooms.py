@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.redis_server import start_redis
-from tests.unit.test_architecture import PUBLIC_PAIRS
 
 PACKAGE = Path(__file__).parents[2] / "queuepool"
 
@@ -84,7 +83,7 @@ def main() -> None:
     paths = sorted(PACKAGE.rglob("*.py"))
     found = classes([ast.parse(path.read_text()) for path in paths])
     names = Counter(one.name for one in found)
-    twice = sorted(name for name, times in names.items() if times > 1 and name not in PUBLIC_PAIRS)
+    twice = sorted(name for name, times in names.items() if times > 1)
     passed = {store: one_job(store) for store in ("SQLite", "Redis")}
     rows = {
         "files": len(paths),

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from queuepool.web import connections
 from tests.support.dashboards import config_of, opened
 from tests.support.drivers import site_on
 
 #: pages ask the stores by one contract, which ``stores/contract`` holds all four to
 FURTHER = pytest.mark.thorough("what a page asks of a store is in its contract")
+
+
+@pytest.fixture(autouse=True)
+def waits_for_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page says after three seconds that there is no answer yet; a busy machine may need them to count three rows."""
+    monkeypatch.setattr(connections, "COUNTING_PATIENCE", 30.0)
 
 
 @pytest.fixture(
