@@ -80,8 +80,8 @@ class Reassert:
     answers than before, and by the first: the steward before this one may have died in the same moment. ``reassert``
     renews leases and takes their jobs again.
 
-    A worker may have read the former server's last answer, and not yet shown it. So leases are renewed a few times more:
-    who runs a job that is not his on the new server must not go on until it is time for that.
+    A worker may have read the former server's last answer, and not yet shown it. So leases are renewed a few times
+    more: a job that another worker has on the new server must not run on until it is time for that.
     """
 
     def __init__(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -145,7 +146,7 @@ def runs(slot: Slot, lease: Lease) -> None:
 
 @pytest.mark.parametrize("is_late", [False, True], ids=["shown in time", "shown late"])
 def test_who_runs_what_another_has_on_the_new_server_is_killed_at_the_next_look(stores, store, slot, chore, is_late):
-    """Also if its worker had not shown it at the first look: the next renewal of all leases may be half a minute away."""
+    """Also if its worker had not shown it at the first look: the next renewal may be half a minute away."""
     lease, *_ = lost(store, JOBS[:1])
     if not is_late:
         runs(slot, lease)
