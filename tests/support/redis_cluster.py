@@ -110,6 +110,17 @@ class Cluster:
         assert node
         return node
 
+    @contextmanager
+    def lagging(self, master: Node) -> Iterator[None]:
+        """What it takes meanwhile reaches no replica, although all else goes on."""
+        rights = ("psync", "sync")
+        master.say("ACL", "SETUSER", "default", *(f"-{right}" for right in rights))
+        master.say("CLIENT", "KILL", "TYPE", "replica")
+        try:
+            yield
+        finally:
+            master.say("ACL", "SETUSER", "default", *(f"+{right}" for right in rights))
+
     def masters(self) -> list[Node]:
         """The living ones that say that they are."""
         return [node for node in self.living() if node.say("ROLE")[0] == b"master"]
@@ -138,6 +149,13 @@ class Cluster:
                 node.say("CLUSTER", "SETSLOT", slot, "NODE", target.id)
         # What a node has heard of others meanwhile may be older than what it was told.
         eventually(lambda: {target.port} == {_port_of_owner(node, slot) for node in self.living()})
+
+    def replica_of(self, master: Node) -> Node:
+        def follows(node: Node) -> bool:
+            role, *facts = node.say("ROLE")
+            return bool(role == b"slave" and facts[1] == master.port)
+
+        return next(node for node in self.living() if follows(node))
 
     def close(self) -> None:
         for node in self.nodes:
