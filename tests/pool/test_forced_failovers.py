@@ -35,7 +35,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]
 
 @contextmanager
 def at_work(cluster: Cluster, path: Path, wait_replicas: str = "") -> Iterator[tuple[Site, list[Ledger]]]:
-    """Two pools, and producers of more than they bear: what is lost of a job that runs at once would not be missed."""
+    """Two pools, and producers of more than they bear beside long jobs: what is lost of what has run is not missed."""
     settings = replace(on_cluster(cluster.url), wait_replicas=wait_replicas)
     config = LEASES + (f"wait_replicas = {wait_replicas}\n" if wait_replicas else "")
     with ExitStack() as stack:
@@ -43,7 +43,7 @@ def at_work(cluster: Cluster, path: Path, wait_replicas: str = "") -> Iterator[t
         for name in ("one", "two"):
             flags = "--runtime-dir", str(path / name), "--workers", "2", "--queue", "urgent,default"
             stack.enter_context(sites[0].pool(*flags, config=config))
-        ledgers = [Ledger(sites[0]), Ledger(sites[1], pause=0.1, mode="beat", seconds=0.5)]
+        ledgers = [Ledger(sites[0]), Ledger(sites[1], pause=0.2, mode="beat", seconds=0.5)]
         for ledger in ledgers:
             stack.enter_context(ledger.pushing())
         eventually(lambda: len(sites[0].trail(event="end")) > 100)

@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from tests.chaos.hosts import Host, enter
-from tests.support.sentinels import Place
+from tests.support.places import Place
 
 _OWN = Path("/proc/thread-self/ns/net")
 

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import redis
 
 from tests.support.eventually import eventually
+from tests.support.places import HERE, Place
 from tests.support.processes import halt
 from tests.support.redis_server import free_port, redis_binary
 
@@ -23,22 +24,10 @@ NAME = "jobs"
 _SWITCH = re.compile(r"^\d+:X (\d+ \w+ \d+ [\d:.]+) # \+switch-master \S+ \S+ \d+ \S+ (\d+)$", re.MULTILINE)
 
 
-class Place(NamedTuple):
-    """Where a process runs: what its command is preceded by, and the address by which others reach it."""
-
-    preface: Sequence[str]
-    address: str
-
-
-HERE = Place((), "127.0.0.1")
-
-
 class Process:
     """One server or sentinel, which may be killed, stopped and started again."""
 
-    def __init__(
-        self, folder: Path, program: str, lines: Sequence[str], place: Place = HERE, binary: str = ""
-    ) -> None:
+    def __init__(self, folder: Path, program: str, lines: Sequence[str], place: Place = HERE, binary: str = "") -> None:
         self.address, self.port = place.address, free_port()
         self.process: subprocess.Popen[bytes] | None = None
         self._preface = place.preface
