@@ -23,12 +23,15 @@ from tests.support.redis_server import redis_binary, valkey_binary
 #: seconds for which a replica gets nothing before it is promoted
 BEHIND = 0.4
 LONG = 6.0
+CASES = pytest.mark.parametrize(
+    ("cluster", "how"), [("redis", "TAKEOVER"), ("redis", "FORCE"), ("valkey", "TAKEOVER")], indirect=["cluster"]
+)
 LEASES = "[connection]\nretry_after = 12\n"
 
 
-@pytest.fixture(params=["redis", "valkey"])
+@pytest.fixture
 def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
-    binary = redis_binary() if request.param == "redis" else valkey_binary()
+    binary = {"redis": redis_binary, "valkey": valkey_binary}[request.param]()
     with redis_cluster.running(tmp_path / "cluster", binary=binary, replicas=True, lost_after=SOON) as found:
         yield found
 
@@ -72,7 +75,7 @@ def promote(cluster: Cluster, site: Site, how: str, *, waits: bool) -> tuple[flo
 
 
 @pytest.mark.thorough("test_reassertion.py has the looks of a steward, test_clusters.py the ledger of a killed master")
-@pytest.mark.parametrize("how", ["TAKEOVER", "FORCE"])
+@CASES
 def test_a_forced_change_of_masters_loses_what_the_replica_had_not_got_and_overlaps_end_soon(cluster, tmp_path, how):
     with at_work(cluster, tmp_path) as (site, (ledger, long)):
         began, over = promote(cluster, site, how, waits=False)
@@ -90,7 +93,7 @@ def test_a_forced_change_of_masters_loses_what_the_replica_had_not_got_and_overl
 
 
 @pytest.mark.thorough("test_awaited_replicas.py has what each call waits for")
-@pytest.mark.parametrize("how", ["TAKEOVER", "FORCE"])
+@CASES
 def test_a_forced_change_of_masters_loses_and_overlaps_nothing_that_a_replica_must_have(cluster, tmp_path, how):
     with at_work(cluster, tmp_path, wait_replicas="1") as (site, (ledger, long)):
         promote(cluster, site, how, waits=True)
