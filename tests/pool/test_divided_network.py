@@ -25,7 +25,7 @@ from tests.support.sentinels import NAME, Process, Sentinels
 
 RETRY_AFTER = 6
 #: seconds after which a primary that hears no replica takes no writes, and until it, or a master alone, notices that
-MAX_LAG, NOTICES = 2, 2.0
+MAX_LAG, NOTICES = 2, 3.0
 FEW = (f"min-replicas-max-lag {MAX_LAG}", "min-replicas-to-write 1")
 
 

@@ -6,7 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -272,23 +272,32 @@ def test_jobs_whose_reserve_was_lost_go_on_where_they_run(sentinels, over):
 
 
 @pytest.mark.thorough("ten seconds, and the kill is the usual case")
-def test_a_forced_failover_is_followed_although_both_call_themselves_the_primary(sentinels, over):
+@pytest.mark.parametrize("wait_replicas", ["", "all"])
+def test_a_forced_failover_is_followed_although_both_call_themselves_the_primary(sentinels, over, wait_replicas):
     """A job whose reserve the old one has confirmed last may begin again beside itself, for a moment."""
-    with over.pool("--runtime-dir", str(over.path / "other"), config=LEASES), loaded(over) as (_, load):
+    settings = replace(over.connection, wait_replicas=wait_replicas)
+    config = LEASES + (f"wait_replicas = {wait_replicas}\n" if wait_replicas else "")
+    with closing(Queue(settings)) as queue, ExitStack() as stack:
+        site = Site(settings, over.path, queue)
+        stack.enter_context(site.pool("--runtime-dir", str(site.path / "other"), config=config))
+        _, load = stack.enter_context(loaded(site, config=config))
         old = sentinels.primary()
         for number in range(8):  # so that one begins in the second in which both are primaries
-            over.push("beat", seconds=4.0, tag=f"long{number}", delay=0.25 * number)
+            site.push("beat", seconds=4.0, tag=f"long{number}", delay=0.25 * number)
         began = time.time()
         sentinels.fail_over()
         at, _ = eventually(sentinels.switches)[0]
-        eventually(lambda: resumes(over, load, at))
+        eventually(lambda: resumes(site, load, at))
         assert "master" == old.say("ROLE")[0] or time.time() - at > 9  # nobody was cut off by it
 
-    ledger, ends = Ledger.of(load), until(sentinels, takes=1.5)
-    print([*overlapping(over)])
-    assert ledger.work_after(at) < AT_WORK
+    ledger, ends, both = Ledger.of(load), until(sentinels, takes=1.5), [*overlapping(over)]
+    print(f"at once {both}, unsure {load.unsure}")
     assert ledger.is_bounded(began, ends)
-    assert all(began < one.began < ends and one.seconds < AT_ONCE for one in overlapping(over))
+    if wait_replicas:
+        assert [] == ledger.lost + both
+    else:
+        assert ledger.work_after(at) < AT_WORK
+        assert all(began < one.began < ends and one.seconds < AT_ONCE for one in both)
 
 
 @pytest.mark.thorough("as above")
