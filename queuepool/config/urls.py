@@ -263,6 +263,8 @@ def _check_place(scheme: str, host: str, place: str, options: Mapping[str, str])
         _check_sentinels(host, place)
     elif scheme in CLUSTERS:
         _check_nodes(host, place)
+    elif "," in host + place:
+        raise ValueError("names several servers: write redis+sentinel://HOST,HOST/NAME/0 or redis+cluster://HOST,HOST/")
     else:
         _check_host(host)
         if not re.fullmatch("(/[0-9]{0,5})?", place):

@@ -30,12 +30,13 @@ OPTIONS: Mapping[str, str] = MappingProxyType({
     "soft_time_limit": "soft_timeout", "queue_name": "queue", "result_ttl": "track", "track_started": "track",
     "crontab": "schedule",
 })  # fmt: skip
-#: keys of [pool], and flags
+#: keys of [pool], flags, and a key of [connection]
 KEYS: Mapping[str, str] = MappingProxyType({
     "processes": "workers", "max_tasks_per_child": "max_jobs", "max_memory_per_child": "memory",
     "time_limit": "timeout", "soft_time_limit": "soft_timeout", "loglevel": "log_level", "logfile": "log",
     "countdown": "delay", "eta": "delay", "imports": "modules", "burst": "stop_when_empty", "max_tries": "tries",
     "retries": "tries", "autoscale": "max_workers", "max_processes": "max_workers", "min_processes": "min_workers",
+    "host": "url", "hosts": "url", "sentinels": "url", "location": "url", "broker_url": "url",
 })  # fmt: skip
 #: keywords of a push
 _KEYWORDS = {

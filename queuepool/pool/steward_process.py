@@ -49,7 +49,8 @@ if TYPE_CHECKING:
 
 #: seconds before a lease's end at which an orphan is killed: a silent store may delay the steward by that much
 _GUARDS_MARGIN = 5.0
-#: seconds of the longest pause between two tries to reach a server to which leases are reasserted: workers come later
+#: seconds of the longest pause between two tries to reach a store that is away: workers come later, and one may begin a
+#: job of ours if the server, which may have been promoted, does not know that we have it
 _BEFORE_WORKERS = 0.2
 
 
@@ -64,8 +65,7 @@ class StewardProcess:
         # The steward must not wait long for a silent store: it must kill orphans before their leases end.
         reply_timeout = min(REPLY_TIMEOUT, settings.connection.retry_after / 8)
         self._stores = Stores(replace(settings.connection, block_for=0.0), reply_timeout=reply_timeout)
-        max_pause = _BEFORE_WORKERS if self._stores.reassertion else reply_timeout
-        self._outage = Outage(signals, LISTENERS, announces=True, retries=False, max_pause=max_pause)
+        self._outage = Outage(signals, LISTENERS, announces=True, retries=False, max_pause=_BEFORE_WORKERS)
         self._blame = Blame(board.header)
         self._orphaned_boards = OrphanedBoards(board, runtime, self._blame)
         margin = min(_GUARDS_MARGIN, settings.connection.retry_after / 3)

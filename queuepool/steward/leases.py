@@ -28,6 +28,8 @@ _AFTER_THE_SECOND = 0.002
 _SLOW, _TICK, _IDLE = 0.06, 0.03, 0.2
 #: seconds between two looks for another server, which also a wake-up brings about
 _REACHES = 1.0
+#: seconds for which leases are renewed behind a change of the server, and between two times
+_LATE, _AGAIN = 1.0, 0.25
 #: seconds until what a worker has written is visible to every process
 _SETTLES = 0.002
 #: a slot's incarnation, the number of its batch, and the index of the job that its worker runs
@@ -77,6 +79,9 @@ class Reassert:
     Workers wait a moment before they ask another one for jobs. ``follow`` has a function called whenever another one
     answers than before, and by the first: the steward before this one may have died in the same moment. ``reassert``
     renews leases and takes their jobs again.
+
+    A worker may have read the former server's last answer, and not yet shown it. So leases are renewed a few times
+    more: a job that another worker has on the new server must not run on until it is time for that.
     """
 
     def __init__(
@@ -90,15 +95,21 @@ class Reassert:
         self._renew = renew
         self._reassert = reassert
         self._is_due = False
+        #: until when a worker may show what it had from the former server (monotonic)
+        self._late_until = 0.0
         follow(self._changed)
 
     def run(self, now: float) -> float:
         self._store.reach()  # unless the connection is open
         if self._is_due:
             # A job that has ended while there was no primary would run again, before its worker can settle it.
-            self._renew.through(self._reassert, also_ended=True)
-            self._is_due = False
-        return _REACHES
+            pause = self._renew.through(self._reassert, also_ended=True)
+            self._is_due, self._late_until = False, now + _LATE
+        elif now < self._late_until:
+            pause = self._renew.run(now)
+        else:
+            return _REACHES
+        return min(pause, _AGAIN)
 
     def _changed(self) -> None:
         self._is_due = True

@@ -30,6 +30,13 @@ def are_allowed() -> bool:
         return False
 
 
+def enter(network: Path) -> None:
+    """Take this thread to the network of that name, and those that it starts."""
+    with network.open() as place:
+        if ctypes.CDLL(None, use_errno=True).setns(place.fileno(), _CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), "setns")
+
+
 class Host:
     """Nothing reaches it, and it reaches nothing, but over its wires."""
 
@@ -74,6 +81,10 @@ class Host:
                 found += [pid] if pid != self.pid and one.stat().st_ino == place else []
         return found
 
+    def enter(self) -> None:
+        """Take this thread there, and those that it starts."""
+        enter(Path(f"/proc/{self.pid}/ns/net"))
+
     def ip(self, *words: str) -> None:
         """A change of its network."""
         subprocess.run([*self.preface, "ip", *words], check=True)
@@ -90,9 +101,7 @@ class Host:
 
     def _open_there(self, name: str) -> int | OSError:
         try:
-            with Path(f"/proc/{self._holder.pid}/ns/net").open() as place:
-                if ctypes.CDLL(None, use_errno=True).setns(place.fileno(), _CLONE_NEWNET):
-                    raise OSError(ctypes.get_errno(), "setns")
+            self.enter()
             device = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC)
             fcntl.ioctl(device, _TUNSETIFF, struct.pack("16sH22x", name.encode(), _PACKETS))
         except OSError as error:

@@ -79,14 +79,18 @@ def test_a_queue_is_in_one_of_djangos_databases():
         [f"postgresql://{LOGIN}@db.example:5433/shop?sslmode=verify-full&options=-c%20search_path%3Dx"],
         ["postgresql://me@:5433/shop?host=/var/run/postgresql"],
         [f"postgresql://{LOGIN}@[::1]:5433/shop"],
+        [f"postgresql://{LOGIN}@db1:5433,db2:5433/shop?target_session_attrs=read-write"],
         ["redis://127.0.0.1:6379/0"],
+        ["redis+sentinel://s1,s2,s3/jobs/0"],
     ] == read(
         case(),
         case({}, **POSTGRES),
         case({"connection": {"retry_after": 30}}, **POSTGRES, **tls),
         case({}, **POSTGRES | {"HOST": "/var/run/postgresql", "PASSWORD": ""}),
         case({}, **POSTGRES | {"HOST": "::1"}),
+        case({}, **POSTGRES | {"HOST": "db1,db2"}, OPTIONS={"target_session_attrs": "read-write"}),
         case({"connection": {"driver": "redis"}}),
+        case({"connection": {"url": ["redis+sentinel://s1", "s2", "s3/jobs/0"]}}),
     )
 
 
@@ -172,19 +176,29 @@ def test_a_wrong_setting_is_one_line():
 
 @pytest.mark.bad_input("B134")
 def test_a_database_that_no_url_leads_to_is_named():
-    begin = "settings.QUEUEPOOL['connection']['database']: DATABASES['default']"
-    end = ": give the queue a url instead"
+    place = "settings.QUEUEPOOL['connection']"
+    begin, end = f"{place}['database']: DATABASES['default']", ": give the queue a url instead"
 
     assert [
         [f"{begin} has no HOST: write the path of the socket, as '/var/run/postgresql', or a host{end}"],
         [f"{begin} has the option 'service', which a URL cannot express{end}"],
         [f"{begin} has the option 'assume_role', which a URL cannot express{end}"],
         [f"{begin} is of unknown, but a queue needs SQLite, PostgreSQL or MySQL"],
+        [f"{begin} has not as many ports as hosts{end}"],
+        [f"{place}['database']: names several hosts, and this driver takes one: give a name that leads to the primary"],
+        [
+            f"{place}['url']: names several servers: write redis+sentinel://HOST,HOST/NAME/0 or redis+cluster://HOST,HOST/"
+        ],
+        [f"{place}['sentinels']: unknown key; did you mean 'url'?"],
     ] == read(
         case({}, **POSTGRES | {"HOST": ""}),
         case({}, **POSTGRES, OPTIONS={"service": "shop"}),
         case({}, **POSTGRES, OPTIONS={"assume_role": "writer"}),
         case({}, ENGINE="django.db.backends.dummy"),
+        case({}, **POSTGRES | {"HOST": "db1,db2", "PORT": "1,2,3"}),
+        case({}, **MYSQL | {"HOST": "db1,db2"}),
+        case({"connection": {"url": ["redis://h1:6379/0", "redis://h2:6379/0"]}}),
+        case({"connection": {"sentinels": ["h1"], "driver": "redis"}}),
     )
 
 

@@ -78,6 +78,10 @@ class Ledger:
         first = {note["id"]: note["at"] for note in reversed(self.site.trail(event="end"))}
         return [identity for identity, runs in self._ended().items() if runs > 1 and first[identity] < until]
 
+    def lost(self) -> list[str]:
+        """What was acknowledged and has not run; ask once nothing waits any more."""
+        return [*self.acknowledged.keys() - self._ended().keys()]
+
     def _ended(self) -> Counter[str]:
         """Counts on from the last look."""
         notes = self.site.trail()
@@ -120,7 +124,7 @@ def test_a_planned_change_of_masters_loses_nothing_and_doubles_nothing(own_clust
     with site.pool("--workers", "2"), ledger.pushing():
         eventually(lambda: len(site.trail(event="end")) > 100)
         master = own_cluster.owner()
-        replica_of(own_cluster, master).say("CLUSTER", "FAILOVER")
+        own_cluster.replica_of(master).say("CLUSTER", "FAILOVER")
         eventually(lambda: own_cluster.owner() is not master)
         pushed = len(ledger.acknowledged)
         eventually(lambda: len(ledger.acknowledged) > pushed + 100)
@@ -146,14 +150,6 @@ def test_a_killed_master_loses_no_more_than_its_replica_had_not_got_yet(own_clus
         eventually(lambda: "store regained" in pool.log())
 
     assert [] == ledger.twice(until=killed - LAG)
-
-
-def replica_of(cluster: Cluster, master: Node) -> Node:
-    def follows(node: Node) -> bool:
-        role, *facts = node.say("ROLE")
-        return bool(role == b"slave" and facts[1] == master.port)
-
-    return next(node for node in cluster.living() if follows(node))
 
 
 def test_horizon_shows_a_pool_of_a_cluster_from_another_slot(site: Site, own_cluster: Cluster) -> None:

@@ -20,13 +20,24 @@ from queuepool.errors import StoreDown
 from queuepool.jobs.client import Queue
 from queuepool.stores.factory import Stores
 from queuepool.stores.sql.hosts_check import inspect_hosts
-from tests.pool.test_failovers import AT_WORK, Ledger, Load, loaded, resumes
+from tests.pool.test_failovers import AT_ONCE, AT_WORK, LEASES, Ledger, Load, loaded, resumes
+from tests.support.brands import USER
 from tests.support.databases import DatabaseServer
+from tests.support.django_project import project_in
 from tests.support.drivers import site_at
 from tests.support.eventually import eventually
+from tests.support.overlapping import overlapping
 from tests.support.pgbouncer import pooler
 from tests.support.pools import Site
-from tests.support.standbys import EVERYBODY, Pair, replicating, streaming
+from tests.support.standbys import EVERYBODY, Pair, port_of, replicating, streaming
+
+ORDER = """
+from django.db import transaction
+from shop.jobs import send
+from shop.models import Order
+with transaction.atomic():
+    send.dispatch(Order.objects.create(name={!r}).pk)
+"""
 
 
 @pytest.fixture
@@ -49,9 +60,11 @@ def server(request: pytest.FixtureRequest) -> DatabaseServer:
     return found
 
 
-def ended(pair: Pair, load: Load, site: Site) -> float:
-    """Kill the primary and promote the standby; returns when it was promoted, once jobs go on."""
+def ended(pair: Pair, load: Load, site: Site, away: float = 0.0) -> float:
+    """Kill the primary and promote the standby some seconds later; returns when it was promoted, once jobs go on."""
     pair.primary.kill()
+    killed = time.time()
+    eventually(lambda: time.time() >= killed + away)
     pair.promote()
     promoted = time.time()
     eventually(lambda: resumes(site, load, promoted))
@@ -97,20 +110,27 @@ def test_a_killed_primary_costs_what_its_standby_had_not_got(pair, over):
 
 @pytest.mark.thorough("as above")
 def test_a_lagging_standby_loses_its_lag_and_no_more(pair, over):
+    """A job whose reserve is lost begins again, and its first worker is killed as soon as its pool hears of that."""
     for _ in range(10):
         over.push(queue="unserved")
-    with loaded(over) as (_, load):
+    leases = LEASES.replace("15", "25")  # longer than all this takes
+    with over.pool("--runtime-dir", str(over.path / "other"), config=leases), loaded(over, config=leases) as (_, load):
+        for _ in range(3):
+            over.push("beat", seconds=12.0, tag="long", delay=2)
         pair.catch_up()
         stopped = pair.stop_sending()
         for _ in range(10):
             over.push(queue="unserved")
         eventually(lambda: len([at for at in load.acked.values() if at > stopped]) > 50)
-        promoted = ended(pair, load, over)
+        eventually(lambda: len(over.trail(event="start", tag="long")) > 1)
+        promoted = ended(pair, load, over, away=5.0)  # the longer, the later each process looks again
 
     ledger = Ledger.of(load)
+    print([one.seconds for one in overlapping(over)])
     assert over.queue.size("unserved") == 10
     assert ledger.is_bounded(stopped, promoted)
     assert ledger.slow == 1
+    assert all(one.began > stopped and one.seconds < AT_ONCE for one in overlapping(over))
 
 
 @pytest.mark.thorough("as above")
@@ -230,3 +250,21 @@ def test_a_replica_of_mariadb_that_is_promoted_by_hand_costs_no_job(tmp_path):
     assert ledger.twice == []
     assert ledger.slow == 1
     assert ledger.work_after(promoted) < AT_WORK
+
+
+@pytest.mark.thorough("test_django_settings.py has the URL of several hosts")
+def test_orders_of_django_and_their_jobs_follow_a_promotion_where_the_settings_name_both_servers(pair, tmp_path):
+    pytest.importorskip("django")
+    where = {"HOST": "127.0.0.1,127.0.0.1", "PORT": f"{port_of(pair.primary)},{port_of(pair.standby)}"}
+    login = {"ENGINE": "django.db.backends.postgresql", "NAME": "postgres", "USER": USER}
+    options = {"OPTIONS": {"target_session_attrs": "read-write"}}
+    project = project_in(tmp_path, DATABASES={"default": login | where | options})
+    project.manage("migrate", "--run-syncdb")
+    project.python(ORDER.format("before"))
+    pair.catch_up()
+    pair.primary.kill()
+    pair.promote()
+    project.python(ORDER.format("after"))
+    project.work()
+
+    assert ["before", "after"] == [note["name"] for note in project.notes()]

@@ -15,7 +15,7 @@ import pytest
 from queuepool.jobs.client import Queue
 from queuepool.stores.redis.cluster import slot_of
 from tests.chaos.plant import Plant
-from tests.pool.test_clusters import LAG, Ledger, replica_of
+from tests.pool.test_clusters import LAG, Ledger
 from tests.pool.test_failovers import overlaps
 from tests.support.eventually import eventually
 from tests.support.pools import RunningPool, Site
@@ -97,7 +97,7 @@ class Chaos:
     def _freeze_for_long(self) -> None:
         """Its replica takes its place, and what it finds in its sockets afterwards is lost."""
         master = self._cluster.owner(slot_of("d"))
-        replica = replica_of(self._cluster, master)
+        replica = self._cluster.replica_of(master)
         frozen = time.time()
         with halted(master.process.pid):
             eventually(lambda: replica.say("ROLE")[0] == b"master")

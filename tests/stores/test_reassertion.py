@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from queuepool.board.blame import Blame
-from queuepool.board.board import Board, Role, State
+from queuepool.board.board import Board, Role, Slot, State
 from queuepool.board.held_jobs import Stage
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import ConnectionSettings, PoolSettings
@@ -40,6 +42,28 @@ def store(stores: Stores) -> Any:
 def reassert(stores: Stores) -> Any:
     assert stores.reassertion
     return stores.reassertion.reassert
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Board:
+    """With a worker."""
+    found = Board.create(tmp_path / "board.1-1", 1)
+    process(found, 0, Role.WORKER, 0, State.IDLE)
+    return found
+
+
+@pytest.fixture
+def slot(board: Board) -> Slot:
+    return board.slots[0]
+
+
+@pytest.fixture
+def chore(stores: Stores, board: Board, tmp_path: Path) -> Reassert:
+    """The steward's, on a connection that has yet to be made."""
+    boards = OrphanedBoards(board, RuntimeDir(PoolSettings(runtime_dir=tmp_path / "gone")), Blame(board.header))
+    tells = stores.reassertion
+    assert tells
+    return Reassert(stores.queue, Renew(boards, stores.queue, 90.0), tells.follow, tells.reassert)
 
 
 def lost(store: Any, jobs: list[bytes], delay: float = 0.0) -> list[Lease]:
@@ -99,22 +123,44 @@ def test_wake_up_tokens_are_those_of_the_jobs_that_are_left(store, reassert):
     assert 0 == store.client.command("LLEN", "queues:default:notify")
 
 
-def test_a_job_that_has_ended_while_there_was_no_server_is_held_until_it_is_settled(stores, store, tmp_path):
+def test_a_job_that_has_ended_while_there_was_no_server_is_held_until_it_is_settled(stores, store, slot, chore):
     """Else it would be taken before its worker can settle it, and run again. What is settled is others'."""
     leases = lost(store, JOBS[:3])
-    board = Board.create(tmp_path / "board.1-1", 1)
-    slot = process(board, 0, Role.WORKER, 0, State.IDLE)
     slot.hold(leases)
     for number, stage in enumerate((Stage.SETTLED, Stage.DONE, Stage.RUNNING)):
         slot.hand.mark(number, stage)
-    boards = OrphanedBoards(board, RuntimeDir(PoolSettings(runtime_dir=tmp_path / "gone")), Blame(board.header))
-    tells = stores.reassertion
 
     stores.close()
-    Reassert(store, Renew(boards, store, 90.0), tells.follow, tells.reassert).run(0.0)
+    chore.run(0.0)
     assert slot.lease_end == 0.0
     assert [False, True, True] == store.delete(leases)
     assert 1 == store.sizes("default").ready
+
+
+def runs(slot: Slot, lease: Lease) -> None:
+    """Its worker begins the job of this lease, which it believes to have for a minute and a half."""
+    slot.hold([lease])
+    slot.hand.mark(0, Stage.RUNNING)
+    slot.lease_end, slot.state = time.monotonic() + 90.0, State.BUSY
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["shown in time", "shown late"])
+def test_who_runs_what_another_has_on_the_new_server_is_killed_at_the_next_look(stores, store, slot, chore, is_late):
+    """Also if its worker had not shown it at the first look: the next renewal may be half a minute away."""
+    lease, *_ = lost(store, JOBS[:1])
+    if not is_late:
+        runs(slot, lease)
+    assert store.reserve(["default"], store.join(), 1).leases
+
+    stores.close()
+    at = 100.0 + chore.run(100.0)
+    if is_late:
+        runs(slot, lease)
+        at += chore.run(at)
+    chore.run(at)
+    assert at < 100.5
+    assert slot.lease_deadline <= time.monotonic()
+    assert chore.run(102.0) == 1.0
 
 
 def test_a_steward_is_told_of_the_first_server_and_of_each_other_one(tmp_path):

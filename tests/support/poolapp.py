@@ -198,6 +198,14 @@ def make_deaf() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
 
 
+def beat(seconds: float) -> None:
+    """Note all the time that it still runs."""
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        note(event="beat", id=current().id, attempt=current().attempts)
+        time.sleep(0.05)
+
+
 def until_told(gate: str) -> None:
     """Hold the job until the file exists."""
     while not Path(gate).exists():
@@ -208,6 +216,7 @@ MODES: dict[str, Any] = {
     "ok": lambda **_: None,
     "raise": raise_it,
     "sleep": lambda seconds: time.sleep(seconds),
+    "beat": beat,
     "until": until_told,
     "raise_when": lambda gate: (until_told(gate), raise_it(times=1)),
     "hang_in_c": hang_in_c,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +17,7 @@ from queuepool.config.connections import tag_of
 from queuepool.config.settings import ConnectionSettings
 from queuepool.stores.redis.cluster import SLOTS, slot_of
 from tests.support.eventually import eventually
+from tests.support.places import HERE, Place
 from tests.support.redis_server import free_port, redis_binary
 
 #: what all keys on a cluster begin with, and the slot that this puts them into
@@ -39,21 +40,23 @@ def spread_on_cluster(url: str) -> ConnectionSettings:
 class Node:
     """One process, on a port of its own."""
 
-    def __init__(self, folder: Path, binary: str, lost_after: int) -> None:
-        self.folder, self._binary, self._lost_after = folder, binary, lost_after
+    def __init__(self, folder: Path, binary: str, lost_after: int, place: Place = HERE) -> None:
+        self.folder, self._lost_after = folder, lost_after
+        self._preface, self.address = place
         self.port, self.bus = free_port(), free_port()
         folder.mkdir(parents=True)
+        self._program = folder / "redis-server"  # what it does depends on its name
+        self._program.symlink_to(binary)
         self.start()
 
     def start(self) -> None:
-        place = ["--port", str(self.port), "--cluster-port", str(self.bus), "--dir", str(self.folder), "--save", ""]
+        ports = ["--bind", self.address, "--port", str(self.port), "--cluster-port", str(self.bus)]
+        place = [*ports, "--protected-mode", "no", "--dir", str(self.folder), "--save", ""]
         lost_after = ["--cluster-node-timeout", str(1000 * self._lost_after)]
         how = ["--cluster-enabled", "yes", *lost_after, "--repl-diskless-sync-delay", "0"]
-        # The program acts by the name that it is called by.
-        self.process = subprocess.Popen(
-            ["redis-server", *place, *how], executable=self._binary, stdout=subprocess.DEVNULL
-        )
-        self.client = redis.Redis(port=self.port, retry=Retry(NoBackoff(), 0), socket_timeout=10)
+        command = [*self._preface, str(self._program), *place, *how]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        self.client = redis.Redis(self.address, self.port, retry=Retry(NoBackoff(), 0), socket_timeout=10)
         eventually(self._answers)
 
     def say(self, *words: object) -> Any:
@@ -80,9 +83,13 @@ class Node:
 
 
 class Cluster:
-    """Nodes that know each other; all slots are served."""
+    """Nodes that know each other; all slots are served. ``places``: where each of them runs."""
 
-    def __init__(self, folder: Path, *, binary: str = "", replicas: bool = False, lost_after: int = _TAKES) -> None:
+    def __init__(
+        self, folder: Path, *, binary: str = "", replicas: bool = False, lost_after: int = _TAKES,
+        places: Sequence[Place] = (HERE,) * 2 * _MASTERS,
+    ) -> None:  # fmt: skip
+        self._places = places
         self._folder, self._binary, self._lost_after = folder, binary or redis_binary(), lost_after
         self.nodes: list[Node] = []
         #: the one that the test is about
@@ -101,7 +108,7 @@ class Cluster:
 
     @property
     def url(self) -> str:
-        return f"redis+cluster://{','.join(f'127.0.0.1:{node.port}' for node in self.nodes)}/"
+        return f"redis+cluster://{','.join(f'{node.address}:{node.port}' for node in self.nodes)}/"
 
     def owner(self, slot: int | None = None) -> Node:
         """The living node that says of itself that it serves the slot, or the one that the test is about."""
@@ -109,6 +116,17 @@ class Cluster:
         node = eventually(lambda: next((node for node in self.living() if _serves(node, slot)), None))
         assert node
         return node
+
+    @contextmanager
+    def lagging(self, master: Node) -> Iterator[None]:
+        """What it takes meanwhile reaches no replica, although all else goes on."""
+        rights = ("psync", "sync")
+        master.say("ACL", "SETUSER", "default", *(f"-{right}" for right in rights))
+        master.say("CLIENT", "KILL", "TYPE", "replica")
+        try:
+            yield
+        finally:
+            master.say("ACL", "SETUSER", "default", *(f"+{right}" for right in rights))
 
     def masters(self) -> list[Node]:
         """The living ones that say that they are."""
@@ -131,7 +149,7 @@ class Cluster:
         target.say("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
         source.say("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id)
         while keys := source.say("CLUSTER", "GETKEYSINSLOT", slot, 1):
-            source.say("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *keys)
+            source.say("MIGRATE", target.address, target.port, "", 0, 5000, "KEYS", *keys)
             yield len(keys)
         for node in (target, source, *(one for one in self.living() if one not in (target, source))):
             with suppress(redis.ResponseError):  # a replica may not be told
@@ -139,16 +157,24 @@ class Cluster:
         # What a node has heard of others meanwhile may be older than what it was told.
         eventually(lambda: {target.port} == {_port_of_owner(node, slot) for node in self.living()})
 
+    def replica_of(self, master: Node) -> Node:
+        def follows(node: Node) -> bool:
+            role, *facts = node.say("ROLE")
+            return bool(role == b"slave" and facts[1] == master.port)
+
+        return next(node for node in self.living() if follows(node))
+
     def close(self) -> None:
         for node in self.nodes:
             node.kill()
 
     def _add(self) -> None:
-        self.nodes.append(Node(self._folder / str(len(self.nodes)), self._binary, self._lost_after))
+        number = len(self.nodes)
+        self.nodes.append(Node(self._folder / str(number), self._binary, self._lost_after, self._places[number]))
 
     def _introduce(self) -> None:
         for node in self.nodes[1:]:
-            self.nodes[0].say("CLUSTER", "MEET", "127.0.0.1", node.port, node.bus)
+            self.nodes[0].say("CLUSTER", "MEET", node.address, node.port, node.bus)
         eventually(lambda: all(map(self._is_whole, self.nodes)))
 
     def _is_whole(self, node: Node) -> bool:

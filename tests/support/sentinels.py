@@ -15,6 +15,7 @@ from typing import Any
 import redis
 
 from tests.support.eventually import eventually
+from tests.support.places import HERE, Place
 from tests.support.processes import halt
 from tests.support.redis_server import free_port, redis_binary
 
@@ -26,16 +27,22 @@ _SWITCH = re.compile(r"^\d+:X (\d+ \w+ \d+ [\d:.]+) # \+switch-master \S+ \S+ \d
 class Process:
     """One server or sentinel, which may be killed, stopped and started again."""
 
-    def __init__(self, folder: Path, program: str, lines: Sequence[str]) -> None:
-        self.port = free_port()
+    def __init__(self, folder: Path, program: str, lines: Sequence[str], place: Place = HERE, binary: str = "") -> None:
+        self.address, self.port = place.address, free_port()
         self.process: subprocess.Popen[bytes] | None = None
-        self._program = program
+        self._preface = place.preface
         folder = folder / f"{program}-{self.port}"
         folder.mkdir()
+        self._program = folder / program  # what it does depends on its name
+        self._program.symlink_to(binary or redis_binary())
         self._file = folder / "its.conf"
         self.log_file = self._file.with_suffix(".log")
-        common = f"port {self.port}", f"dir {folder}", f"logfile {self.log_file}", "bind 127.0.0.1"
-        self.configure([*common, *lines])
+        common = f"port {self.port}", f"dir {folder}", f"logfile {self.log_file}"
+        self.configure([*common, f"bind {place.address}", "protected-mode no", *lines])
+
+    @property
+    def where(self) -> str:
+        return f"{self.address} {self.port}"
 
     def configure(self, lines: Sequence[str]) -> None:
         """Add lines to its configuration, before it starts."""
@@ -43,8 +50,9 @@ class Process:
             file.write("\n".join(lines) + "\n")
 
     def start(self) -> None:
-        words = [self._program, str(self._file), *(["--sentinel"] if self._program == "redis-sentinel" else [])]
-        self.process = subprocess.Popen(words, executable=redis_binary(), stdout=subprocess.DEVNULL)
+        words = [*self._preface, str(self._program), str(self._file)]
+        words += ["--sentinel"] if self._program.name == "redis-sentinel" else []
+        self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
         eventually(self.answers)
 
     def kill(self) -> None:
@@ -67,7 +75,7 @@ class Process:
         self.process.send_signal(signal.SIGCONT)
 
     def say(self, *words: object) -> Any:
-        with redis.Redis(port=self.port, decode_responses=True) as client:
+        with redis.Redis(self.address, self.port, decode_responses=True) as client:
             return client.execute_command(*words)
 
     def heard(self) -> Iterator[tuple[float, int]]:
@@ -77,7 +85,7 @@ class Process:
 
     def answers(self) -> bool:
         try:
-            with redis.Redis(port=self.port) as client:
+            with redis.Redis(self.address, self.port) as client:
                 return bool(client.ping())
         except redis.AuthenticationError:
             return True  # it runs and wants a password
@@ -86,28 +94,36 @@ class Process:
 
 
 class Sentinels:
-    """``count`` sentinels, a primary and its replicas. ``password``: of the servers; ``login``: of the sentinels."""
+    """``count`` sentinels, a primary and its replicas. ``password``: of the servers; ``login``: of the sentinels.
 
-    def __init__(self, folder: Path, replicas: int = 2, count: int = 3, password: str = "", login: str = "") -> None:
+    ``servers_at``, ``sentinels_at``: where each of them runs; ``binary``: of whom, if not Redis'.
+    """
+
+    def __init__(
+        self, folder: Path, replicas: int = 2, count: int = 3, password: str = "", login: str = "",
+        servers_at: Sequence[Place] = (HERE,) * 3, sentinels_at: Sequence[Place] = (HERE,) * 3,
+        binary: str = "",
+    ) -> None:  # fmt: skip
         secret = [f"requirepass {password}", f"masterauth {password}"] if password else []
         usual = ['save ""', "repl-diskless-sync-delay 0", "repl-backlog-size 16mb", *secret]
-        first = Process(folder, "redis-server", usual)
-        follows = f"replicaof 127.0.0.1 {first.port}"
-        self.servers = [first, *(Process(folder, "redis-server", [*usual, follows]) for _ in range(replicas))]
-        self.sentinels = [Process(folder, "redis-sentinel", []) for _ in range(count)]
+        first = Process(folder, "redis-server", usual, servers_at[0], binary)
+        usual = [*usual, f"replicaof {first.where}"]
+        others = servers_at[1 : replicas + 1]
+        self.servers = [first, *(Process(folder, "redis-server", usual, at, binary) for at in others)]
+        self.sentinels = [Process(folder, "redis-sentinel", [], at, binary) for at in sentinels_at[:count]]
         self._password, self._login = password, login
         self._introduce(first)
 
     def _introduce(self, first: Process) -> None:
         """Write down who there is: to find each other takes sentinels up to twelve seconds."""
-        watch = [f"sentinel monitor {NAME} 127.0.0.1 {first.port} {len(self.sentinels) // 2 + 1}"]
+        watch = [f"sentinel monitor {NAME} {first.where} {len(self.sentinels) // 2 + 1}"]
         watch += [f"sentinel {what} {NAME} {ms}" for what, ms in TIMES.items()]
-        watch += [f"sentinel known-replica {NAME} 127.0.0.1 {one.port}" for one in self.servers[1:]]
+        watch += [f"sentinel known-replica {NAME} {one.where}" for one in self.servers[1:]]
         watch += [f"sentinel auth-pass {NAME} {self._password}"] if self._password else []
         watch += [f"requirepass {self._login}", f"sentinel sentinel-pass {self._login}"] if self._login else []
         ids = {one: secrets.token_hex(20) for one in self.sentinels}
         for one in self.sentinels:
-            others = [f"sentinel known-sentinel {NAME} 127.0.0.1 {it.port} {ids[it]}" for it in ids if it is not one]
+            others = [f"sentinel known-sentinel {NAME} {it.where} {ids[it]}" for it in ids if it is not one]
             one.configure([f"sentinel myid {ids[one]}", *watch, *others])
 
     @property
@@ -115,7 +131,7 @@ class Sentinels:
         return self.url_of(self._password, self._login)
 
     def url_of(self, password: str, login: str, name: str = NAME) -> str:
-        hosts = ",".join(f"127.0.0.1:{one.port}" for one in self.sentinels)
+        hosts = ",".join(f"{one.address}:{one.port}" for one in self.sentinels)
         query = f"?sentinel_password={login}" if login else ""
         return f"redis+sentinel://{f':{password}@' if password else ''}{hosts}/{name}/0{query}"
 
@@ -136,13 +152,13 @@ class Sentinels:
         port = int(alive.say("SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME)[1])
         return next(one for one in self.servers if one.port == port)
 
-    def fail_over(self) -> None:
+    def fail_over(self, *how: str) -> None:
         """By hand, while the primary is well: both then call themselves the primary for ten seconds."""
-        eventually(self._begins_to_fail_over)
+        eventually(lambda: self._begins_to_fail_over(*how))
 
-    def _begins_to_fail_over(self) -> bool:
+    def _begins_to_fail_over(self, *how: str) -> bool:
         try:
-            return bool(self.sentinels[0].say("SENTINEL", "FAILOVER", NAME))
+            return bool(self.sentinels[0].say("SENTINEL", "FAILOVER", NAME, *how))
         except redis.ResponseError:  # no replica is known to be well yet, or the last failover is not over
             return False
 

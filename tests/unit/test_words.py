@@ -111,10 +111,10 @@ def test_each_verb_that_is_suggested_is_one(word, ours):
     assert word not in VERBS
 
 
-def test_each_key_that_is_suggested_is_one_or_a_flag():
-    flags = {"stop_when_empty", "delay"}
+def test_each_key_that_is_suggested_is_one_or_a_flag_or_a_key_of_a_connection():
+    others = {"stop_when_empty", "delay", "url"}
 
-    assert set(words.KEYS.values()) <= KEYS["pool"].keys() | flags
+    assert set(words.KEYS.values()) <= KEYS["pool"].keys() | others
     assert not words.KEYS.keys() & KEYS["pool"].keys()
 
 
