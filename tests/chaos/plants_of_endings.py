@@ -12,13 +12,14 @@ _KILLED = replace(
 )
 #: a worker must die between these two: they take their time
 _PAUSE = "__import__('time').sleep(0.05)"
+_A_WHILE = "__import__('time').sleep(0.15)"
 _LONG_PAUSE = "__import__('time').sleep(0.3)"
 _REMOVE = "        self._settler.settle(attempt.settlement(_DELETE))\n"
 _FINISH = "return _ended(verb, ending, done_member(payload, run)), None"
 _NEW_JOB = "__import__('queuepool.stores.contract', fromlist=['NewJob']).NewJob"
 _PUSH_FIRST = f"""return lambda: (
                     ending.outcome and self._store.push(ending.outcome.queue, [{_NEW_JOB}(ending.outcome.payload)]),
-                    {_PAUSE},
+                    {_A_WHILE},
                     self._store.finish(lease, ending._replace(outcome=None, member=done_member(payload, run))),
                 )[-1], None"""
 _RELEASE = "lambda: self._store.release(lease, delay, payload.id, counted_as, state)"

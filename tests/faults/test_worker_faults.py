@@ -119,12 +119,12 @@ def test_a_thread_and_an_exit_handler_that_never_end_hold_nobody_up(site):
 @pytest.mark.fault("F21")
 @pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.thorough("more moments, each four times"))])
 def test_a_job_that_ends_about_its_deadline_is_done_or_timed_out_and_never_both(site, count):
-    """Within five milliseconds of it, on both sides."""
+    """Within five milliseconds of it, on both sides; and half of them sooner, as on a busy machine all come later."""
     timeout, ids, moments = 0.05, list[str](), min(count, 50)
     for number in range(count):
         for _ in range(2):  # a worker whose every first job kills it has to rest
             site.push("ok")
-        seconds = timeout - 0.005 + 0.01 * (number % moments) / moments
+        seconds = timeout - 0.005 - 0.03 * (number % 2) + 0.01 * (number % moments) / moments
         ids.append(site.queue.push("until_about", {"seconds": seconds}, options={"timeout": timeout, "maxTries": 1}))
     with site.pool("--workers", "4", *MODULES) as pool:
         eventually(lambda: 0 == site.queue.size(), within=120)
