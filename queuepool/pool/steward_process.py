@@ -198,7 +198,7 @@ class StewardProcess:
     def _reassert(self) -> list[Chore]:
         if not (said := self._stores.reassertion):
             return []
-        return [Reassert(self._stores.queue, self._renew, said.follow, said.reassert)]
+        return [Reassert(self._stores.queue, self._renew, said.follow, said.reassert, self._signals.wake)]
 
     def _measure(self) -> list[Chore]:
         """The chore that measures, where metrics are published, and the one that scales by that."""

@@ -78,7 +78,7 @@ class Reassert:
 
     Workers wait a moment before they ask another one for jobs. ``follow`` has a function called whenever another one
     answers than before, and by the first: the steward before this one may have died in the same moment. ``reassert``
-    renews leases and takes their jobs again.
+    renews leases and takes their jobs again. ``wake`` has the steward's next round begin at once.
 
     A worker may have read the former server's last answer, and not yet shown it. So leases are renewed a few times
     more: a job that another worker has on the new server must not run on until it is time for that.
@@ -90,10 +90,12 @@ class Reassert:
         renew: Renew,
         follow: Callable[[Callable[[], object]], object],
         reassert: Callable[[Sequence[Lease]], Sequence[bool | None]],
+        wake: Callable[[], object],
     ) -> None:
         self._store = store
         self._renew = renew
         self._reassert = reassert
+        self._wake = wake
         self._is_due = False
         #: until when a worker may show what it had from the former server (monotonic)
         self._late_until = 0.0
@@ -113,6 +115,7 @@ class Reassert:
 
     def _changed(self) -> None:
         self._is_due = True
+        self._wake()  # if another chore has found it: this one may be due in a second
 
 
 class _Renewed(NamedTuple):

@@ -165,6 +165,10 @@ class WorkerSignals:
         if self.stop:  # the stop came before
             handle(signal.SIGTERM, None)
 
+    def wake(self) -> None:
+        """As a signal that only wakes, from within."""
+        self._news = True
+
     def begin_round(self) -> bool:
         """Whether a signal came since the last round; a signal from now on ends the next wait."""
         news, self._news = self._news, False

@@ -20,6 +20,7 @@ from queuepool.steward.leases import Reassert, Renew
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import NewJob
 from queuepool.stores.factory import Stores
+from queuepool.unix.signals import WorkerSignals
 from tests.support.boards import process
 from tests.support.redis_server import Server
 
@@ -58,12 +59,17 @@ def slot(board: Board) -> Slot:
 
 
 @pytest.fixture
-def chore(stores: Stores, board: Board, tmp_path: Path) -> Reassert:
+def signals() -> WorkerSignals:
+    return WorkerSignals()
+
+
+@pytest.fixture
+def chore(stores: Stores, board: Board, signals: WorkerSignals, tmp_path: Path) -> Reassert:
     """The steward's, on a connection that has yet to be made."""
     boards = OrphanedBoards(board, RuntimeDir(PoolSettings(runtime_dir=tmp_path / "gone")), Blame(board.header))
     tells = stores.reassertion
     assert tells
-    return Reassert(stores.queue, Renew(boards, stores.queue, 90.0), tells.follow, tells.reassert)
+    return Reassert(stores.queue, Renew(boards, stores.queue, 90.0), tells.follow, tells.reassert, signals.wake)
 
 
 def lost(store: Any, jobs: list[bytes], delay: float = 0.0) -> list[Lease]:
@@ -161,6 +167,14 @@ def test_who_runs_what_another_has_on_the_new_server_is_killed_at_the_next_look(
     assert at < 100.5
     assert slot.lease_deadline <= time.monotonic()
     assert chore.run(102.0) == 1.0
+
+
+def test_the_chore_is_next_where_another_one_has_found_the_new_server(stores, chore, signals):
+    assert not signals.begin_round()
+    stores.queue.sizes("default")
+
+    assert signals.begin_round()
+    assert chore.run(100.0) < 1.0
 
 
 def test_a_steward_is_told_of_the_first_server_and_of_each_other_one(tmp_path):
