@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -77,6 +79,22 @@ def test_the_jobs_of_a_worker_that_died_go_on_while_another_node_is_away(cluster
         eventually(lambda: {cut, waiting} <= {note["id"] for note in site.trail(event="end")}, within=20.0)
 
     assert [1, 2] == [note["attempt"] for note in site.trail(event="start", id=cut)]
+
+
+@pytest.mark.thorough("ten seconds; stores/test_spread_queues.py has a node that is asked again")
+def test_a_stop_settles_what_is_on_a_node_that_is_back_although_the_steward_has_left_it_alone(cluster, site):
+    node = cluster.owner(slot_of("c")).process.pid
+    with site.pool("--queue", "a,c", "--workers", "1") as pool:
+        cut = site.push("sleep", seconds=60.0, queue="c", maxTries=3)
+        eventually(lambda: site.trail(event="start", id=cut))
+        with halted(node):
+            kill(*pool.workers())
+            eventually(lambda: re.search(r"steward pid=\d+ .*hash tag {c}", pool.log()))
+        pool.signal(signal.SIGTERM)
+        assert 0 == pool.wait()
+
+    assert "killed: STOP" not in pool.log()
+    assert 1 == site.queue.stores.queue.sizes("c").ready
 
 
 #: the queue of the node that is away is the first, and has most of the turns
