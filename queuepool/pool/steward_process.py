@@ -178,6 +178,7 @@ class StewardProcess:
                 self._lost_replies(),
                 self._blame,
                 settings.grace,
+                self._stores.ask_again,
             ),
             StageDue(queue, settings.queues),
         ]

@@ -108,7 +108,7 @@ def work(
     # Jobs that run side by side push and ask from threads of their own.
     beside = Stores(settings.connection, shared=True) if settings.concurrency > 1 else stores
     recorder = _recorder(stores) if alone else None
-    outage = Outage(signals, LISTENERS, announces=alone, meanwhile=slot_writer.alive)
+    outage = Outage(signals, LISTENERS, announces=alone, meanwhile=slot_writer.alive, ask_again=stores.ask_again)
     context = WorkerContext(
         pool=settings,
         store=stores.queue,

@@ -49,7 +49,7 @@ class Outage:
 
     ``announces``: this process emits the events of an outage; only the steward and a lone worker do.
     ``retries``: wait through an outage. ``max_pause``: seconds of the longest pause between two tries. ``meanwhile`` is
-    called before each pause, and between many calls.
+    called before each pause, and between many calls. ``ask_again``: as in ``Stores``.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class Outage:
         retries: bool = True,
         max_pause: float = _MAX_PAUSE,
         meanwhile: Callable[[], None] | None = None,
+        ask_again: Callable[[], object] | None = None,
     ) -> None:
         self.since = 0.0
         self._signals = signals
@@ -68,6 +69,9 @@ class Outage:
         self._announces = announces
         self._retries = retries
         self.meanwhile = meanwhile
+        #: ``insist`` raises ``PartDown`` at once: the caller has jobs of other nodes, too
+        self.leaves_parts = False
+        self._ask_again = ask_again
         self._max_pause = max_pause
         self._pause = _MIN_PAUSE
         self._reported: dict[str, float] = {}
@@ -77,8 +81,8 @@ class Outage:
         """Call ``verb`` until the store answers; returns the answer, and whether the first call got it.
 
         If not, an earlier, unanswered call may have done the work, so use this only for verbs that may be repeated.
-        Raises ``StoreDown`` when a stop is requested in the meantime, or at once if ``retries`` is off. Raises
-        ``StoreError`` when the store refuses.
+        Raises ``StoreDown`` when a stop is requested in the meantime, or at once if ``retries`` is off, or
+        ``leaves_parts`` says so. Raises ``StoreError`` when the store refuses.
         """
         first = True
         while True:
@@ -86,13 +90,23 @@ class Outage:
                 answer = verb()
             except StoreDown as error:
                 self.lost(error)
-                if self._signals.stop or not self._retries:
+                if not self._tries_again(error):
                     raise
-                self.rest()
                 first = False
             else:
                 self.regained()
                 return answer, first
+
+    def _tries_again(self, error: StoreDown) -> bool:
+        """Whether to try again, after a pause. A stop ends that, after a last try with what was not even asked."""
+        if self._signals.stop and self._retries and self._ask_again:
+            self._ask_again()
+            self._ask_again = None
+            return True
+        if self._signals.stop or not self._retries or (self.leaves_parts and isinstance(error, PartDown)):
+            return False
+        self.rest()
+        return True
 
     def lost(self, error: StoreDown) -> None:
         """A verb went unanswered, or was forbidden."""

@@ -47,7 +47,9 @@ class SettleDead:
         lost_replies: LostReplies,
         blame: Blame,
         grace: float,
+        ask_again: Callable[[], object] | None = None,
     ) -> None:
+        """``ask_again``: as in ``Stores``."""
         self._orphaned_boards = orphaned_boards
         self._runtime = runtime
         self._store = store
@@ -55,6 +57,7 @@ class SettleDead:
         self._lost_replies = lost_replies
         self._blame = blame
         self._grace = grace
+        self._ask_again = ask_again
         self._last_boot = BootReport("")
         #: why some jobs cannot be settled now
         self._away: list[PartDown] = []
@@ -66,6 +69,8 @@ class SettleDead:
         workers = [(slot.incarnation, slot) for slot in board.of(Role.WORKER, Role.TEMPLATE)]
         # Each notes when it was found, so make all before settling the first: the store may be away for long.
         deaths = [Death(board, slot, life, self._grace) for life, slot in workers if _is_unsettled(life, slot)]
+        if deaths and self._ask_again and _is_at_its_end(board):
+            self._ask_again()
         for death in deaths:
             self._try(death)
         _forget_boot(board)
@@ -300,6 +305,11 @@ class SettleDead:
         is_new, self._last_boot = report != self._last_boot, report
         problem, trace = report if is_new else BootReport("")
         return events.BootFailed(slot.number, trace, problem)
+
+
+def _is_at_its_end(board: Board) -> bool:
+    """Whether the master waits only for what is left to settle, and not for long."""
+    return board.header.state == State.DRAINING and all(slot.dead for slot in board.of(Role.WORKER))
 
 
 def _forget_boot(board: Board) -> None:

@@ -76,6 +76,8 @@ class Stores:
     forwarder: Forwarder | None = None
     #: for a steward where another server answers; ``None`` in databases
     reassertion: RedisReassertion | None = None
+    #: has the next calls ask also nodes that are left alone as they did not answer; ``None`` where there is one server
+    ask_again: Callable[[], object] | None = None
     #: pushes in the application's transactions; ``None`` in Redis, which has none
     borrowing: Borrowing | None = None
     #: Laravel's unique locks in stores other than the queue's, with their kinds; its default cache's first
@@ -230,8 +232,9 @@ class Stores:
         from queuepool.stores.redis.spread.building import spread_stores  # imported here: few connections are
 
         built: Any = spread_stores(self.settings, keys, open_client, self.laravel_locks, is_patient=self._shared)
-        self._own, self.values, self.records, self.failed, self.attempts, self.steps, self.queue = built[:-1]
+        self._own, self.values, self.records, self.failed, self.attempts, self.steps, self.queue = built[:-2]
         self.flows, self.limits, self.reassertion = self.queue.flows, self.queue.limits, built.reassertion
+        self.ask_again = built.ask_again
 
     def _in_sql(self) -> str:
         """As ``_in_redis``."""

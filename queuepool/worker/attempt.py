@@ -244,14 +244,14 @@ class Runner:
 
     def _finish(self, attempt: JobAttempt) -> None:
         """Settle at once a job from which something follows."""
-        if problem := attempt.job.run.result_problem:
-            self._listeners.emit(ResultNotKept(attempt.facts, problem))
-        if attempt.job.steps and (unused := attempt.job.steps.unused):
-            self._listeners.emit(StepUnused(attempt.facts, unused))
         self._settler.settle(attempt.settlement(_DELETE))
         if attempt.is_told_by_end:
             self._batch.succeeded(attempt.number)
         self._batch.settled(attempt.number)
+        if problem := attempt.job.run.result_problem:
+            self._listeners.emit(ResultNotKept(attempt.facts, problem))
+        if attempt.job.steps and (unused := attempt.job.steps.unused):
+            self._listeners.emit(StepUnused(attempt.facts, unused))
         self._settler.emit_noted()
 
     def _settle(self, attempt: JobAttempt) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from queuepool.board.fields import Slot
@@ -55,6 +55,9 @@ class LaneBatch:
         self.done: list[tuple[int, Lease]] = []
         #: suspects that wait until no other suspect runs; they take no place from other jobs
         self.waiting_suspects: deque[JobAttempt] = deque()
+        #: attempts that are over, and done jobs as in ``done``, whose nodes are away: they take no place from others
+        self.put_off: deque[JobAttempt] = deque()
+        self.undone: list[tuple[int, Lease]] = []
         self._succeeded = 0
         #: the kind of the last job that has begun
         self.began_last: LaneJobs | None = None
@@ -69,7 +72,8 @@ class LaneBatch:
     @property
     def running(self) -> int:
         """How many jobs run, or are about to."""
-        return len(self._held) - len(self.done) - len(self.waiting_suspects)
+        ended = len(self.done) + len(self.undone) + len(self.put_off)
+        return len(self._held) - ended - len(self.waiting_suspects)
 
     @property
     def room(self) -> int:
@@ -116,6 +120,11 @@ class LaneBatch:
         self.deleted()
         self._slot.reserve_sent_at = 0.0
         return taken
+
+    def put_off_deletion(self, queues: Collection[str]) -> None:
+        """The jobs of these queues that are done cannot be deleted yet."""
+        self.undone += [one for one in self.done if one[1].queue in queues]
+        self.done = [one for one in self.done if one[1].queue not in queues]
 
     def deleted(self) -> None:
         """The jobs that were done are deleted."""

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from queuepool.board.orders import CancelOrder
-from queuepool.errors import BadPayload, LeaseEnded, TimedOut
+from queuepool.errors import BadPayload, LeaseEnded, PartDown, TimedOut
 from queuepool.events import (
     JobExceptionOccurred,
     JobProcessed,
@@ -35,7 +35,7 @@ from queuepool.log.tracebacks import text_of
 from queuepool.payload.envelope import Payload
 from queuepool.payload.lease import Lease
 from queuepool.settlement.cancelled import cancelled_in
-from queuepool.settlement.verdict import Delete
+from queuepool.settlement.verdict import Delete, Verdict
 from queuepool.worker.attempt import Runner
 from queuepool.worker.context import WorkerContext
 from queuepool.worker.deadlines import Deadlines
@@ -95,6 +95,8 @@ class LaneRunner(Runner):
         #: whether the free time of the loop is being counted; once, for all jobs
         self._ticks = False
         self._lost: set[int] = set()
+        #: by lane, how attempts are settled that were put off, if it is known
+        self._ways: dict[int, Callable[[], object] | None] = {}
 
     def prepare(self, lease: Lease, lane: int) -> JobAttempt | None:
         """Read the payload of this held job; ``None`` if it does not begin: it is invalid, or parked."""
@@ -128,33 +130,47 @@ class LaneRunner(Runner):
         self._start(attempt.number, self._run(attempt, tasks), tasks, ended)
 
     def conclude(self, attempt: JobAttempt) -> bool:
-        """Settle an attempt that is over; returns whether only its receipt is left to delete."""
+        """Settle an attempt that is over; returns whether only its receipt is left to delete.
+
+        Raises ``PartDown`` if its node is away: it is to be called again for this attempt.
+        """
+        lane, known = attempt.number, (attempt.error, attempt.verdict)
+        kept: tuple[BaseException | None, Verdict | None] = None, None
+        is_put_off, settle = lane in self._ways, self._ways.pop(lane, None)
         try:
-            self._counts(attempt)  # first: ``abandon`` ends what was begun here
-            is_lost = attempt.is_lost or is_of(LeaseEnded, attempt.error)
-            if is_lost and attempt.verdict is None:  # what is done stays so, even if it is done again
-                self._lose(attempt)
-                return False
             if attempt.verdict is None:
-                if order := self._lanes.lanes.cancelled(attempt.number):
-                    self._cancel(attempt, order)
-                    return False
-                if has_left(attempt.job, attempt.error):
-                    self._leave(attempt)
-                    return False
-                verdict = attempt.verdict = self._rule(attempt)
-                self._carry_out(attempt, verdict)
-                return False
-            self._meter.done(attempt.duration)
-            self._lanes.counted(attempt.number)
-            if self._job_lines.is_due(now := time.monotonic()):
-                self._job_lines.write(attempt.processed, now)
-            if self._follows(attempt):
-                self._finish(attempt)
-                return False
-            return True
+                self._counts(attempt, again=is_put_off)  # first: ``abandon`` ends what was begun here
+                settle = settle or self._way_to_settle(attempt)
+            elif settle is None:  # what is done stays so, even if it is done again
+                self._counts(attempt)
+                settle = self._way_of_done(attempt)
+            if settle:
+                settle()
+            return settle is None
+        except PartDown:
+            self._meter.puts_off()
+            self._ways[lane], kept = settle, known
+            raise
         finally:
-            attempt.error = attempt.verdict = None
+            attempt.error, attempt.verdict = kept
+
+    def _way_to_settle(self, attempt: JobAttempt) -> Callable[[], object]:
+        """How it is settled, in one try or several."""
+        if attempt.is_lost or is_of(LeaseEnded, attempt.error):
+            return partial(self._lose, attempt)
+        if order := self._lanes.lanes.cancelled(attempt.number):
+            return partial(self._cancel, attempt, order)
+        if has_left(attempt.job, attempt.error):
+            return partial(self._leave, attempt)
+        return partial(self._carry_out, attempt, self._rule(attempt))
+
+    def _way_of_done(self, attempt: JobAttempt) -> Callable[[], object] | None:
+        """As ``_way_to_settle``; ``None``: only its receipt is left to delete."""
+        self._meter.done(attempt.duration)
+        self._lanes.counted(attempt.number)
+        if self._job_lines.is_due(now := time.monotonic()):
+            self._job_lines.write(attempt.processed, now)
+        return partial(self._finish, attempt) if self._follows(attempt) else None
 
     def _note_settled(self, attempt: JobAttempt) -> None:
         # In the opposite order to a worker of one job: of all lanes, the meters know only the attempt counted last.
@@ -165,11 +181,11 @@ class LaneRunner(Runner):
         """Give it up: the store refuses any verdict on it."""
         self._meter.abandons(attempt.began)
 
-    def _counts(self, attempt: JobAttempt) -> None:
-        """The meters are about to count this attempt."""
+    def _counts(self, attempt: JobAttempt, *, again: bool = False) -> None:
+        """The meters are about to count this attempt; ``again``: they were before, and it was put off."""
         self._meter.turn(attempt.lease.queue, attempt.payload.name if attempt.plan.handler else "unknown")
-        self._meter.counts(self._lanes.key(attempt.number), attempt.payload, attempt.began)
-        if attempt.error is not None and not has_left(attempt.job, attempt.error):
+        self._meter.counts(self._lanes.key(attempt.number), attempt.payload, attempt.began, again=again)
+        if attempt.error is not None and not again and not has_left(attempt.job, attempt.error):
             self._meter.raised(attempt.error)
 
     # On the loop.

@@ -17,7 +17,7 @@ from queuepool.board import cancel_orders
 from queuepool.board.board import State
 from queuepool.board.boot_report import too_late
 from queuepool.config.values import MAX_AHEAD
-from queuepool.errors import StoreDown, StoreError
+from queuepool.errors import PartDown, StoreDown, StoreError
 from queuepool.events import JobReserving, LeaseLost
 from queuepool.jobs.around import LIFESPANS
 from queuepool.jobs.current_job import set_progress
@@ -32,6 +32,7 @@ from queuepool.worker.deadlines import Deadlines
 from queuepool.worker.django_support import renew_connections
 from queuepool.worker.job_attempt import JobAttempt
 from queuepool.worker.lane_board import LaneSlotWriter
+from queuepool.worker.lane_endings import LaneEndings
 from queuepool.worker.lane_loop import Bell, LaneLoop, Waiter, new_loop
 from queuepool.worker.lane_runner import LaneRunner
 from queuepool.worker.lane_tasks import end_copies, lane_of, make_task
@@ -67,6 +68,7 @@ class LaneWorker(Rounds):
         super().__init__(context, LaneRunner(context, job_lines, self._loop, deadlines), job_lines)
         self._batch = context.slot_writer.batch
         self._settler = context.settler
+        self._endings = LaneEndings(self._batch, self._runner, self._settler, self._reports)
         self._retry_after = context.pool.connection.retry_after
         silence = Silence(self._loop.loop.call_soon_threadsafe)
         self._watch = LoopWatch(lanes, context.listeners, silence, end=context.slot_writer.end_at_once)
@@ -80,9 +82,9 @@ class LaneWorker(Rounds):
         self._suspect_runs = False
         #: how many attempts have been handed to the loop and are not over
         self._open = 0
-        self._sent_at = self._done_at = self._looked_at = 0.0
+        self._sent_at = self._looked_at = self._tried_at = 0.0
         self._last, self._is_empty = 1, False
-        context.outage.meanwhile = self._meanwhile
+        context.outage.meanwhile, context.outage.leaves_parts = self._meanwhile, True
         set_progress(self._progress)
         end_copies()
         self._loop.start(self._batch.runs_in)
@@ -118,9 +120,8 @@ class LaneWorker(Rounds):
     def _round(self) -> None:
         self._settle_or_report()
         queues = self._gate.queues()
-        if self._taken or self._batch.waiting_suspects:
-            self._give_back(but=queues)  # those of a closed gate: none of them may begin
-            self._begin_taken()
+        if (self._taken or self._batch.waiting_suspects) and self._give_back(but=queues):
+            self._begin_taken()  # not those of a closed gate
         self._ask(queues)
 
     def _ask(self, queues: tuple[str, ...]) -> None:
@@ -128,21 +129,24 @@ class LaneWorker(Rounds):
         self._call_deferred_hooks()
         self._slot_writer.show_jobs(self._open, State.PAUSED if self._gate.closed_by else State.IDLE)
         if queues != self._served:
-            self._delete_done()  # a reserve can settle only what came from the queues it serves
+            self._endings.delete_done()  # a reserve can settle only what came from the queues it serves
             self._served, self._is_empty = queues, False
         now, room = time.monotonic(), self._room() if queues else 0
         self._look(now)
+        if self._endings.away and now - self._tried_at >= _LOOK:
+            self._endings.try_again()
+            self._tried_at = time.monotonic()
         self._look_at_waiter(queues if room else ())
-        timeout = _LOOK if self._open else _LONGEST
+        timeout = _LOOK if self._open or self._endings.away else _LONGEST
         if room and not self._is_empty:
             timeout = self._sent_at + _GAP - now
             if timeout <= 0:
                 self._reserve(queues, min(room, MAX_AHEAD, 2 * self._last))
                 return
         elif self._batch.done:
-            timeout = self._done_at + _GAP - now
+            timeout = self._endings.done_at + _GAP - now
             if timeout <= 0:
-                self._delete_done()
+                self._endings.delete_done()
                 return
         self._rest(timeout)
 
@@ -212,7 +216,13 @@ class LaneWorker(Rounds):
         at = self._sent_at = membership.used_at = batch.requesting()
         done = [lease for _, lease in batch.done]
         order = self._turns.order(queues) if self._turns else queues
-        reservation = self._store.reserve(order, membership.tag, limit, done)
+        try:
+            reservation = self._store.reserve(order, membership.tag, limit, done)
+        except PartDown:
+            self._endings.delete_done()  # the others must not wait for what cannot be deleted
+            if self._endings.away.isdisjoint(lease.queue for lease in done):
+                raise
+            return
         if self._turns:
             self._turns.took(reservation.leases)
         self._taken.extend(batch.replied(reservation.leases, at + self._retry_after))
@@ -230,14 +240,8 @@ class LaneWorker(Rounds):
         """Hand over to the loop what was taken."""
         attempts: list[JobAttempt] = []
         try:
-            while self._taken:
-                lane, lease = self._taken[0]
-                attempt = self._prepared(lane, lease)
-                if attempt is None:
-                    self._batch.free(lane)
-                else:
-                    (self._batch.waiting_suspects if attempt.suspect_since else attempts).append(attempt)
-                self._taken.popleft()
+            for _ in range(len(self._taken)):
+                self._prepare_next(attempts)
         finally:
             if self._batch.waiting_suspects and not self._suspect_runs:
                 self._drop(self._batch.lost())
@@ -249,14 +253,24 @@ class LaneWorker(Rounds):
                 self._open += len(attempts)
                 self._loop.begin(attempts, self._runner.begin)
 
-    def _prepared(self, lane: int, lease: Lease) -> JobAttempt | None:
+    def _prepare_next(self, attempts: list[JobAttempt]) -> None:
+        """Add the next of those that were taken to these, unless it does not begin now."""
+        lane, lease = self._taken[0]
         try:
-            return self._runner.prepare(lease, lane)
+            attempt = self._runner.prepare(lease, lane)
+        except PartDown:
+            self._taken.rotate(-1)  # it waits for its node, and the others need not
+            return
         except StoreDown:
             raise
         except StoreError as error:  # the store refuses what this job needs: its lease ends by itself
             self._reports.refused({(lease.queue, str(error))})
-            return None
+            attempt = None
+        if attempt is None:
+            self._batch.free(lane)
+        else:
+            (self._batch.waiting_suspects if attempt.suspect_since else attempts).append(attempt)
+        self._taken.popleft()
 
     def _settle_ended(self) -> None:
         while self._loop.ended:
@@ -264,33 +278,7 @@ class LaneWorker(Rounds):
             self._open -= 1
             self._suspect_runs = self._suspect_runs and not attempt.suspect_since
             self._idle_since = time.monotonic()
-            self._conclude(attempt)
-
-    def _conclude(self, attempt: JobAttempt) -> None:
-        lane = attempt.number
-        self._batch.settles(lane)  # if we hang in what is called for it, the steward knows for whom
-        try:
-            is_done = self._runner.conclude(attempt)
-        except StoreDown:
-            self._batch.settles(None)
-            raise
-        except StoreError:
-            self._batch.settles(None)
-            self._runner.abandon(attempt)
-            self._batch.free(lane)  # the store refuses any verdict: its lease ends by itself
-            raise
-        self._batch.settles(None)  # not after any other exception: that one ends the worker
-        if is_done:
-            self._done_at = self._done_at if self._batch.done else time.monotonic()
-            lease = attempt.lease if self._settler.attempts is None else self._runner.done_lease(attempt)
-            self._batch.done.append((lane, lease))
-        else:
-            self._batch.free(lane)
-
-    def _delete_done(self) -> None:
-        self._settler.delete([lease for _, lease in self._batch.done])
-        self._batch.deleted()
-        self._settler.emit_noted()
+            self._endings.conclude(attempt)
 
     def _rest(self, timeout: float) -> None:
         """Wait until a job ends, until one may be ready, or for ``timeout`` seconds."""
@@ -304,23 +292,30 @@ class LaneWorker(Rounds):
 
     def _let_go(self) -> None:
         try:
-            self._give_back()
-            while self._open:
-                self._settle_or_report()
-                self._delete_done()  # one job may take long yet
-                if self._open:
-                    self._wait_for_jobs()
-            self._delete_done()
+            while not self._has_let_go():
+                self._wait_for_jobs()
         except StoreDown:
             self._leave_to_the_steward()
             raise
 
-    def _give_back(self, but: Sequence[str] = ()) -> None:
-        """Give back what was taken and has not begun, but not jobs of these queues."""
+    def _has_let_go(self) -> bool:
+        """Let go what can be, and tell whether that is all; a stop does not wait for nodes that are away."""
+        is_back = self._give_back()
+        self._settle_or_report()
+        self._endings.try_again()
+        is_whole = is_back and not self._endings.away
+        if self._signals.stop and not (self._open or is_whole):
+            raise PartDown("a node is away: the steward settles its jobs")
+        return is_whole and not self._open
+
+    def _give_back(self, but: Sequence[str] = ()) -> bool:
+        """Give back what was taken and has not begun, but not jobs of these queues; whether that could be done."""
+        away = set[str]()
         if back := {lane: lease for lane, lease in self._waiting() if lease.queue not in but}:
-            self._settler.give_back_unstarted([*back.values()])
-            self._forget(back)
+            away = self._endings.away_from(self._settler.give_back_unstarted, [*back.values()])
+            self._forget({lane: lease for lane, lease in back.items() if lease.queue not in away})
             self._settler.emit_noted()
+        return not away
 
     def _waiting(self) -> list[tuple[int, Lease]]:
         """What was taken and has not begun."""
@@ -334,13 +329,7 @@ class LaneWorker(Rounds):
             self._batch.free(lane)
 
     def _settle_or_report(self) -> None:
-        """As in a round: an error of the store about one job does not end the others."""
-        try:
-            self._settle_ended()
-        except StoreDown:
-            raise
-        except StoreError as error:
-            self._reports.refused({("", str(error))})
+        self._endings.reporting(self._settle_ended)
 
     def _await_hooks(self) -> None:
         until = time.monotonic() + (self._pool.timeout or math.inf) + self._pool.grace

@@ -49,10 +49,24 @@ class Meter:
         self._first_cell = self._base + layout.FIRST_WAY
         self._words[layout.ROW] = row
 
-    def counts(self, key: int, payload: Payload, began: float) -> None:
-        """As ``begins``, by a worker that runs jobs side by side: this attempt is counted next."""
-        self.begins(payload, began)
+    def counts(self, key: int, payload: Payload, began: float, *, again: bool = False) -> None:
+        """As ``begins``, by a worker that runs jobs side by side: this attempt is counted next.
+
+        ``again``: it was before, and was put off.
+        """
+        if again:
+            self._begun += 1
+            self._words[BEGUN] = self._begun
+        else:
+            self.begins(payload, began)
         self._words[layout.COUNTED] = key  # only now, as in ``SlotMeters.count``
+
+    def puts_off(self) -> None:
+        """Others are counted before the attempt that was to be counted next, if it is not counted yet."""
+        if self._slot.is_open:
+            self._words[layout.COUNTED] = 0  # first, as in ``SlotMeters.counted_last``
+            self._slot.forget()
+            self._begun -= 1
 
     def look(self) -> None:
         """Write what was kept, and the offset between the clocks: the board has begin times in wall-clock time."""

@@ -104,11 +104,10 @@ OF_LANES = {
         "I5 done twice, unexplained",
         (
             (
-                "worker/lane_worker.py",
-                "        self._settler.delete([lease for _, lease in self._batch.done])\n"
-                "        self._batch.deleted()\n",
+                "worker/lane_endings.py",
+                "        if away := self.away_from(self._settler.delete, [lease for _, lease in self._batch.done]):\n",
                 "        done = [lease for _, lease in self._batch.done]\n        self._batch.deleted()\n"
-                f"        {_LONG_PAUSE}\n        self._settler.delete(done)\n",
+                f"        {_LONG_PAUSE}\n        if away := self.away_from(self._settler.delete, done):\n",
             ),
             (  # most are deleted by the next reserve
                 "worker/lane_worker.py",

@@ -46,6 +46,7 @@ class Ledger:
         self.site = site
         self.queue = queue
         self._pause, self._what = pause, what
+        self._kind = what.get("mode", "")
         #: when each push began and had been acknowledged
         self.acknowledged: dict[str, tuple[float, float]] = {}
         self._runs, self._seen = Counter[str](), 0
@@ -95,7 +96,7 @@ class Ledger:
                 break
             began = time.time()
             try:
-                identity = self.site.push(queue=self.queue, tag=f"{self.queue}{number}", **self._what)
+                identity = self.site.push(queue=self.queue, tag=f"{self.queue}{number}{self._kind}", **self._what)
             except StoreError:
                 continue
             self.acknowledged[identity] = began, time.time()

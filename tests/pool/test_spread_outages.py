@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,9 +19,13 @@ from queuepool.stores.redis.cluster import slot_of
 from tests.pool.test_clusters import Ledger
 from tests.support import redis_cluster
 from tests.support.eventually import eventually
-from tests.support.pools import Site
+from tests.support.meters import counts_in, of_job
+from tests.support.pools import RunningPool, Site
 from tests.support.processes import halted, kill
 from tests.support.redis_cluster import Cluster, spread_on_cluster
+
+#: many jobs in one worker
+BESIDE = ("--queue", "b,a", "--workers", "1", "--concurrency", "6", "--modules", "tests.support.besideapp")
 
 
 @pytest.fixture
@@ -77,6 +84,89 @@ def test_the_jobs_of_a_worker_that_died_go_on_while_another_node_is_away(cluster
         eventually(lambda: {cut, waiting} <= {note["id"] for note in site.trail(event="end")}, within=20.0)
 
     assert [1, 2] == [note["attempt"] for note in site.trail(event="start", id=cut)]
+
+
+@pytest.mark.thorough("ten seconds; stores/test_spread_queues.py has a node that is asked again")
+def test_a_stop_settles_what_is_on_a_node_that_is_back_although_the_steward_has_left_it_alone(cluster, site):
+    node = cluster.owner(slot_of("c")).process.pid
+    with site.pool("--queue", "a,c", "--workers", "1") as pool:
+        cut = site.push("sleep", seconds=60.0, queue="c", maxTries=3)
+        eventually(lambda: site.trail(event="start", id=cut))
+        with halted(node):
+            kill(*pool.workers())
+            eventually(lambda: re.search(r"steward pid=\d+ .*hash tag {c}", pool.log()))
+        pool.signal(signal.SIGTERM)
+        assert 0 == pool.wait()
+
+    assert "killed: STOP" not in pool.log()
+    assert 1 == site.queue.stores.queue.sizes("c").ready
+
+
+def counted(pool: RunningPool) -> tuple[int, ...]:
+    """How many attempts at jobs of queue b have ended in each way, as the steward has published it."""
+    counts = of_job(counts_in(Path(pool.runtime)), "beside", "b")
+    return counts.done, counts.released, counts.failed, counts.given_back
+
+
+@contextmanager
+def all_ended_on_a_node_that_hangs(cluster: Cluster, site: Site) -> Iterator[set[str]]:
+    """Three jobs of queue b have succeeded and three have failed; gives those."""
+    gate = str(site.path / "gate")
+    beside = partial(site.push, name="beside", queue="b", maxTries=2)
+    failing = {beside("when", gate=gate, then="raise") for _ in range(3)}
+    done = {beside("until", gate=gate) for _ in range(3)}
+    eventually(lambda: len(site.trail(event="start")) == len(failing | done))
+    with halted(cluster.owner(slot_of("b")).process.pid):
+        Path(gate).touch()
+        eventually(lambda: len(site.trail(event="left")) == len(failing | done))
+        yield failing
+
+
+def begun(site: Site) -> list[int]:
+    """How often each job has begun, the seldom ones first."""
+    return sorted(Counter(note["id"] for note in site.trail(event="start")).values())
+
+
+def test_jobs_side_by_side_that_have_ended_on_a_node_that_is_away_hold_up_no_others_and_are_settled_then(cluster, site):
+    with site.pool(*BESIDE) as pool:
+        with all_ended_on_a_node_that_hangs(cluster, site) as failing:
+            for _ in range(20):
+                site.push(name="beside", queue="a", tag="other")
+            eventually(lambda: len(site.trail(event="end", tag="other")) == 20)
+            assert not site.trail(event="start", attempt=2)
+        eventually(lambda: {note["id"] for note in site.trail(event="after_failed")} == failing)
+        eventually(lambda: site.queue.size("b") == 0)
+        eventually(lambda: counted(pool) == (3, 3, 3, 0))
+
+    assert [1] * 23 + [2] * 3 == begun(site)
+
+
+@pytest.mark.thorough("a cluster of its own, and ten seconds")
+def test_a_worker_that_leaves_while_a_node_is_away_waits_for_it_and_its_successor_works(cluster, site):
+    with site.pool(*BESIDE, "--max-jobs", "6"):
+        with all_ended_on_a_node_that_hangs(cluster, site) as failing:
+            site.push(name="beside", queue="a", tag="other")
+            eventually(lambda: site.trail(event="end", tag="other"))
+        eventually(lambda: {note["id"] for note in site.trail(event="after_failed")} == failing)
+
+    assert [1, 1, 1, 1, 2, 2, 2] == begun(site)
+    assert 0 == site.queue.size("b")
+
+
+@pytest.mark.thorough("as above")
+def test_a_stop_does_not_wait_for_a_node_that_is_away_and_the_steward_gives_back_what_failed_there(cluster, site):
+    with site.pool(*BESIDE) as pool:
+        with all_ended_on_a_node_that_hangs(cluster, site) as failing:
+            pool.signal(signal.SIGTERM)
+            eventually(lambda: not pool.pids("queuepool: worker"))
+        assert 0 == pool.wait()
+        assert "killed: STOP" not in pool.log()
+    assert 3 == site.queue.stores.queue.sizes("b").ready
+    with site.pool(*BESIDE):
+        eventually(lambda: {note["id"] for note in site.trail(event="after_failed")} == failing)
+
+    assert [1, 1, 1, 3, 3, 3] == begun(site)
+    assert {1, 2} == {note["attempt"] for note in site.trail(event="start") if note["id"] in failing}
 
 
 #: the queue of the node that is away is the first, and has most of the turns

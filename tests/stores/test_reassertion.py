@@ -15,6 +15,7 @@ from queuepool.board.board import Board, Role, Slot, State
 from queuepool.board.held_jobs import Stage
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import ConnectionSettings, PoolSettings
+from queuepool.errors import StoreDown
 from queuepool.payload.lease import Lease
 from queuepool.steward.leases import Reassert, Renew
 from queuepool.steward.orphaned_boards import OrphanedBoards
@@ -193,3 +194,27 @@ def test_a_steward_is_told_of_the_first_server_and_of_each_other_one(tmp_path):
         stores.queue.reach()
     server.kill()
     assert [1, 1] == calls
+
+
+def test_a_worker_waits_for_stewards_from_the_moment_at_which_another_server_takes_writes(tmp_path):
+    server = Server(str(tmp_path), "--replica-serve-stale-data", "no")
+    with closing(Stores(ConnectionSettings(url=f"unix://{server.path}"))) as stores:
+        assert stores.reassertion
+        stores.reassertion.come_after()
+        tag = stores.queue.join()
+        server.kill()
+        with pytest.raises(StoreDown):
+            stores.queue.reserve(["default"], tag, 1)
+        server.start()
+        server.say("REPLICAOF", "127.0.0.1", "1")  # it says who it is, and refuses all else
+        for _ in range(2):
+            with pytest.raises(StoreDown):
+                stores.queue.reserve(["default"], tag, 1)
+
+        began = time.monotonic()
+        server.say("REPLICAOF", "NO", "ONE")
+        stores.queue.reserve(["default"], tag, 1)
+        waited = time.monotonic() - began
+    server.kill()
+
+    assert waited >= 0.3

@@ -36,7 +36,7 @@ from tests.support.boards import process
 from tests.support.each import each
 from tests.support.eventually import eventually
 from tests.support.processes import halted
-from tests.support.redis_cluster import Cluster, spread_on_cluster
+from tests.support.redis_cluster import SLOTS, Cluster, spread_on_cluster
 from tests.support.samples import ids, new_jobs, payload
 
 #: each on another master
@@ -225,6 +225,34 @@ def test_the_state_of_a_job_is_known_while_another_node_is_away(cluster):
         assert b"{}" == stores.values.state("2")
         with pytest.raises(PartDown):
             stores.values.state("1")
+    stores.close()
+
+
+def test_a_node_that_hangs_is_waited_for_once_and_not_for_each_hash_tag_that_is_there(cluster):
+    stores = Stores(spread_on_cluster(cluster.url), reply_timeout=0.5)
+    queues = [f"q{number}" for number in range(60) if slot_of(f"q{number}") < SLOTS // 3]
+    for queue in queues:
+        stores.queue.sizes(queue)
+
+    with halted(cluster.owner(0).process.pid):
+        began = time.monotonic()
+        for queue in queues:
+            with pytest.raises(PartDown, match=queue):
+                stores.queue.sizes(queue)
+        assert time.monotonic() - began < 0.5 * len(queues) / 2
+    stores.close()
+
+
+def test_a_node_that_is_left_alone_is_asked_by_who_has_no_time_to_wait(cluster):
+    stores = Stores(spread_on_cluster(cluster.url), reply_timeout=0.5)
+    stores.queue.push("a", new_jobs(payload("1")))
+
+    with halted(cluster.owner(slot_of("a")).process.pid), pytest.raises(PartDown):
+        stores.queue.sizes("a")
+    with pytest.raises(PartDown):
+        stores.queue.sizes("a")
+    stores.ask_again()
+    assert 1 == stores.queue.sizes("a").ready
     stores.close()
 
 

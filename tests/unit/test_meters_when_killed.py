@@ -201,14 +201,18 @@ def lanes_board(folder: Path) -> Board:
     return board
 
 
-def works(board: Board, stores: int) -> None:
-    """Both attempts fail, in this order, until the worker is killed after so many stores."""
+def works(board: Board, stores: int, *, puts_off: bool) -> None:
+    """Both attempts fail, until the worker is killed after so many stores. ``puts_off``: the first after the second."""
     meter, slot, life = living(board, stores)
     writer = LaneWriter(slot.lanes)
     try:
-        for lane in range(2):
+        if puts_off:
             meter.turn("default", "app.ok")
-            meter.counts(writer.key(lane), PAYLOAD, 1001.0)
+            meter.counts(writer.key(0), PAYLOAD, 1001.0)
+            meter.puts_off()
+        for lane in (1, 0) if puts_off else (0, 1):
+            meter.turn("default", "app.ok")
+            meter.counts(writer.key(lane), PAYLOAD, 1001.0, again=puts_off and lane == 0)
             meter.settles(Fail(ValueError()), is_ours=True)
             meter.settled(0.1)
             mark(slot, Stage.SETTLED, life, lane)
@@ -232,11 +236,12 @@ def bury_lanes(board: Board, stores: int) -> bool:
     return True
 
 
-def test_every_attempt_beside_another_counts_once(tmp_path):
+@pytest.mark.parametrize("puts_off", [False, pytest.param(True, marks=pytest.mark.thorough("as one after the other"))])
+def test_every_attempt_beside_another_counts_once(tmp_path, puts_off):
     wrong = {}
-    for stores in itertools.product(range(30), range(1, 14)):
+    for stores in itertools.product(range(36 if puts_off else 30), range(1, 14)):
         board = lanes_board(tmp_path / "{}-{}".format(*stores))
-        works(board, stores[0])
+        works(board, stores[0], puts_off=puts_off)
         burials = [bury_lanes(board, most) for most in (stores[1], stores[1] + 1, 100)]
         counts = next(iter(counts_of(board).jobs.values()))
         wrong[stores] = (burials[-1], counts.ended, counts.failed) != (True, 2, 2) and (burials, counts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from typing import Any
 
@@ -107,8 +107,9 @@ class RedisClient:
         #: commands that may have been sent but were not answered, as each may still be carried out; and changes of the
         #: server, as the new one may not know what the old one has answered
         self.unanswered = 0
-        #: called when another server answers than before, before it is sent anything
+        #: called when another server answers than before, before it is sent anything; and what it must answer first
         self.changed: Callable[[], object] = bool
+        self.proof: tuple[str, ...] = ()
 
     @cached_property
     def _redis(self) -> Any:
@@ -119,10 +120,19 @@ class RedisClient:
         """Greet the server and notice a change: a floating address may now lead to a promoted replica."""
         connection.on_connect()
         if self._server is not None:
-            before, self._server = self._server, server_of(connection)
-            if not before or self._server != before:
+            server = server_of(connection)
+            if not self._server or server != self._server:
+                self._prove(connection)
                 self.unanswered += 1
                 self.changed()
+            self._server = server  # last: what is cut short is repeated by the next connection
+
+    def _prove(self, connection: Any) -> None:
+        """Raise unless it can answer: a server may say who it is long before that."""
+        if self.proof:
+            connection.send_packed_command(connection.pack_command(*self.proof))
+            with suppress(redis.exceptions.NoPermissionError):
+                connection.read_response()
 
     @cached_property
     def _connection(self) -> Connection:

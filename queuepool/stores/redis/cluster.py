@@ -64,6 +64,8 @@ class SlotOwner:
         self.nodes: Nodes | None = None
         #: how often another node became the owner
         self.changes = 0
+        #: whether the last one, when it was asked last, did not answer in time
+        self.is_silent = False
 
     def find(self, ask: Callable[[Node], Any], within: float) -> Node:
         """The node to connect to; ``ask`` sends CLUSTER SLOTS to a node. Raises redis-py's exceptions.
@@ -141,8 +143,12 @@ class _AtOwner:
         super().__init__(**settings)
 
     def _connect(self) -> Any:
+        self.owner.is_silent = False
         self.host, self.port = self.owner.find(self._slots_at, self._settings["socket_connect_timeout"])
-        return super()._connect()  # type: ignore[misc]
+        self.owner.is_silent = True
+        connected = super()._connect()  # type: ignore[misc]
+        self.owner.is_silent = False
+        return connected
 
     def _slots_at(self, node: Node) -> Any:
         short = min(self._settings["socket_connect_timeout"], _NAMES)
@@ -183,6 +189,9 @@ class _AtOwner:
         read = partial(super().read_response, *args, **how)  # type: ignore[misc]
         try:
             return read()
+        except redis.TimeoutError:
+            self.owner.is_silent = True
+            raise
         except redis.ResponseError as error:
             refusal = _typed(error)
             if words[:1] == ("BLPOP",) and (_is_by_cluster(refusal) or "UNBLOCKED" in str(refusal)):

@@ -25,8 +25,13 @@ class RedisReassertion:
         self._retry_after = retry_after
 
     def come_after(self) -> None:
-        """For a worker: send nothing to another server before stewards had time to say what theirs hold."""
-        self._queue.client.changed = partial(sleep, _STEWARDS_FIRST)
+        """For a worker: send nothing to another server before stewards had time to say what theirs hold.
+
+        That time begins once it takes writes: one that loads its data, say, tells stewards to come back later. The
+        write that it must answer removes a key that never exists.
+        """
+        client = self._queue.client
+        client.proof, client.changed = ("DEL", self._queue.keys.room), partial(sleep, _STEWARDS_FIRST)
 
     def follow(self, changed: Callable[[], object]) -> None:
         """For a steward: have this called whenever another server answers than before, and by the first."""

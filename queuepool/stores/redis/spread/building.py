@@ -13,7 +13,7 @@ from queuepool.payload.lease import Lease
 from queuepool.stores.elsewhere import FailedElsewhere
 from queuepool.stores.locks import Locks
 from queuepool.stores.redis.cluster import ClusterClient
-from queuepool.stores.redis.nodes import Nodes
+from queuepool.stores.redis.nodes import Node, Nodes
 from queuepool.stores.redis.queue import RedisQueue
 from queuepool.stores.redis.reassertion import RedisReassertion
 from queuepool.stores.redis.spread.beside import LocksApart, SpreadAttempts, SpreadRecords, SpreadSteps, SpreadValues
@@ -33,6 +33,7 @@ class SpreadStores(NamedTuple):
     steps: SpreadSteps
     queue: SpreadQueue
     reassertion: SpreadReassertion
+    ask_again: Callable[[], None]
 
 
 class SpreadReassertion:
@@ -77,7 +78,7 @@ def spread_stores(
         own = TaggedKeys(settings.prefix, tag)
         client = open_client(prefix=f"{settings.prefix}{{{tag}}}:")
         queue = RedisQueue(client, own, settings.retry_after, locks_of, keep=settings.failed != "null", outbox=True)
-        return TagGroup(tag, client, own, queue, is_patient=is_patient)
+        return TagGroup(tag, client, own, queue, silent, is_patient=is_patient)
 
     @cache
     def at_slot(slot: int) -> ClusterClient:
@@ -86,6 +87,7 @@ def spread_stores(
         return client
 
     open_client = _with_shared_connections(open_client) if is_patient else open_client
+    silent: dict[Node | None, tuple[float, str]] = {}
     home, groups = open_client(), Groups(group)
     values = SpreadValues(home, keys, groups)
     locks_of = LocksApart("", values, [("redis", values), *laravel_locks])
@@ -93,7 +95,9 @@ def spread_stores(
     queue = SpreadQueue(home, keys, groups, locks_of, values, records, at_slot)
     failed = FailedElsewhere(records, queue, records)
     reassertion = SpreadReassertion(groups, settings.retry_after)
-    return SpreadStores(home, values, records, failed, SpreadAttempts(groups), SpreadSteps(groups), queue, reassertion)
+    return SpreadStores(
+        home, values, records, failed, SpreadAttempts(groups), SpreadSteps(groups), queue, reassertion, groups.ask_again
+    )
 
 
 def _with_shared_connections(open_client: Callable[..., Any]) -> Callable[..., Any]:

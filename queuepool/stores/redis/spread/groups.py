@@ -15,6 +15,7 @@ from queuepool.stores.redis.arrivals import RedisArrivals
 from queuepool.stores.redis.attempts import RedisAttempts
 from queuepool.stores.redis.cluster import ClusterClient
 from queuepool.stores.redis.kept_steps import RedisKeptSteps
+from queuepool.stores.redis.nodes import Node
 from queuepool.stores.redis.queue import RedisQueue
 from queuepool.stores.redis.records import RedisRecords
 from queuepool.stores.redis.wire import TaggedKeys, braced
@@ -22,13 +23,24 @@ from queuepool.stores.redis.wire import TaggedKeys, braced
 T = TypeVar("T")
 #: a node that was away is left alone for so many seconds, or for so many times what the last try took
 _AGAIN, _TIMES = 0.2, 4
+_NEVER = 0.0, ""
 
 
 class TagGroup:
-    """The queues of one hash tag, on a connection of their own. ``is_patient``: ask again also where it was away."""
+    """The queues of one hash tag, on a connection of their own. ``is_patient``: ask again also where it was away.
+
+    ``silent``: the nodes that hang, for all groups: until when (monotonic) each is left alone, and its error.
+    """
 
     def __init__(
-        self, tag: str, client: ClusterClient, keys: TaggedKeys, queue: RedisQueue, *, is_patient: bool
+        self,
+        tag: str,
+        client: ClusterClient,
+        keys: TaggedKeys,
+        queue: RedisQueue,
+        silent: dict[Node | None, tuple[float, str]],
+        *,
+        is_patient: bool,
     ) -> None:
         self.tag = tag
         self.client = client
@@ -41,19 +53,29 @@ class TagGroup:
         #: how many jobs the last look at its relay has left there, at its head
         self.left_over = 0
         self._is_patient = is_patient
-        self._away_until = 0.0
-        self._why = ""
+        self._silent = silent
+        #: as in those
+        self._away = _NEVER
 
     @property
     def is_away(self) -> bool:
         """Whether its node is left alone for now."""
-        return time.monotonic() < self._away_until and not self._is_patient
+        return time.monotonic() < self._left_alone[0] and not self._is_patient
+
+    @property
+    def _left_alone(self) -> tuple[float, str]:
+        return max(self._away, self._silent.get(self.client.owner.last, _NEVER))
+
+    def ask_again(self) -> None:
+        """Leave its node alone no longer."""
+        self._away = _NEVER
+        self._silent.clear()
 
     def ask(self, verb: Callable[[], T]) -> T:
         """What this verb of its stores returns. Raises ``PartDown`` where its node is away, without asking again and
         again: a node that hangs would take the time of the others."""
         if self.is_away:
-            raise PartDown(self._why)
+            raise PartDown(f"hash tag {{{self.tag}}}: {self._left_alone[1]}")
         began = time.monotonic()
         try:
             return verb()
@@ -61,9 +83,10 @@ class TagGroup:
             raise
         except StoreDown as error:
             now = time.monotonic()
-            self._away_until = now + max(_AGAIN, _TIMES * (now - began))
-            self._why = f"hash tag {{{self.tag}}}: {error}"
-            raise PartDown(self._why) from error
+            self._away = now + max(_AGAIN, _TIMES * (now - began)), str(error)
+            if self.client.owner.is_silent:
+                self._silent[self.client.owner.last] = self._away
+            raise PartDown(f"hash tag {{{self.tag}}}: {error}") from error
 
 
 class Groups:
@@ -103,6 +126,11 @@ class Groups:
     def all(self) -> list[TagGroup]:
         """Those that were used."""
         return list(self._by_tag.values())
+
+    def ask_again(self) -> None:
+        """Ask also the nodes that did not answer a moment ago."""
+        for group in self.all():
+            group.ask_again()
 
     def beside(self, queue: str) -> list[TagGroup]:
         """The group of this queue; without one, all that were used."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from queuepool.errors import PartDown, TagRetired
+from queuepool.errors import PartDown, StoreDown, TagRetired
 from queuepool.payload.lease import Lease
 from queuepool.stores.redis.queue import TAGS
 from queuepool.stores.redis.spread.groups import Groups, TagGroup
@@ -44,12 +44,12 @@ class GroupTags:
 
     def draw(self, old: int, groups: Sequence[TagGroup]) -> int:
         """A tag for this worker, claimed in these groups, and in any other before it reserves there; ``old`` is retired
-        then. Raises ``PartDown`` if all of them are away."""
+        then. Raises ``StoreDown`` if all of them are away."""
         was_here = self._last[1] if old == self._last[0] else set()
         self._last = old, self._claimed | was_here
         problem = self._draw(old, groups)
         if problem and not self._claimed:
-            raise problem
+            raise StoreDown(str(problem))
         return self._tag
 
     def _draw(self, old: int, groups: Sequence[TagGroup]) -> PartDown | None:
