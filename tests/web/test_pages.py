@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from queuepool.web import connections
 from tests.support.dashboards import Browser, config_of, opened
 from tests.support.eventually import eventually
 from tests.support.many_failed import failed_in_thousands
@@ -64,6 +65,14 @@ def test_jobs_of_a_queue_are_found_page_by_page(at):
 def whole(browser: Browser, page: str) -> dict[str, Any]:
     """A search ends after a tenth of a second, which a busy machine may need for its first page."""
     return eventually(lambda: (found := browser.facts(page))["is_whole"] and found)
+
+
+def test_an_empty_queue_of_the_configuration_has_a_page_before_it_was_measured(at, monkeypatch):
+    monkeypatch.setattr(connections, "FIRST_PATIENCE", 0.0)
+
+    with opened(config_of(at)) as browser:
+        assert 200 == browser.get("/queues/default/default").status
+        assert 404 == browser.get("/queues/default/no-such").status
 
 
 def test_failed_jobs_are_shown_by_what_they_have_in_common(at):

@@ -140,7 +140,8 @@ def queue(desk: Desk, asked: Asked) -> Facts:
         facts |= {"problems": remarks([one for one in stores if one[0] == link.name])["problems"]}
     if found is not _NO_JOBS:
         facts |= _counts(link, asked, name, shelf)
-        facts |= {"status": 404} if row is None and not facts["jobs"] else {}
+        is_known = row or facts["jobs"] or name in link.choice.queues(link.settings)  # it may not be measured yet
+        facts |= {} if is_known else {"status": 404}
     return facts
 
 
