@@ -77,7 +77,7 @@ def published_files(board: Board) -> dict[str, float]:
 def imported() -> Iterator[str]:
     """The files of this process's modules, except installed packages, Python's own and ours."""
     library = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib"))
-    for name, module in list(sys.modules.items()):
+    for name, module in sys.modules.copy().items():  # a job's thread may import
         file = getattr(module, "__dict__", {}).get("__file__")  # not by getattr: a lazy module would import more
         if not isinstance(file, str) or name.partition(".")[0] == "queuepool":
             continue

@@ -137,7 +137,7 @@ def overlaps(site: Site) -> Iterator[str]:
 
 def resumes(site: Site, load: Load, since: float) -> bool:
     """Whether pushes and jobs of after that moment have succeeded."""
-    pushed = [tag for tag, at in list(load.acked.items()) if at > since]
+    pushed = [tag for tag, at in load.acked.copy().items() if at > since]
     return len(pushed) > 100 and any(note["at"] > since + 0.5 for note in site.trail(event="end"))
 
 

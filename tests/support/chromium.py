@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 import pytest
@@ -93,9 +93,22 @@ class Window:
         self._ask("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": steps}]})
 
     def click(self, css: str) -> None:
-        """As a person would: it must be visible."""
-        found = self._ask("POST", "/element", {"using": "css selector", "value": css})
-        self._ask("POST", f"/element/{found[_ELEMENT]}/click", {})
+        """As a person would: once it is visible and nothing is above it, as while a page is drawn."""
+        refusals = list[str]()
+
+        def is_clicked() -> bool:
+            found = self._ask("POST", "/element", {"using": "css selector", "value": css})
+            try:
+                self._ask("POST", f"/element/{found[_ELEMENT]}/click", {})
+            except HTTPError as error:
+                refusals.append(error.read().decode())
+                return False
+            return True
+
+        try:
+            eventually(is_clicked)
+        except AssertionError as error:
+            raise AssertionError(f"{css} cannot be clicked: {refusals[-1][:500]}") from error
 
     def picture(self) -> bytes:
         """What the window shows, as WebP: a third of a PNG."""

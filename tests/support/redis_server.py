@@ -27,6 +27,7 @@ TOOL = "/usr/bin/redis-check-rdb"
 VALKEY = "**/valkey-server"
 #: ports for servers; chosen by chance, and no test's seed makes it the same one in two processes
 _BELOW_CLIENTS, _CHANCE = range(15_000, 32_000), random.SystemRandom()
+_GIVEN = set[int]()
 
 
 def start_redis(folder: str, *options: str) -> subprocess.Popen[bytes]:
@@ -57,12 +58,17 @@ def valkey_binary() -> str:
 
 
 def free_port() -> int:
-    """A port that nobody has; none of those that the kernel gives to clients: one may have it a moment later."""
+    """A port that nobody has; none of those that the kernel gives to clients: one may have it a moment later.
+
+    Nor one that was given before: its server may not have started yet.
+    """
     while True:
         port = _CHANCE.choice(_BELOW_CLIENTS)
         with socket.socket() as probe, suppress(OSError):  # somebody has it
             probe.bind(("127.0.0.1", port))
-            return port
+            if port not in _GIVEN:
+                _GIVEN.add(port)
+                return port
 
 
 class Server:
