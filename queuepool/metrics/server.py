@@ -144,7 +144,7 @@ class Server:
         if request.method not in _METHODS:
             return Response.plain(HTTPStatus.METHOD_NOT_ALLOWED, "", f"Allow: {', '.join(_METHODS)}").written()
         async with self._turn:
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # else a free lock lets one after the other pass without a pause
             return self._answered(request.path).written(with_body=request.method == "GET")
 
     def _answered(self, path: str) -> Response:

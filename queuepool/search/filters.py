@@ -251,7 +251,7 @@ def moment(raw: str, now: float) -> float:
     try:
         return now - seconds(raw)
     except ValueError:
-        pass
+        pass  # it may be a time
     try:
         at = datetime.fromisoformat(raw)
         found = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()

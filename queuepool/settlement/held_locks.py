@@ -99,7 +99,7 @@ def _read(raw: bytes) -> Payload | None:
     try:
         return decode(raw, 0)
     except BadPayload:
-        pass
+        pass  # its JSON may still name a lock
     try:
         fields = json.loads(raw)
     except (ValueError, RecursionError):

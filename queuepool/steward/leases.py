@@ -28,7 +28,7 @@ _AFTER_THE_SECOND = 0.002
 _SLOW, _TICK, _IDLE = 0.06, 0.03, 0.2
 #: seconds between two looks for another server, which also a wake-up brings about
 _REACHES = 1.0
-#: seconds for which leases are renewed behind a change of the server, and between two times
+#: after another server has taken over: seconds for which leases are renewed more often, and between two renewals
 _LATE, _AGAIN = 1.0, 0.25
 #: seconds until what a worker has written is visible to every process
 _SETTLES = 0.002

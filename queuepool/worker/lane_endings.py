@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from queuepool.errors import PartDown, StoreDown, StoreError
 from queuepool.payload.lease import Lease
@@ -63,7 +64,7 @@ class LaneEndings:
             if attempt.lease.queue in self.away:
                 batch.put_off.append(attempt)
             else:
-                self.reporting(lambda: self.conclude(attempt))  # noqa: B023
+                self.reporting(partial(self.conclude, attempt))
         batch.done, batch.undone = batch.undone + batch.done, []
         self.delete_done()
 

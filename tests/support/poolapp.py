@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from queuepool import Job, current, job
+from tests.support.eventually import eventually
 
 _memory: list[bytearray] = []
 
@@ -201,9 +202,12 @@ def make_deaf() -> None:
 def beat(seconds: float) -> None:
     """Note all the time that it still runs."""
     ends = time.monotonic() + seconds
-    while time.monotonic() < ends:
+
+    def is_over() -> bool:
         note(event="beat", id=current().id, attempt=current().attempts)
-        time.sleep(0.05)
+        return time.monotonic() >= ends
+
+    eventually(is_over, within=seconds + 45.0)
 
 
 def until_told(gate: str) -> None:

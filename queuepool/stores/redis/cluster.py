@@ -64,7 +64,7 @@ class SlotOwner:
         self.nodes: Nodes | None = None
         #: how often another node became the owner
         self.changes = 0
-        #: whether the last one, when it was asked last, did not answer in time
+        #: whether the last one, when it was asked last, could not be reached or did not answer in time
         self.is_silent = False
 
     def find(self, ask: Callable[[Node], Any], within: float) -> Node:
