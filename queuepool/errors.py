@@ -11,6 +11,7 @@ QueuepoolError
 │       │   └── RefusesNew   it still serves what it holds
 │       ├── PartDown     one of several nodes is away; the others serve their queues
 │       ├── NotReplicated  it has done what was asked, but too few replicas have it
+│       │   └── PartNotReplicated  likewise on one of several nodes, and so a PartDown, too
 │       ├── LoginRefused it does not accept the user or the password
 │       └── StoreDenied  its rules forbid this user the command, until they are changed
 │           ├── TableMissing  the database lacks a table
@@ -108,6 +109,10 @@ class NotReplicated(StoreDown):
 
     A job that was pushed is there, and will run unless a failover loses it: another push may be a second one.
     """
+
+
+class PartNotReplicated(PartDown, NotReplicated):
+    """Likewise, on one of several nodes; the others serve their queues."""
 
 
 class LoginRefused(StoreDown):

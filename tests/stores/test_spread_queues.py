@@ -21,7 +21,7 @@ from queuepool.board.blame import Blame
 from queuepool.board.board import Board, Role, State
 from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import PoolSettings
-from queuepool.errors import NeedsOneSlot, NotReplicated, PartDown
+from queuepool.errors import NeedsOneSlot, PartDown, PartNotReplicated
 from queuepool.payload.lease import Ending, Outcome, StateRecord
 from queuepool.payload.limits import PlaceAsked
 from queuepool.payload.members import NewFlow
@@ -391,6 +391,6 @@ def test_each_tag_waits_for_its_replicas_on_a_connection_that_another_one_has_ma
     producer = Stores(settings, shared=True, reply_timeout=0.3)
 
     for queue in ("{a}1", "{a1}", "{a2}", "{a3}", "{a4}", "{a}2"):
-        with pytest.raises(NotReplicated):
+        with pytest.raises(PartNotReplicated):
             producer.queue.push(queue, new_jobs(payload("1")))
     producer.close()

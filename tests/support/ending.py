@@ -17,6 +17,7 @@ from xdist import workermanage
 #: seconds after which xdist kills workers that have not ended, in place of its ten
 _MOST = 60
 _ended: list[int] = []
+_plugins: list[pytest.PytestPluginManager] = []
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -25,6 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signum, _end)
     if config.pluginmanager.hasplugin("xdist"):
         workermanage.NodeManager.EXIT_TIMEOUT = _MOST
+    _plugins.append(config.pluginmanager)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -39,21 +41,14 @@ def _end(signum: int, frame: FrameType | None) -> None:
     # Once: a second one would break off what clears away. A program that is started gets neither.
     for one in (signal.SIGINT, signal.SIGTERM):
         signal.signal(one, _ended_already)
-    for child in psutil.Process().children():
-        if _is_worker(child):
+    if _plugins[-1].hasplugin("dsession"):  # then all that this process has started are its workers
+        for child in psutil.Process().children():
             child.send_signal(signal.SIGTERM)
     raise KeyboardInterrupt
 
 
 def _ended_already(signum: int, frame: FrameType | None) -> None:
     """The end is under way."""
-
-
-def _is_worker(process: psutil.Process) -> bool:
-    try:
-        return any("execnet" in word for word in process.cmdline())
-    except psutil.Error:
-        return False
 
 
 def _restore() -> None:

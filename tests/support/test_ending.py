@@ -18,6 +18,7 @@ LONG = """
 import subprocess, tempfile, time
 from pathlib import Path
 import pytest
+from tests.support import ending
 
 @pytest.fixture(scope="session")
 def server():
@@ -27,6 +28,7 @@ def server():
         yield folder
         process.kill()
         process.wait()
+        Path(__file__).with_name(f"ended-by-{ending._ended[0]}-{process.pid}").touch()
 
 @pytest.mark.parametrize("number", range(8))
 def test_long(server, number):
@@ -54,4 +56,6 @@ def test_an_interrupted_run_clears_away_what_its_workers_have_started(tmp_path, 
         assert 2 == run.wait(timeout=60)
 
     assert [] == list(tmp_path.glob("server-*"))
+    told = signum if everybody else signal.SIGTERM  # and not by xdist, which waits for 5 s before
+    assert 2 == len(list(tmp_path.glob(f"ended-by-{told:d}-*")))
     eventually(lambda: all(is_gone(int(Path(path).name)) for path in started))

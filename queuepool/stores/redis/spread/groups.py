@@ -9,7 +9,7 @@ from itertools import chain, groupby
 from typing import TypeVar
 
 from queuepool.config.connections import tag_of
-from queuepool.errors import NotReplicated, PartDown, RefusesNew, StoreDenied, StoreDown, StoreError
+from queuepool.errors import NotReplicated, PartDown, PartNotReplicated, RefusesNew, StoreDenied, StoreDown, StoreError
 from queuepool.payload.lease import Lease
 from queuepool.stores.redis.arrivals import RedisArrivals
 from queuepool.stores.redis.attempts import RedisAttempts
@@ -79,14 +79,14 @@ class TagGroup:
         began = time.monotonic()
         try:
             return verb()
-        except (StoreDenied, RefusesNew, NotReplicated):
+        except (StoreDenied, RefusesNew):
             raise
         except StoreDown as error:
-            now = time.monotonic()
+            now, kind = time.monotonic(), PartNotReplicated if isinstance(error, NotReplicated) else PartDown
             self._away = now + max(_AGAIN, _TIMES * (now - began)), str(error)
             if self.client.owner.is_silent:
                 self._silent[self.client.owner.last] = self._away
-            raise PartDown(f"hash tag {{{self.tag}}}: {error}") from error
+            raise kind(f"hash tag {{{self.tag}}}: {error}") from error
 
 
 class Groups:

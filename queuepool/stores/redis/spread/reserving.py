@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 
-from queuepool.errors import NotReplicated, PartDown, StoreError, TagRetired
+from queuepool.errors import PartDown, StoreError, TagRetired
 from queuepool.payload.lease import Lease
 from queuepool.stores.contract import Reservation
 from queuepool.stores.redis.connections import PendingReply
@@ -64,7 +64,7 @@ class Reserving:
 
     def _is_unsure(self, group: TagGroup, error: StoreError) -> bool:
         """Whether it may have taken jobs: they are found by the tag, once that is retired, with all of this reserve."""
-        return isinstance(error, PartDown | NotReplicated) and self._tags.has_entered(group)
+        return isinstance(error, PartDown) and self._tags.has_entered(group)
 
     def _in_turn(self, runs: Sequence[Run], parts: Sequence[Reservation]) -> Iterator[Run]:
         """The first; once that has not enough, those that have jobs by a glance; if nothing was taken, the others.
