@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from tests.chaos.plant import PEACE, Plant
 
-#: jobs that outlive a start, a stop and a lease; another pool takes those that nobody has any more
+#: jobs that outlive a start, a stop and a lease; so few that workers of the other pool are free to take what nobody has
+#: any more
 _ORPHANS = replace(
-    PEACE, only=("stop_beside_orphans",), workers=2, remote=2, preload=False, rate=10.0, backlog=2, bulk=2,
-    naps=1.0, nap=(8.0, 8.0), long=8.0, steps=0.0, refused=0.0, retry_after=1.0, seconds=6.0, drain=25.0,
+    PEACE, only=("stop_beside_orphans",), workers=4, remote=4, preload=False, rate=10.0, backlog=2, bulk=2,
+    naps=0.6, nap=(14.0, 14.0), long=14.0, steps=0.0, refused=0.0, retry_after=1.0, seconds=9.0, drain=40.0,
 )  # fmt: skip
 
 OF_STOPS = {
