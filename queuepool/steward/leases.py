@@ -61,7 +61,8 @@ class Renew:
             return self._retry_after / 3
         sent_at = time.monotonic()
         renewed = renew([one.lease for one in held])
-        missed = {one for one, is_ours in zip(held, renewed, strict=True) if is_ours is False}
+        # A job that is done may be deleted already, by the request for the next ones.
+        missed = {one for one, is_ours in zip(held, renewed, strict=True) if is_ours is False and not one.is_done}
         unknown = {one.place for one, is_ours in zip(held, renewed, strict=True) if is_ours is None}
         for one in set(held) - missed:
             if one.place not in unknown:  # all that a worker holds by one hand is shown to end together
@@ -124,6 +125,7 @@ class _Renewed(NamedTuple):
     slot: Slot
     turn: int
     lease: Lease
+    is_done: bool
     lane: int | None = None
 
     @property
@@ -151,12 +153,13 @@ def _leases_of(slot: Slot) -> list[_Renewed]:
     if slot.dead or slot.settled_incarnation == slot.incarnation:
         return []
     if slot.lanes:
-        return [_Renewed(slot, one.turn, one.lease, one.lane) for one in slot.lanes.held()]
+        return [_Renewed(slot, one.turn, one.lease, one.stage == Stage.DONE, one.lane) for one in slot.lanes.held()]
     hand_number = slot.hand_number
     try:
         # What has begun is never given back while its worker lives.
         kept = AT_WORK if slot.wanted_back == hand_number else (Stage.RESERVED, *AT_WORK, Stage.DONE)
-        leases = [_Renewed(slot, hand_number, one.lease) for one in slot.hand.held() if one.stage in kept]
+        held = [one for one in slot.hand.held() if one.stage in kept]
+        leases = [_Renewed(slot, hand_number, one.lease, one.stage == Stage.DONE) for one in held]
     except (ValueError, OSError):
         return []  # its worker is writing it right now: a fresh lease needs no renewal
     return leases if slot.hand_number == hand_number else []

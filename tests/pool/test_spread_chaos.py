@@ -55,6 +55,8 @@ FORGETFUL = Plant(
 DROPPING = Plant("twice", (("worker/lane_endings.py", "            self._batch.put_off_deletion(away)\n", ""),))
 #: seconds of a job before a worker's death in which it may have ended without its worker's knowledge
 _AT_ONCE = 0.05
+#: seconds without a job of a worker that waits for a node to settle there; and after which it holds no jobs from before
+_WAITS, _HOLDS = 0.3, 1.5
 
 
 class Chaos:
@@ -156,11 +158,26 @@ def twice(site: Site) -> set[str]:
 def at_risk(site: Site, lossy: Sequence[tuple[float, float]]) -> set[str]:
     """The jobs whose end may have been lost: with a master, or with their worker, which may not have known of it."""
     killed = {note["pid"]: note["at"] for note in site.trail(event="killed")}
+    starts: dict[int, list[float]] = {}
+    for note in site.trail(event="start"):
+        starts.setdefault(note["pid"], []).append(note["at"])
     return {
         note["id"] for note in site.trail(event="end")
-        if any(first < note["at"] < last for first, last in lossy)
+        if any(note["at"] < last and settled_by(note["at"], starts[note["pid"]]) > first for first, last in lossy)
         or note["at"] > killed.get(note["pid"], float("inf")) - _AT_ONCE
     }  # fmt: skip
+
+
+def settled_by(end: float, starts: Sequence[float]) -> float:
+    """When at the latest the end of a job was settled, by the starts of its worker, which may wait for another node."""
+    held_until = end
+    for start in (start for start in starts if start > end):
+        if start - held_until > _WAITS:
+            return start
+        if start - end > _HOLDS:
+            return end
+        held_until = start
+    return float("inf")
 
 
 @pytest.mark.thorough("a cluster of its own, and a minute")

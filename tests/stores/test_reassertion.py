@@ -170,6 +170,24 @@ def test_who_runs_what_another_has_on_the_new_server_is_killed_at_the_next_look(
     assert chore.run(102.0) == 1.0
 
 
+def test_a_done_job_that_is_deleted_by_the_request_for_the_next_ones_ends_nobody(stores, store, slot, chore):
+    """While a slow job runs behind it, the board shows it as done, and the worker has nothing to write."""
+    store.push("default", [NewJob(job) for job in JOBS[:2]])
+    done, slow = leases = store.reserve(["default"], store.join(), 2).leases
+    slot.hold(leases)
+    slot.hand.mark(0, Stage.DONE)
+    slot.hand.mark(1, Stage.RUNNING)
+    slot.lease_end, slot.state = time.monotonic() + 90.0, State.BUSY
+    assert [True] == store.delete([done])
+
+    stores.close()
+    at = 100.0
+    for _ in range(4):
+        at += chore.run(at)
+    assert slot.lease_deadline > time.monotonic() + 60.0
+    assert [True] == store.delete([slow])
+
+
 def test_the_chore_is_next_where_another_one_has_found_the_new_server(stores, chore, signals):
     assert not signals.begin_round()
     stores.queue.sizes("default")
