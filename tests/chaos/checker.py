@@ -19,6 +19,7 @@ from tests.chaos.innocents import Innocents
 from tests.chaos.kept import Kept
 from tests.chaos.kept_steps import KeptEffects
 from tests.chaos.lanes import Lanes
+from tests.chaos.lease_kills import LeaseKills
 from tests.chaos.ledger import Event, Torn
 from tests.chaos.neighbours import Neighbours
 from tests.chaos.order import Order
@@ -86,6 +87,7 @@ def check(history: Iterable[Event | Torn]) -> Findings:
     beside = lanes, neighbours, idle, Suspects(findings, windows)
     kept, refused = Kept(findings, jobs, windows), Refused(findings, windows)
     steps, places = KeptEffects(findings, windows), Places(findings, windows)
+    leases = LeaseKills(findings, windows)
     listeners: dict[str, list[Callable[[Event], None]]] = {}
     for part in (
         windows,
@@ -112,12 +114,13 @@ def check(history: Iterable[Event | Torn]) -> Findings:
         refused,
         steps,
         places,
+        leases,
     ):
         for what in part.EVENTS:
             listeners.setdefault(what, []).append(part.read)
     _read(history, listeners, findings, jobs)
     parts = order, attempts, outcomes, followers, followed, times, soft, outside, counted, traced, alerts
-    for part in (*parts, *beside, places, pace, kept, refused, steps):
+    for part in (*parts, *beside, places, leases, pace, kept, refused, steps):
         part.rule()
     return findings
 

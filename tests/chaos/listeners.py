@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from queuepool import on
+from queuepool.board.states import Killed
 from queuepool.events import (
     AlertCleared,
     AlertRaised,
@@ -18,6 +19,7 @@ from queuepool.events import (
     JobReleased,
     JobTimedOut,
     LeaseLost,
+    ProcessDied,
 )
 from tests.chaos.own_ledger import LEDGER
 
@@ -46,6 +48,12 @@ def tell(event: JobEvent) -> None:
     if isinstance(event, (JobTimedOut, JobCancelled)) and event.killed.is_cancelled:
         return  # as of a job that raised: its hooks have run
     LEDGER.attempt(_WORDS[type(event)], event.job.id, event.job.attempt)
+
+
+@on(ProcessDied)
+def tell_of_the_end_of_a_lease(event: ProcessDied) -> None:
+    if Killed.LEASE.reason in event.cause:
+        LEDGER.write("lease_kill", pid=event.pid)
 
 
 @on(AlertRaised, AlertCleared)

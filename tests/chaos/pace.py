@@ -28,7 +28,7 @@ _TIMED = (
     "I23 no soft timeout", "I23 soft timeout too late", "I24 no longer pushed", "I26 noticed twice",
     "I28 a neighbour was charged", "I28 interrupted by nobody", "I29 past its deadline",
     "I32 a free lane beside waiting jobs", "L1 a rate exceeded", "L2 a place at rest while a job waits",
-    "L3 parked for ever",
+    "L3 parked for ever", "I36 killed for a lease that could be renewed",
 )  # fmt: skip
 
 

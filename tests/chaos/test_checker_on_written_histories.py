@@ -777,3 +777,19 @@ def test_a_board_may_be_written_over_by_a_job_that_begins_late():
 
     assert "I27 no span" not in violated(*pushed(2), *over, *scribbles, *hit)
     assert "I27 no span" in violated(*pushed(2), *over, *scribbles, *[calm(1), calm(0)] * 600, *hit)
+
+
+def lease_kill(*nemeses, wait=0):
+    between = [("nemesis", {"name": name, "on": on}) for name in nemeses for on in (1, 0)]
+    return [*between, *[("pace", {"times": 1.0})] * wait, ("lease_kill", {"pid": 10})]
+
+
+def test_nobody_is_killed_for_a_lease_that_could_be_renewed():
+    rule_of_leases = ["I36 killed for a lease that could be renewed"]
+    job = *pushed(), start(), finish(), said("ack")
+
+    assert rule_of_leases == violated(*job, *lease_kill())
+    assert rule_of_leases == violated(*job, *lease_kill("kill_steward", "kill_workers"))
+    assert [] == violated(*job, *lease_kill("stop_steward"))
+    assert [] == violated(*job, *lease_kill("stop_redis", wait=5), step=1_000_000_000)
+    assert rule_of_leases == violated(*job, *lease_kill("stop_redis", wait=15), step=1_000_000_000)
