@@ -48,12 +48,12 @@ class Blame:
         weights = dict.fromkeys(found.values(), _weight(len(found), was_killed=bool(header.steward_killed)))
         #: what may have crashed the last steward, unless that was killed from outside
         self._suspects = {what for what, weight in weights.items() if weight != _DOUBTFUL}
+        for thread in found:
+            setattr(header, thread, "")  # first: if this one is killed here, a death counts once at most
         if weights:
             raised = {what: self._counts.pop(what, 0) + weight for what, weight in weights.items()}
             self._counts = {**raised, **self._counts}
             self._write()
-        for thread in found:
-            setattr(header, thread, "")
 
     @contextmanager
     def during(self, what: str, thread: Thread = Thread.MAIN) -> Iterator[None]:

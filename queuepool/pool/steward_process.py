@@ -194,7 +194,8 @@ class StewardProcess:
 
     @cached_property
     def _renew(self) -> Renew:
-        return Renew(self._orphaned_boards, self._stores.queue, self._settings.connection.retry_after)
+        connection = self._settings.connection
+        return Renew(self._orphaned_boards, self._stores.queue, connection.retry_after, self._limits.notice)
 
     def _reassert(self) -> list[Chore]:
         if not (said := self._stores.reassertion):

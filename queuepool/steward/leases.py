@@ -37,12 +37,22 @@ _Place = tuple[int, int, int]
 
 
 class Renew:
-    """Renews all leases that living workers hold, in one call every third of ``retry_after``."""
+    """Renews all leases that living workers hold, in one call every third of ``retry_after``.
 
-    def __init__(self, orphaned_boards: OrphanedBoards, store: QueueStore, retry_after: float) -> None:
+    ``before``: called before each.
+    """
+
+    def __init__(
+        self,
+        orphaned_boards: OrphanedBoards,
+        store: QueueStore,
+        retry_after: float,
+        before: Callable[[], object] = lambda: None,
+    ) -> None:
         self._orphaned_boards = orphaned_boards
         self._store = store
         self._retry_after = retry_after
+        self._before = before
         self._missed: set[_Renewed] = set()
 
     def run(self, now: float) -> float:
@@ -59,10 +69,10 @@ class Renew:
         ]
         if not held:
             return self._retry_after / 3
+        self._before()
         sent_at = time.monotonic()
         renewed = renew([one.lease for one in held])
-        # A job that is done may be deleted already, by the request for the next ones.
-        missed = {one for one, is_ours in zip(held, renewed, strict=True) if is_ours is False and not one.is_done}
+        missed = {one for one, is_ours in zip(held, renewed, strict=True) if is_ours is False and not one.is_over}
         unknown = {one.place for one, is_ours in zip(held, renewed, strict=True) if is_ours is None}
         for one in set(held) - missed:
             if one.place not in unknown:  # all that a worker holds by one hand is shown to end together
@@ -125,8 +135,9 @@ class _Renewed(NamedTuple):
     slot: Slot
     turn: int
     lease: Lease
-    is_done: bool
     lane: int | None = None
+    #: it is done, with its hook, so that the request for the next jobs may have deleted it
+    is_over: bool = False
 
     @property
     def place(self) -> tuple[Slot, int | None]:
@@ -153,13 +164,16 @@ def _leases_of(slot: Slot) -> list[_Renewed]:
     if slot.dead or slot.settled_incarnation == slot.incarnation:
         return []
     if slot.lanes:
-        return [_Renewed(slot, one.turn, one.lease, one.stage == Stage.DONE, one.lane) for one in slot.lanes.held()]
-    hand_number = slot.hand_number
+        return [_Renewed(slot, one.turn, one.lease, one.lane) for one in slot.lanes.held()]
+    hand_number, running = slot.hand_number, slot.current_index
     try:
         # What has begun is never given back while its worker lives.
         kept = AT_WORK if slot.wanted_back == hand_number else (Stage.RESERVED, *AT_WORK, Stage.DONE)
-        held = [one for one in slot.hand.held() if one.stage in kept]
-        leases = [_Renewed(slot, hand_number, one.lease, one.stage == Stage.DONE) for one in held]
+        leases = [
+            _Renewed(slot, hand_number, one.lease, is_over=one.stage == Stage.DONE and one.number != running)
+            for one in slot.hand.held()
+            if one.stage in kept
+        ]
     except (ValueError, OSError):
         return []  # its worker is writing it right now: a fresh lease needs no renewal
     return leases if slot.hand_number == hand_number else []

@@ -29,6 +29,11 @@ class LookAtLimits:
         self._header = header
         self._is_new = True
 
+    def notice(self) -> None:
+        """Before leases are renewed: from a pool's first job with a limit on, places must last as long as they do."""
+        if self._header.limits_at:
+            self._limits.in_use = True
+
     def run(self, now: float) -> float:
         """As of every chore."""
         marked = self._header.limits_at

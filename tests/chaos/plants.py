@@ -61,7 +61,7 @@ PLANTS = {
     ),
     "done job whose lease is missed": Plant(
         "I36 killed for a lease that could be renewed",
-        (("steward/leases.py", "if is_ours is False and not one.is_done", "if is_ours is False"),),
+        (("steward/leases.py", "if is_ours is False and not one.is_over", "if is_ours is False"),),
         replace(QUICK, only=("kill_steward",), workers=4, ahead=4, naps=10.0, nap=(0.15, 0.3), seconds=8.0, drain=10.0),
     ),
     "release that leaves the lease behind": Plant(

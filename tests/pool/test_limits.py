@@ -126,7 +126,7 @@ def test_the_only_place_is_free_with_its_lease_if_its_host_is_lost(place):
         [began] = eventually(lambda: place.trail(what="begins", tenant="next"))
         eventually(lambda: place.queue.size() + place.queue.parked() == 0)
 
-    assert -0.1 < began["at"] - ends < 30
+    assert -0.13 < began["at"] - ends < 30  # on Redis a lease ends at the next but one sixteenth of a second
 
 
 def test_parked_jobs_are_cancelled_and_cleared_while_workers_would_take_them(place):

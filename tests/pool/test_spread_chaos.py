@@ -135,7 +135,9 @@ def ruling(cluster: Cluster, path: Path, wait_replicas: str = "", rounds: int = 
     with ExitStack() as stack:
         site, other = (Site(settings, path, stack.enter_context(closing(Queue(settings)))) for _ in range(2))
         ledgers = [Ledger(site, queue, 0.03, maxTries=50) for queue in QUEUES]
-        ledgers += [Ledger(other, queue, 1.5, mode="sleep", seconds=0.5, maxTries=50) for queue in QUEUES]
+        # Some of queue b end while its node is frozen, which is what the planted faults need.
+        ledgers += [Ledger(other, queue, 0.3 if queue == "b" else 1.5, mode="sleep", seconds=0.5, maxTries=50)
+                    for queue in QUEUES]  # fmt: skip
         ledgers += [Ledger(other, queue, 0.5, mode="release", maxTries=50) for queue in QUEUES]
         chaos = Chaos(cluster, site, stack.enter_context(pools(site, config)))
         for ledger in ledgers:

@@ -17,7 +17,9 @@ from queuepool.board.runtime_dir import RuntimeDir
 from queuepool.config.settings import ConnectionSettings, PoolSettings
 from queuepool.errors import StoreDown
 from queuepool.payload.lease import Lease
+from queuepool.payload.limits import NO_PART, PlaceAsked, holding
 from queuepool.steward.leases import Reassert, Renew
+from queuepool.steward.limits import LookAtLimits
 from queuepool.steward.orphaned_boards import OrphanedBoards
 from queuepool.stores.contract import NewJob
 from queuepool.stores.factory import Stores
@@ -65,9 +67,13 @@ def signals() -> WorkerSignals:
 
 
 @pytest.fixture
-def chore(stores: Stores, board: Board, signals: WorkerSignals, tmp_path: Path) -> Reassert:
+def boards(board: Board, tmp_path: Path) -> OrphanedBoards:
+    return OrphanedBoards(board, RuntimeDir(PoolSettings(runtime_dir=tmp_path / "gone")), Blame(board.header))
+
+
+@pytest.fixture
+def chore(stores: Stores, boards: OrphanedBoards, signals: WorkerSignals) -> Reassert:
     """The steward's, on a connection that has yet to be made."""
-    boards = OrphanedBoards(board, RuntimeDir(PoolSettings(runtime_dir=tmp_path / "gone")), Blame(board.header))
     tells = stores.reassertion
     assert tells
     return Reassert(stores.queue, Renew(boards, stores.queue, 90.0), tells.follow, tells.reassert, signals.wake)
@@ -177,7 +183,7 @@ def test_a_done_job_that_is_deleted_by_the_request_for_the_next_ones_ends_nobody
     slot.hold(leases)
     slot.hand.mark(0, Stage.DONE)
     slot.hand.mark(1, Stage.RUNNING)
-    slot.lease_end, slot.state = time.monotonic() + 90.0, State.BUSY
+    slot.lease_end, slot.state, slot.current_index = time.monotonic() + 90.0, State.BUSY, 1
     assert [True] == store.delete([done])
 
     stores.close()
@@ -186,6 +192,24 @@ def test_a_done_job_that_is_deleted_by_the_request_for_the_next_ones_ends_nobody
         at += chore.run(at)
     assert slot.lease_deadline > time.monotonic() + 60.0
     assert [True] == store.delete([slow])
+
+
+def test_a_place_lasts_as_long_as_the_lease_also_before_the_steward_has_looked_at_limits(
+    stores, store, board, boards, slot, redis_url
+):
+    store.push("default", [NewJob(JOBS[0])])
+    (lease,) = store.reserve(["default"], store.join(), 1).leases
+    runs(slot, lease)
+    with closing(Stores(ConnectionSettings(url=redis_url))) as workers:
+        assert workers.limits.enter(holding(lease), "0", [PlaceAsked("few", NO_PART, 1)]).is_in
+    board.header.limits_at = time.monotonic()
+    renew = Renew(boards, store, 90.0, LookAtLimits(stores.limits, board.header).notice)
+
+    store.clock = str(int(store.now()) + 60)
+    renew.run(0.0)
+    lease_ends = float(store.client.command("ZSCORE", "queues:default:reserved", lease.receipt))
+    _, place_ends = store.client.command("ZRANGE", store.keys.of_limit("held", "few"), 0, -1, "WITHSCORES")
+    assert -1.0 < lease_ends - float(place_ends) < 0.2  # on grids of their own
 
 
 def test_the_chore_is_next_where_another_one_has_found_the_new_server(stores, chore, signals):

@@ -29,7 +29,8 @@ def test_the_first_page_has_each_queue_with_what_it_holds(at):
     at.push(queue="other")
     at.queue.stores.control.pause("default", at.queue.stores.queue.now(), "ann@here")
     with opened(config_of(at)) as browser:
-        facts = browser.facts("/overview")
+        # A page waits for a second for the first answer of a store.
+        facts = eventually(lambda: (found := browser.facts("/overview"))["queues"] and found)
         rows = {row["queue"]: row for row in facts["queues"]}
 
         assert (3, 1, True, "ann@here") == tuple(
@@ -52,12 +53,12 @@ def test_jobs_of_a_queue_are_found_page_by_page(at):
             facts = browser.facts(path)
             seen += [job["id"] for job in facts["jobs"]]
             path = facts["next"] and f"/queues/default/default?limit=10&after={facts['next']}"
-        fitting = browser.facts("/queues/default/default?where=customer%3D3")
+        fitting = whole(browser, "/queues/default/default?where=customer%3D3")
 
         assert pushed == seen
         assert pushed[3::4] == [job["id"] for job in fitting["jobs"]]
         assert [{"value": "do", "jobs": 6}] == fitting["counts"]
-        assert [7, 6, 6, 6] == [one["jobs"] for one in browser.facts("/queues/default/default?by=customer")["counts"]]
+        assert [7, 6, 6, 6] == [one["jobs"] for one in whole(browser, "/queues/default/default?by=customer")["counts"]]
         assert "Further jobs" in browser.get("/queues/default/default?limit=10").text
         assert 404 == browser.get("/queues/default/no-such").status
 

