@@ -49,7 +49,7 @@ class Blame:
         #: what may have crashed the last steward, unless that was killed from outside
         self._suspects = {what for what, weight in weights.items() if weight != _DOUBTFUL}
         for thread in found:
-            setattr(header, thread, "")  # first: if this one is killed here, a death counts once at most
+            setattr(header, thread, "")  # first: the next steward would count the same death again
         if weights:
             raised = {what: self._counts.pop(what, 0) + weight for what, weight in weights.items()}
             self._counts = {**raised, **self._counts}

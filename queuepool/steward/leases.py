@@ -39,7 +39,7 @@ _Place = tuple[int, int, int]
 class Renew:
     """Renews all leases that living workers hold, in one call every third of ``retry_after``.
 
-    ``before``: called before each.
+    ``before`` is called before each such call.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class _Renewed(NamedTuple):
     turn: int
     lease: Lease
     lane: int | None = None
-    #: it is done, with its hook, so that the request for the next jobs may have deleted it
+    #: the job is done, and so is its hook: the worker may have deleted it already, with its request for the next jobs
     is_over: bool = False
 
     @property

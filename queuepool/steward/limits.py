@@ -31,15 +31,14 @@ class LookAtLimits:
 
     def notice(self) -> None:
         """Before leases are renewed: from a pool's first job with a limit on, places must last as long as they do."""
-        if self._header.limits_at:
-            self._limits.in_use = True
+        self._limits.in_use = self._header.limits_at > 0
 
     def run(self, now: float) -> float:
         """As of every chore."""
         marked = self._header.limits_at
         if not (marked or self._is_new):
             return _PERIOD
-        self._limits.in_use = marked > 0  # first: whatever comes of the look, places must last as long as leases
+        self.notice()  # first: whatever comes of the look, places must last as long as leases
         try:
             due = self._limits.sweep()
         except StoreDenied as error:
@@ -51,7 +50,7 @@ class LookAtLimits:
         self._is_new = False
         if not marked and due is not None:
             self._header.limits_at = now
-        self._limits.in_use = self._header.limits_at > 0
+        self.notice()
         if due is None:
             return _WHILE_IN_USE if now < marked + _LATELY else _PERIOD
         return min(max(due, _SHORTEST), _WHILE_JOBS_WAIT)

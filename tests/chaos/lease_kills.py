@@ -10,12 +10,12 @@ from tests.chaos.windows import Windows
 if TYPE_CHECKING:
     from tests.chaos.checker import Findings
 
-#: those beside which all leases can be renewed: who follows a killed steward renews them at once
+#: faults that keep nobody from renewing leases: the steward that follows a killed one renews them at once
 _RENEWABLE = {"calm", "kill_workers", "segfault_workers", "broadcast_restarts", "restart_rolling", "kill_steward"}
 
 
 class LeaseKills:
-    """A lease may also have ended because of what came before, and lasts for a while then."""
+    """A fault that keeps leases from being renewed excuses kills until twice as long as a lease has passed."""
 
     EVENTS = ("lease_kill",)
 

@@ -55,7 +55,8 @@ FORGETFUL = Plant(
 DROPPING = Plant("twice", (("worker/lane_endings.py", "            self._batch.put_off_deletion(away)\n", ""),))
 #: seconds of a job before a worker's death in which it may have ended without its worker's knowledge
 _AT_ONCE = 0.05
-#: seconds without a job of a worker that waits for a node to settle there; and after which it holds no jobs from before
+#: a worker that begins no job for so many seconds may wait for a node, to settle a job there; after so many seconds it
+#: has begun all jobs that it reserved together
 _WAITS, _HOLDS = 0.3, 1.5
 
 
@@ -171,7 +172,10 @@ def at_risk(site: Site, lossy: Sequence[tuple[float, float]]) -> set[str]:
 
 
 def settled_by(end: float, starts: Sequence[float]) -> float:
-    """When at the latest the end of a job was settled, by the starts of its worker, which may wait for another node."""
+    """The latest moment at which the end of a job was settled.
+
+    Its worker settles together what it reserved together, and may wait for another node. Then it begins no job.
+    """
     held_until = end
     for start in (start for start in starts if start > end):
         if start - held_until > _WAITS:

@@ -7,7 +7,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -109,16 +109,14 @@ def counted(pool: RunningPool) -> tuple[int, ...]:
     return counts.done, counts.released, counts.failed, counts.given_back
 
 
-@contextmanager
-def all_ended_on_a_node_that_hangs(cluster: Cluster, site: Site) -> Iterator[set[str]]:
-    """Three jobs of queue b have succeeded and three have failed; gives those."""
-    with all_ended_while_halted(cluster.owner(slot_of("b")), site) as failing:
-        yield failing
+def all_ended_on_a_node_that_hangs(cluster: Cluster, site: Site) -> AbstractContextManager[set[str]]:
+    """As ``all_ended_while_halted``, with the node of queue b."""
+    return all_ended_while_halted(cluster.owner(slot_of("b")), site)
 
 
 @contextmanager
 def all_ended_while_halted(node: Node, site: Site) -> Iterator[set[str]]:
-    """As above, and this is the node."""
+    """While this node is halted, three jobs of queue b have succeeded and three failed; gives those that failed."""
     gate = str(site.path / "gate")
     beside = partial(site.push, name="beside", queue="b", maxTries=2)
     failing = {beside("when", gate=gate, then="raise") for _ in range(3)}
@@ -150,26 +148,25 @@ def test_jobs_side_by_side_that_have_ended_on_a_node_that_is_away_hold_up_no_oth
 
 
 @pytest.mark.thorough("a cluster of its own, and half a minute; stores/test_spread_queues.py has the error")
-def test_queues_whose_replica_is_away_hold_up_no_others_and_their_jobs_are_settled_then(tmp_path):
+def test_queues_whose_replica_is_away_hold_up_no_others_and_their_jobs_are_settled_then(own_cluster, tmp_path):
     """With ``wait_replicas``, nothing of them counts meanwhile; the same processes serve and renew the others."""
-    with redis_cluster.running(tmp_path / "cluster", replicas=True) as cluster:
-        connection = replace(spread_on_cluster(cluster.url), wait_replicas="1", retry_after=6.0)
-        site = Site(connection, tmp_path, Queue(connection))
+    connection = replace(spread_on_cluster(own_cluster.url), wait_replicas="1", retry_after=6.0)
+    with closing(Queue(connection)) as queue:
+        site = Site(connection, tmp_path, queue)
         with site.pool(*BESIDE, config="[connection]\nwait_replicas = 1\nretry_after = 6\n"):
-            with all_ended_while_halted(cluster.replica_of(cluster.owner(slot_of("b"))), site) as failing:
+            with all_ended_while_halted(own_cluster.replica_of(own_cluster.owner(slot_of("b"))), site) as failing:
                 outlasts = site.push("until", name="beside", queue="a", gate=str(tmp_path / "long"))
                 for _ in range(20):
                     site.push(name="beside", queue="a", tag="other")
                 eventually(lambda: len(site.trail(event="end", tag="other")) == 20)
-                renewed_until = time.time() + 1.5 * connection.retry_after
-                eventually(lambda: time.time() > renewed_until)
-            Path(tmp_path / "long").touch()
+                its_lease_is_over = time.time() + 1.5 * connection.retry_after  # unless it is renewed
+                eventually(lambda: time.time() > its_lease_is_over)
+            (tmp_path / "long").touch()
             eventually(lambda: {note["id"] for note in site.trail(event="after_failed")} == failing)
-            eventually(lambda: site.queue.size("a") + site.queue.size("b") == 0)
+            eventually(lambda: queue.size("a") + queue.size("b") == 0)
 
         assert 1 == len(site.trail(event="start", id=outlasts))
         assert 20 == len(site.trail(event="start", tag="other"))
-        site.queue.close()
 
 
 @pytest.mark.thorough("a cluster of its own, and ten seconds")

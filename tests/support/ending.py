@@ -17,6 +17,7 @@ from xdist import workermanage
 #: seconds after which xdist kills workers that have not ended, in place of its ten
 _MOST = 60
 _ended: list[int] = []
+#: those of this process, once it is configured
 _plugins: list[pytest.PytestPluginManager] = []
 
 

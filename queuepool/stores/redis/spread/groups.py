@@ -82,10 +82,11 @@ class TagGroup:
         except (StoreDenied, RefusesNew):
             raise
         except StoreDown as error:
-            now, kind = time.monotonic(), PartNotReplicated if isinstance(error, NotReplicated) else PartDown
+            now = time.monotonic()
             self._away = now + max(_AGAIN, _TIMES * (now - began)), str(error)
             if self.client.owner.is_silent:
                 self._silent[self.client.owner.last] = self._away
+            kind = PartNotReplicated if isinstance(error, NotReplicated) else PartDown
             raise kind(f"hash tag {{{self.tag}}}: {error}") from error
 
 
