@@ -83,6 +83,7 @@ DOORS = {
         "stores/redis/followed.py",
         "stores/redis/reassertion.py",
         "stores/sql/queue.py",
+        "stores/sql/sqlite.py",
         "stores/sql/waiting.py",
         "worker/template.py",
         "worker/loop.py",

@@ -8,12 +8,14 @@ import os
 import re
 import secrets
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from queuepool.errors import StoreDenied, StoreDown, StoreUnfit
+from queuepool.unix.originals import sleep
 
 _log = logging.getLogger("queuepool")
 _MADE = (
@@ -22,21 +24,56 @@ _MADE = (
 )
 #: the mode of a new file, apart from the umask
 _MODE = 0o660
+#: seconds between two tries while another connection has the lock
+_PAUSE = 0.001
 _ELSEWHERE = "say where the queue is, url = sqlite:////PATH"
 #: device and inode; ``None``: no such file
 Identity = tuple[int, int] | None
+
+
+class FairCursor(sqlite3.Cursor):
+    """Tries a statement again and again while another connection has the lock.
+
+    SQLite's own wait has ever longer pauses, up to 0.1 s: those that came later get the lock first, and the first one
+    may never get it. Here all pauses are the same.
+    """
+
+    connection: FileConnection
+
+    def execute(self, statement: str, parameters: Any = ()) -> FairCursor:
+        """Like that of ``sqlite3``, apart from the wait."""
+        begun = time.monotonic()
+        while True:
+            try:
+                return super().execute(statement, parameters)
+            except sqlite3.OperationalError as error:
+                # Errors of Python's own module have no code.
+                is_busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+                if not is_busy or time.monotonic() - begun > self.connection.timeout:
+                    raise
+            sleep(_PAUSE)
 
 
 class FileConnection(sqlite3.Connection):
     """A connection that knows its file: SQLite goes on using a deleted or replaced file, so we must check.
 
     ``file`` and ``log`` are what this connection has open: the file itself, and its write-ahead log if it has one.
+    ``timeout``: seconds to wait for another writer.
     """
 
     path: Path
     name: str
+    timeout: float
     file: Identity = None
     log: Identity = None
+
+    def cursor(self, factory: Any = FairCursor) -> Any:
+        """Like that of ``sqlite3``, with another default."""
+        return super().cursor(factory)
+
+    def execute(self, statement: str, parameters: Any = ()) -> Any:
+        """Like that of ``sqlite3``, which would not ask for a cursor by the method above."""
+        return self.cursor().execute(statement, parameters)
 
     @property
     def is_current(self) -> bool:
@@ -56,8 +93,12 @@ class FileConnection(sqlite3.Connection):
 
     def complete(self) -> None:
         """Write the log's content into the file, so that it is complete wherever it was moved."""
+        begun = time.monotonic()
         with suppress(sqlite3.Error):
-            self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            while self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:  # others are in the way
+                if time.monotonic() - begun > self.timeout:
+                    return
+                sleep(_PAUSE)
 
 
 def connect(path: Path, *, durable: bool, timeout: float, create: Sequence[str], migrate: str) -> FileConnection:
@@ -167,6 +208,6 @@ def _beside(path: Path, end: str) -> Path:
 def _open(path: Path, mode: str, timeout: float) -> FileConnection:
     uri = f"{path.as_uri()}?mode={mode}"
     options: dict[str, Any] = {"isolation_level": None, "check_same_thread": False, "factory": FileConnection}
-    connection: FileConnection = sqlite3.connect(uri, uri=True, timeout=timeout, **options)
-    connection.path, connection.name = path, str(path)
+    connection: FileConnection = sqlite3.connect(uri, uri=True, timeout=0.0, **options)
+    connection.path, connection.name, connection.timeout = path, str(path), timeout
     return connection
