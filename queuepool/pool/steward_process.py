@@ -90,7 +90,7 @@ class StewardProcess:
 
     def run(self, slot: Slot) -> None:
         """Run until a stop signal; after the master's death, until the last job is settled."""
-        steward = self._steward(slot)
+        steward = self._loop = self._steward(slot)
         follow_primary(self._settings.connection, self._board.header, partial(wake_all, self._board))
         steward.run()
         self._obey.finish()
@@ -179,6 +179,7 @@ class StewardProcess:
                 self._blame,
                 settings.grace,
                 self._stores.ask_again,
+                lambda: self._loop.look_between(),
             ),
             StageDue(queue, settings.queues),
         ]

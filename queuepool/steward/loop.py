@@ -37,6 +37,7 @@ class Steward:
 
     The master wakes it for a death record; a push wakes it for a job that is due sooner, and operators for ``prompt``
     chores. Those of ``between`` are looked at after each of ``others``: a round may last longer than they may wait.
+    An urgent chore that takes long calls ``look_between`` by itself.
     ``wait`` blocks for up to the given seconds and returns what ended the wait, if not they.
     """
 
@@ -103,9 +104,12 @@ class Steward:
         for chore in (*(self._urgent if woken else ()), *prompt):
             self._due[chore] = 0.0
         for chore in list(self._due):
-            between = () if chore in self._urgent else self._between
-            if not all(map(self._runs, (chore, *between))):
+            if not (self._runs(chore) and (chore in self._urgent or self.look_between())):
                 return  # the other chores would wait for the same silent store
+
+    def look_between(self) -> bool:
+        """Run those chores of ``between`` that are due. Returns whether the store is there."""
+        return all(map(self._runs, self._between))
 
     def _runs(self, chore: Chore) -> bool:
         """Run the chore if it is due. Returns whether the store is there."""

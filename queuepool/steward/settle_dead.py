@@ -48,8 +48,9 @@ class SettleDead:
         blame: Blame,
         grace: float,
         ask_again: Callable[[], object] | None = None,
+        between: Callable[[], object] = lambda: None,
     ) -> None:
-        """``ask_again``: as in ``Stores``."""
+        """``ask_again``: as in ``Stores``. ``between`` is called after each death: many may take long."""
         self._orphaned_boards = orphaned_boards
         self._runtime = runtime
         self._store = store
@@ -58,6 +59,7 @@ class SettleDead:
         self._blame = blame
         self._grace = grace
         self._ask_again = ask_again
+        self._between = between
         self._last_boot = BootReport("")
         #: why some jobs cannot be settled now
         self._away: list[PartDown] = []
@@ -101,6 +103,7 @@ class SettleDead:
             return
         with self._blame.during(str(death)), self._parted():
             self._settle(death)
+        self._between()  # after it: while the store is silent, this would only be another wait
 
     def _settle(self, death: Death) -> None:
         """Settle what the process held; mark the slot as settled before emitting events."""

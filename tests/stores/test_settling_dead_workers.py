@@ -48,10 +48,10 @@ def bury(board: Board, told: list[Event], tmp_path: Path) -> Callable[[Stores], 
     return lambda stores: chore_on(board, stores.queue, told, tmp_path)
 
 
-def dead(board: Board, *, pid: int = 2**22, left: int = 0) -> Slot:
+def dead(board: Board, *, pid: int = 2**22, left: int = 0, number: int = 1) -> Slot:
     """The slot of a worker that was killed while it asked."""
-    slot = board.slots[0]
-    slot.begin(Role.WORKER, 1, 1)
+    slot = board.slots[number - 1]
+    slot.begin(Role.WORKER, number, 1)
     slot.pid, slot.tag, slot.reserve_sent_at, slot.exited_cleanly = pid, TAG, time.monotonic(), left
     slot.status, slot.dead = signal.SIGKILL, 1
     return slot
@@ -72,6 +72,17 @@ def test_of_who_died_asking_is_told(stores, board, bury, told):
     bury(stores).run(time.monotonic())
 
     assert [ProcessDied] == list(map(type, told))
+
+
+def test_what_may_not_wait_is_looked_after_between_two_deaths(stores, told, tmp_path):
+    board = Board.create(tmp_path / str(BoardName.own()._replace(start_time=1)), capacity=2)
+    for number in (1, 2):
+        dead(board, number=number)
+    settled = list[int]()
+    chore = chore_on(board, stores.queue, told, tmp_path, between=lambda: settled.append(len(told)))
+    chore.run(time.monotonic())
+
+    assert [1, 2] == settled
 
 
 def test_what_it_ran_and_what_it_had_done_is_recorded_as_its_own(stores, board, told, tmp_path):

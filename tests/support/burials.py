@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from queuepool.board.blame import Blame
@@ -21,15 +22,17 @@ from queuepool.unix.signals import WorkerSignals
 
 
 def chore_on(
-    board: Board, store: QueueStore, told: list[Event], folder: Path, attempts: AttemptRecords | None = None
-) -> SettleDead:
+    board: Board, store: QueueStore, told: list[Event], folder: Path, attempts: AttemptRecords | None = None,
+    between: Callable[[], object] = lambda: None,
+) -> SettleDead:  # fmt: skip
     """A new steward's, which adds its events to ``told``. Its pool's directory, below the folder, is not there."""
-    return chores_on(board, store, told, folder, attempts)[0]
+    return chores_on(board, store, told, folder, attempts, between)[0]
 
 
 def chores_on(
-    board: Board, store: QueueStore, told: list[Event], folder: Path, attempts: AttemptRecords | None = None
-) -> tuple[SettleDead, GiveBack]:
+    board: Board, store: QueueStore, told: list[Event], folder: Path, attempts: AttemptRecords | None = None,
+    between: Callable[[], object] = lambda: None,
+) -> tuple[SettleDead, GiveBack]:  # fmt: skip
     """The same with another chore of this steward's."""
     listeners, blame = Listeners(), Blame(board.header)
     listeners.add(Event, told.append)
@@ -38,5 +41,5 @@ def chores_on(
     runtime = RuntimeDir(PoolSettings(runtime_dir=folder / "gone"))
     lost_replies = LostReplies(store, settler, ["default"], retry_after=90.0)
     boards = OrphanedBoards(board, runtime, blame)
-    settle = SettleDead(boards, runtime, store, settler, lost_replies, blame, grace=1.0)
+    settle = SettleDead(boards, runtime, store, settler, lost_replies, blame, grace=1.0, between=between)
     return settle, GiveBack(boards, settler, lost_replies)

@@ -69,3 +69,28 @@ def test_what_has_to_be_in_time_runs_between_the_others():
     steward.run(until=lambda: next(rounds))
 
     assert "urgent a short late b short short" == " ".join(notes[:7])
+
+
+class Lasting(Noted):
+    """Looks after what has to be in time by itself."""
+
+    steward: Steward
+
+    def run(self, now: float) -> float:
+        self.steward.look_between()
+        return super().run(now)
+
+
+def test_an_urgent_chore_that_takes_long_can_have_it_run_meanwhile():
+    notes = list[str]()
+    lasting, short, late = (Lasting("lasting", notes, 3600.0), Noted("short", notes, 0.0), Noted("late", notes, 3600.0))
+    board, signals = Board.private(), WorkerSignals()
+    outage = Outage(signals, Listeners(), announces=False, retries=False)
+    rounds = iter([False, True])
+    lasting.steward = Steward(
+        "p", board.slots[0], board.header, [lasting], [late, short], lambda _: None, signals, outage,
+        Blame(board.header), between=[short],
+    )  # fmt: skip
+    lasting.steward.run(until=lambda: next(rounds))
+
+    assert "short lasting late short" == " ".join(notes[:4])
