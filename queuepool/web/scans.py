@@ -9,8 +9,10 @@ from typing import TypeVar
 from queuepool.search.look import Look
 
 T = TypeVar("T")
-#: jobs that one request looks at, and seconds that this may take; and the same to count them
-_MOST, _SECONDS, COUNTED, COUNTED_WITHIN = 100_000, 0.1, 5_000, 0.1
+#: most jobs that one request looks at; and most that it counts by what they have in common
+_MOST, COUNTED = 100_000, 5_000
+#: seconds that either may take, if a person waits for the page
+PATIENCE = 0.1
 #: values that are shown with their counts
 MOST_COUNTS = 30
 
@@ -18,10 +20,11 @@ MOST_COUNTS = 30
 class Scan:
     """The pages of one look, as many as there is time for."""
 
-    def __init__(self, look: Look, most: int = _MOST, seconds: float = _SECONDS) -> None:
+    def __init__(self, look: Look, most: int = _MOST, seconds: float | None = None) -> None:
+        """``seconds``: by default ``PATIENCE``."""
         self._look = look
         self._most = most
-        self._seconds = seconds
+        self._seconds = PATIENCE if seconds is None else seconds
         #: whether it ended before the jobs did
         self.is_cut = False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from queuepool.web import connections
+from queuepool.web import connections, scans
 from tests.support.dashboards import config_of, opened
 from tests.support.drivers import site_on
 
@@ -13,8 +13,12 @@ FURTHER = pytest.mark.thorough("what a page asks of a store is in its contract")
 
 
 @pytest.fixture(autouse=True)
-def waits_for_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page says after three seconds that there is no answer yet; a busy machine may need them to count three rows."""
+def waits_for_whole_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page shows what it has after a tenth of a second, and after three that there is no answer yet.
+
+    A busy machine may need them for three rows.
+    """
+    monkeypatch.setattr(scans, "PATIENCE", 30.0)
     monkeypatch.setattr(connections, "COUNTING_PATIENCE", 30.0)
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import html
 import json
 import re
-from typing import Any
 
 import pytest
 
 from queuepool.web import connections
-from tests.support.dashboards import Browser, config_of, opened
+from tests.support.dashboards import config_of, opened
 from tests.support.eventually import eventually
 from tests.support.many_failed import failed_in_thousands
 
@@ -53,19 +52,14 @@ def test_jobs_of_a_queue_are_found_page_by_page(at):
             facts = browser.facts(path)
             seen += [job["id"] for job in facts["jobs"]]
             path = facts["next"] and f"/queues/default/default?limit=10&after={facts['next']}"
-        fitting = whole(browser, "/queues/default/default?where=customer%3D3")
+        fitting = browser.facts("/queues/default/default?where=customer%3D3")
 
         assert pushed == seen
         assert pushed[3::4] == [job["id"] for job in fitting["jobs"]]
         assert [{"value": "do", "jobs": 6}] == fitting["counts"]
-        assert [7, 6, 6, 6] == [one["jobs"] for one in whole(browser, "/queues/default/default?by=customer")["counts"]]
+        assert [7, 6, 6, 6] == [one["jobs"] for one in browser.facts("/queues/default/default?by=customer")["counts"]]
         assert "Further jobs" in browser.get("/queues/default/default?limit=10").text
         assert 404 == browser.get("/queues/default/no-such").status
-
-
-def whole(browser: Browser, page: str) -> dict[str, Any]:
-    """A search ends after a tenth of a second, which a busy machine may need for its first page."""
-    return eventually(lambda: (found := browser.facts(page))["is_whole"] and found)
 
 
 def test_an_empty_queue_of_the_configuration_has_a_page_before_it_was_measured(at, monkeypatch):
@@ -79,7 +73,7 @@ def test_an_empty_queue_of_the_configuration_has_a_page_before_it_was_measured(a
 def test_failed_jobs_are_shown_by_what_they_have_in_common(at):
     ids = failed_in_thousands(at.queue, 120, customer=4711)
     with opened(config_of(at)) as browser:
-        facts = whole(browser, "/failed?column=customer")
+        facts = browser.facts("/failed?column=customer")
         by = {facet["by"]: facet["values"] for facet in facts["facets"]}
 
         assert (120, 120, True, 50) == (facts["total"], facts["found"], facts["is_whole"], len(facts["jobs"]))
@@ -93,7 +87,7 @@ def test_failed_jobs_are_shown_by_what_they_have_in_common(at):
             seen += [job["id"] for job in page["jobs"]]
             after = page["next"]
         assert sorted(ids) == sorted(seen)
-        eventually(lambda: 60 == browser.facts("/failed?error=KeyError")["found"])
+        assert 60 == browser.facts("/failed?error=KeyError")["found"]
         assert [] == browser.facts("/failed?queue=other")["jobs"]
         page = browser.get("/failed?error=KeyError").text
         assert 50 == page.count('type="checkbox" name="id"')
@@ -103,7 +97,7 @@ def test_what_no_error_says_leads_to_no_search(at):
     for text in ("", "4711"):
         failed_in_thousands(at.queue, 1, error=text)
     with opened(config_of(at)) as browser:
-        [by_error] = [facet for facet in whole(browser, "/failed")["facets"] if facet["by"] == "error"]
+        [by_error] = [facet for facet in browser.facts("/failed")["facets"] if facet["by"] == "error"]
 
         assert {"-": None, "…": None} == {one["value"]: one["find"] for one in by_error["values"]}
         assert "/failed?error=" not in browser.get("/failed").text
@@ -112,12 +106,12 @@ def test_what_no_error_says_leads_to_no_search(at):
 def test_a_long_error_leads_to_the_jobs_that_have_it(at):
     failed_in_thousands(at.queue, 2, error=f"ValueError: {'order ' * 70}4711 is wrong")
     with opened(config_of(at)) as browser:
-        [by_error] = [facet for facet in whole(browser, "/failed")["facets"] if facet["by"] == "error"]
+        [by_error] = [facet for facet in browser.facts("/failed")["facets"] if facet["by"] == "error"]
         [part] = [one["find"] for one in by_error["values"]]
-        [link] = eventually(lambda: re.findall(r'<a href="(/failed\?error=.*?)">', browser.get("/failed").text))
+        [link] = re.findall(r'<a href="(/failed\?error=.*?)">', browser.get("/failed").text)
 
         assert 200 == len(part)
-        eventually(lambda: 2 == browser.facts(link)["found"])
+        assert 2 == browser.facts(link)["found"]
 
 
 def test_a_job_has_a_page_wherever_it_is(at):

@@ -20,7 +20,7 @@ from queuepool.stores.records import FailedJob, RecordKey
 from queuepool.web.asked import Asked
 from queuepool.web.connections import StoreLink
 from queuepool.web.desk import Desk, Gathered
-from queuepool.web.scans import COUNTED, COUNTED_WITHIN, MOST_COUNTS, Scan
+from queuepool.web.scans import COUNTED, MOST_COUNTS, Scan
 from queuepool.web.shown import HIDDEN, arguments, kind_of, line_of, without_data
 
 Facts = dict[str, Any]
@@ -55,7 +55,7 @@ def _failed(desk: Desk, asked: Asked, opened: Queue) -> Facts:
     of = "failed", scope.name
     walk = _Walk(scope, look, desk.places.found(asked.cursor(), *of))
     facets, rows = [Facets(by) for by in _BY], list[FoundJob]()
-    scan = Scan(look, COUNTED, COUNTED_WITHIN)
+    scan = Scan(look, COUNTED)
     for page in scan.pages(walk.pages()):
         rows += page[: asked.rows() - len(rows)]
         for job in page:

@@ -17,7 +17,7 @@ from queuepool.web.connections import MeasuredQueue, StoreLink
 from queuepool.web.desk import Desk, Gathered
 from queuepool.web.guard import Refusal
 from queuepool.web.pages.pool_rows import Watched, watched
-from queuepool.web.scans import COUNTED, COUNTED_WITHIN, MOST_COUNTS, Scan
+from queuepool.web.scans import COUNTED, MOST_COUNTS, Scan
 from queuepool.web.shown import shown_job
 
 Facts = dict[str, Any]
@@ -188,7 +188,7 @@ def _counts(link: StoreLink, asked: Asked, queue: str, shelf: Shelf) -> Facts:
 
 def _counted(asked: Asked, opened: Queue, queue: str, shelf: Shelf, by: str) -> Facts:
     look = Look(opened.stores, asked.filter())
-    facets, scan = Facets(by), Scan(look, COUNTED, COUNTED_WITHIN)
+    facets, scan = Facets(by), Scan(look, COUNTED)
     for page in scan.pages(look.waiting(queue, (shelf,)).pages()):
         for job in page:
             facets.add(job)
