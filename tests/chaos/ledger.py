@@ -46,6 +46,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.support.lines import parted
+
 Event = dict[str, Any]
 _FAR = 500
 
@@ -76,19 +78,22 @@ class Ledger:
 
 
 class Torn(Exception):
-    """A line that is no event: its writer was killed in the middle of it, or the file has been cut."""
+    """What is no event: its writer was killed in the middle of its line, or the file has been cut."""
 
 
 def read(path: str | Path) -> Iterator[Event | Torn]:
-    """Every event in the order in which they were written; a line that cannot be read comes as ``Torn``."""
+    """Every event in the order in which they were written; what cannot be read comes as ``Torn``."""
     with Path(path).open("rb") as lines:
         for line in lines:
-            yield _event(line)
+            yield from _events(line)
 
 
-def _event(line: bytes) -> Event | Torn:
+def _events(line: bytes) -> Iterator[Event | Torn]:
     try:
-        event = json.loads(line) if line.endswith(b"\n") else None
+        torn, event = parted(line) if line.endswith(b"\n") else (line, None)
     except ValueError:
-        event = None
-    return event if isinstance(event, dict) and "t" in event and "f" in event else Torn(line[:120])
+        torn, event = line, None
+    if torn:
+        yield Torn(torn[:120])
+    if event is not None:
+        yield event if "t" in event and "f" in event else Torn(line[:120])

@@ -382,6 +382,14 @@ def test_half_a_line_may_come_of_a_kill_but_not_many():
     assert UNKNOWN == check([half] * 5 + events).code
 
 
+def test_what_was_written_behind_half_a_line_counts(tmp_path):
+    (tmp_path / "ledger").write_bytes(b'{"t":1,"f":"sta{"t":2,"f":"end","left":0}\n')
+    torn, end = read(tmp_path / "ledger")
+
+    assert isinstance(torn, Torn)
+    assert {"t": 2, "f": "end", "left": 0} == end
+
+
 def test_the_table_says_what_is_wrong_with_examples():
     shown = table(rule(*pushed(2), start(), finish(), END))
 

@@ -19,6 +19,18 @@ def whole_lines(path: Path) -> list[str]:
         return []
 
 
+def parted(line: bytes) -> tuple[bytes, Any]:
+    """The JSON object at the end of a line, and what stands before it. Raises ``ValueError`` if there is none.
+
+    A writer that is killed in the middle of its line leaves the beginning: the kernel may write up to a page's end, and
+    then see the signal. The next writer goes on behind that.
+    """
+    for brace in re.finditer(rb"\{", line):
+        with suppress(ValueError):
+            return line[: brace.start()], json.loads(line[brace.start() :])
+    raise ValueError(f"no JSON: {line!r}")
+
+
 class Appended:
     """The lines of one such file, of which each look reads only those that have been added."""
 
@@ -32,7 +44,7 @@ class Appended:
         with suppress(FileNotFoundError), self._path.open("rb") as file:
             file.seek(self._read)
             added = file.read().rpartition(b"\n")[0]
-            self._lines += map(json.loads, added.splitlines())
+            self._lines += (parted(line)[1] for line in added.splitlines())
             self._read += len(added) + 1 if added else 0
         return self._lines
 
