@@ -11,6 +11,8 @@ import sys
 import time
 from collections.abc import Callable
 
+import psutil
+
 from queuepool import current
 from tests.chaos.boards import ON_BOARDS
 from tests.chaos.kept_steps import stepped
@@ -97,9 +99,7 @@ def eat(attempt: int, ledger: Ledger) -> None:
     if attempt > 1:
         return
     old = resource.getrlimit(resource.RLIMIT_AS)
-    with open("/proc/self/statm") as statm:
-        now = int(statm.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (now + (48 << 20), old[1]))
+    resource.setrlimit(resource.RLIMIT_AS, (psutil.Process().memory_info().vms + (48 << 20), old[1]))
     hoard = []
     try:
         while True:

@@ -103,6 +103,7 @@ def test_a_bad_variable_is_refused_by_its_name_also_where_the_file_says_it_well(
     assert "s3cr3t" not in done.stderr
 
 
+@pytest.mark.real_start  # a forked pool has the modules of the tests in its address space as well
 @pytest.mark.bad_input("B087")
 def test_with_few_descriptors_and_little_address_space_a_pool_runs_all_the_same(site):
     for _ in range(40):  # none is leaked from job to job

@@ -14,6 +14,8 @@ import threading
 import time
 import uuid
 
+import psutil
+
 from queuepool import current, job
 from tests.support.poolapp import note
 
@@ -68,7 +70,7 @@ def abort() -> None:
 @job("recurse")
 def recurse() -> None:
     """Use only with a limit on the address space: otherwise it takes all memory there is."""
-    most = 96 * 2**20
+    most = psutil.Process().memory_info().vms + 48 * 2**20
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     sys.setrecursionlimit(2**31 - 1)
 
