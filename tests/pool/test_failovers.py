@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,8 @@ class Ledger:
     twice: list[float]
     #: how often the slow job began
     slow: int
+    #: for each time that it began again, when it had ended, or begun if it had not
+    slow_again: list[float]
     starts: list[float]
     #: the jobs that began again while they ran, each once for each time
     overlaps: list[str]
@@ -105,14 +108,18 @@ class Ledger:
         lost = [at for tag, at in load.acked.items() if tag not in counted]
         first = {note["tag"]: note["at"] for note in reversed(starts)}
         twice = [first[tag] for tag, count in counted.items() if count > 1]
-        slow = len(site.trail(event="start", tag="slow"))
+        slow = sorted((note["at"], note["event"]) for note in site.trail(tag="slow"))
+        again = [before for (before, _), (_, event) in pairwise(slow) if event == "start"]
+        slow_starts = sum(event == "start" for _, event in slow)
         long = {tag: count for tag, count in counted.items() if tag.startswith("long")}
-        return cls(lost, twice, slow, sorted(note["at"] for note in starts), list(overlaps(site)), long)
+        begun = sorted(note["at"] for note in starts)
+        return cls(lost, twice, slow_starts, again, begun, list(overlaps(site)), long)
 
     def is_bounded(self, since: float, until: float) -> bool:
         """Whether nothing was lost, or run again, but what was done in this time; settling takes a moment."""
-        print(f"lost {len(self.lost)}, run again {len(self.twice)}")
-        return all(since - 0.1 < at < until for at in self.lost) and all(since - 1 < at < until for at in self.twice)
+        again = [*self.twice, *self.slow_again]
+        print(f"lost {len(self.lost)}, run again {len(again)}")
+        return all(since - 0.1 < at < until for at in self.lost) and all(since - 1 < at < until for at in again)
 
     def work_after(self, switch: float) -> float:
         """Seconds from the switch to the first job that began after it."""

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -112,8 +113,7 @@ def test_of_two_containers_of_one_name_the_killed_one_is_lost_and_that_is_told_o
     with ExitStack() as stack:
         pools = {name: stack.enter_context(twin(site, name)) for name in ("one", "two", "three")}
         running(site, 3)
-        # Each has published twice, so that none can be another's predecessor.
-        eventually(lambda: [pool["done_per_minute"] for pool in shown(site)].count(None) == 0)
+        eventually(lambda: is_nobodys_predecessor(shown(site)))
         eventually(lambda: [pool for pool in shown(site) if pool["busy"]])
         [victim] = [pool["id"] for pool in shown(site) if pool["busy"]]
         [name] = [name for name in pools if _runs(pools[name])]
@@ -129,6 +129,12 @@ def test_of_two_containers_of_one_name_the_killed_one_is_lost_and_that_is_told_o
         assert job in lines[0]
         assert 5 == done.returncode
         assert f"pool default on {HOST}#{victim}: lost" in done.stdout
+
+
+def is_nobodys_predecessor(pools: list[dict[str, Any]]) -> bool:
+    """Whether each has published since the last of them began: one that has not is taken for a former pool there."""
+    last = max(datetime.fromisoformat(pool["since"]) for pool in pools) + timedelta(seconds=1)  # it is cut to seconds
+    return all(pool["at"] > last.timestamp() for pool in pools)
 
 
 def _runs(outer: subprocess.Popen[bytes]) -> bool:
