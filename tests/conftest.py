@@ -40,7 +40,6 @@ pytest_plugins = [
 #: files that take half a minute or more, longest first: none must start when the others have nothing left to do
 LONG = [
     "web/test_strange_values.py",  # with --all each page and action on each store
-    "web/test_in_a_browser.py",  # a real one, all of it with --all only
     "incidents/test_incidents.py",  # all of them, one after the other
     "metrics/test_with_prometheus.py",  # a real pool raises an alert, and a real Prometheus sees it
     "pool/test_alerts_of_real_pools.py",  # an alert is looked for every 15 s

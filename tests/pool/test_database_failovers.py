@@ -120,7 +120,7 @@ def test_a_lagging_standby_loses_its_lag_and_no_more(pair, over):
         stopped = pair.stop_sending()
         for _ in range(10):
             over.push(queue="unserved")
-        eventually(lambda: len([at for at in load.acked.copy().values() if at > stopped]) > 50)
+        eventually(lambda: load.since(stopped) > 50)
         eventually(lambda: len(over.trail(event="start", tag="long")) > 1)
         promoted = ended(pair, load, over, away=5.0)  # the longer, the later each process looks again
 

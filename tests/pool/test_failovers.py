@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -69,6 +69,10 @@ class Load:
             else:
                 self.acked[str(number)] = time.time()
             threading.Event().wait(0.008)
+
+    def since(self, moment: float) -> int:
+        """How many were acknowledged after that."""
+        return sum(at > moment for at in self.acked.copy().values())
 
     @contextmanager
     def pushing(self) -> Iterator[None]:
@@ -144,8 +148,7 @@ def overlaps(site: Site) -> Iterator[str]:
 
 def resumes(site: Site, load: Load, since: float) -> bool:
     """Whether pushes and jobs of after that moment have succeeded."""
-    pushed = [tag for tag, at in load.acked.copy().items() if at > since]
-    return len(pushed) > 100 and any(note["at"] > since + 0.5 for note in site.trail(event="end"))
+    return load.since(since) > 100 and any(note["at"] > since + 0.5 for note in site.trail(event="end"))
 
 
 def until(sentinels: Sentinels, takes: float = 0.0) -> float:
@@ -202,15 +205,18 @@ def replicas_on_disk(sentinels: Sentinels) -> list[Process]:
     return replicas
 
 
-def lose_the_lag(sentinels: Sentinels, replicas: list[Process], lag: float = 0.4) -> tuple[float, float]:
+def lose_the_lag(
+    sentinels: Sentinels, replicas: list[Process], is_enough: Callable[[float], bool]
+) -> tuple[float, float]:
     """Kill the primary some time after its replicas were stopped, and let these begin again with what they had.
 
-    Returns when they were stopped and killed.
+    ``is_enough``: whether they have been stopped for long enough, since that moment. Returns when they were stopped and
+    killed.
     """
     for one in replicas:
         one.stop()
     stopped = time.time()
-    eventually(lambda: time.time() > stopped + lag)
+    eventually(lambda: is_enough(stopped))
     for one in (sentinels.primary(), *replicas):  # killed: the kernel would still hand on what it has received
         one.kill()
     killed = time.time()
@@ -221,8 +227,9 @@ def lose_the_lag(sentinels: Sentinels, replicas: list[Process], lag: float = 0.4
 
 @pytest.mark.thorough("the replicas' lag is some ms where all is well")
 def test_what_the_replicas_had_not_got_is_lost_and_nothing_else(sentinels, over):
-    with loaded(over, workers=1) as (_, load):  # which is busy: what was run would not be missed
-        stopped, killed = lose_the_lag(sentinels, replicas_on_disk(sentinels))
+    replicas = replicas_on_disk(sentinels)
+    with loaded(over, workers=1) as (_, load):  # which is busy for some seconds: what was run would not be missed
+        stopped, killed = lose_the_lag(sentinels, replicas, lambda stopped: load.since(stopped) > 20)
         at, _ = eventually(sentinels.switches)[0]
         eventually(lambda: resumes(over, load, at))
 
@@ -245,7 +252,7 @@ def after_lost_reserves(site: Site, sentinels: Sentinels, config: str) -> tuple[
         replicas = replicas_on_disk(sentinels)
         for seconds in (1, 13, 14):
             site.push("sleep", seconds=seconds, tag=f"long{seconds}", delay=0.2)
-        lose_the_lag(sentinels, replicas, 0.5)
+        lose_the_lag(sentinels, replicas, lambda stopped: time.time() > stopped + 0.5)
         at, _ = eventually(sentinels.switches)[0]
         eventually(lambda: resumes(site, load, at))
     ledger = Ledger.of(load)

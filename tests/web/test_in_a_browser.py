@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -306,10 +307,11 @@ def test_each_action_is_done_by_the_keyboard_alone(tmp_path, has_script):
         site.queue.stores.limits.declare("import", 1, 0.0)
         failed_flow(site)  # first: the latest failed job will be dropped
         failed_in_thousands(site.queue, 4)
-        site.push("until", gate=str(site.path / "no-such-gate"), queue="mine")
+        # For longer than all this takes.
+        site.push("until", gate=str(site.path / "no-such-gate"), queue="mine", timeout=600)
         eventually(lambda: len([*site.queue.stores.records.quarantined("mine")]) == 3)
         for path, begin, keys, outcome in ACTIONS:
-            done = eventually(lambda begin=begin, keys=keys: pressed(browser, address + begin, keys), 60)
+            done = eventually(partial(pressed, browser, address + begin, keys), 60)
             assert outcome in done, (path, done)
         browser.go(f"{address}/journal")
         assert browser.run(IS_AS_SENT) != has_script
