@@ -262,7 +262,7 @@ PLANTS = {
     ),
     "written to a file that was replaced": Plant(
         "I5 done twice, unexplained",
-        ((f"{_SQL}/client.py", "if (file := file_of(connection)) and not file.is_current:", "if file := None:"),),
+        ((f"{_SQL}/client.py", " and not (file.is_retired or file.is_current):", " and False:"),),
         replace(QUICK, store="sqlite", only=("replace_the_file",), with_kills=0.0, naps=0.0, seconds=4.0),
     ),
     **AROUND,

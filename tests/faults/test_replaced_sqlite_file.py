@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -296,6 +296,32 @@ def test_what_waits_for_a_lock_is_not_written_to_a_file_that_is_replaced_under_i
 
     stores.close()
     assert (1, 1) == (rows(file), rows(tmp_path / "old.db"))
+
+
+@pytest.mark.parametrize("verb", ["reserve", "delete", "release"])
+def test_who_waits_for_a_lock_takes_and_ends_nothing_in_a_file_that_is_replaced(settings, file, tmp_path, verb):
+    """These begin their transactions themselves, where a database can do all in one round trip."""
+    stores = Stores(settings)
+    stores.queue.push("default", new_jobs(payload("a"), payload("b")))
+    tag = stores.queue.join()
+    [held] = stores.queue.reserve(["default"], tag, 1).leases
+    act: dict[str, Callable[[], object]] = {
+        "reserve": lambda: stores.queue.reserve(["default"], tag, 1),
+        "delete": lambda: stores.queue.delete([held]),
+        "release": lambda: stores.queue.release(held, 60.0, "a"),
+    }
+    with closing(sqlite3.connect(file, isolation_level=None)) as owner, ThreadPoolExecutor(1) as other:
+        owner.execute("BEGIN IMMEDIATE")
+        done = other.submit(act[verb])
+        eventually(lambda: any("sleep" in channel for channel in wait_channels()))
+        move(file, tmp_path / "old.db", *BESIDE)
+        fresh_file(tmp_path, "c").rename(file)
+        owner.execute("ROLLBACK")
+        with pytest.raises(StoreDown, match="replaced meanwhile"):
+            done.result()
+
+    stores.close()
+    assert [1, 2] == [rows(tmp_path / "old.db", f"SELECT count({what}) FROM jobs") for what in ("reserved_at", "id")]
 
 
 def test_what_a_deleted_file_left_beside_does_not_come_back_in_the_new_one(worker, producer, file):

@@ -183,11 +183,11 @@ class SqlClient:
         with self._connected() as connection:
             if connection.dialect.name != "sqlite" and not postgresql.is_lent(connection):
                 return work(connection)
-            return carry_out(connection, partial(in_current_file, work), self.disconnect)
+            return carry_out(connection, work, self.disconnect)
 
     def _attempt(self, work: Callable[[Connection], T], begins: bool) -> T:
         with self._connected() as connection:
-            return carry_out(connection, partial(in_current_file, work), self.disconnect, begins)
+            return carry_out(connection, work, self.disconnect, begins)
 
     @contextmanager
     def _connected(self) -> Iterator[Connection]:
@@ -242,17 +242,22 @@ class SqlClient:
 
 
 def begin(connection: Connection) -> None:
-    """Begin a transaction."""
+    """Begin a transaction. Raises ``StoreDown`` if its SQLite file was replaced before it was locked.
+
+    So a program that replaces the file while it has that lock loses nothing.
+    """
     connection.exec_driver_sql(_begin_of(connection))
+    if (file := file_of(connection)) and not (file.is_retired or file.is_current):
+        raise StoreDown(f"the file {file.path} was moved or replaced meanwhile")
 
 
 def carry_out(
     connection: Connection, work: Callable[[Connection], T], drop: Callable[[], object], begins: bool = False
 ) -> T:
     """Do all of ``work`` or nothing; ``drop`` the connection if it cannot even be rolled back."""
-    if not begins:
-        begin(connection)
     try:
+        if not begins:
+            begin(connection)
         answer = work(connection)
         connection.exec_driver_sql("COMMIT")
     except BaseException:
@@ -265,16 +270,6 @@ def file_of(connection: Connection) -> FileConnection | None:
     """The connection's SQLite file, if it has one."""
     driver = connection.connection.driver_connection
     return driver if isinstance(driver, FileConnection) else None
-
-
-def in_current_file(work: Callable[[Connection], T], connection: Connection) -> T:
-    """Do ``work`` after checking the file again, now under its write lock. Raises ``StoreDown`` if it was replaced.
-
-    So a program that replaces the file while holding that lock loses nothing.
-    """
-    if (file := file_of(connection)) and not file.is_current:
-        raise StoreDown(f"the file {file.path} was moved or replaced meanwhile")
-    return work(connection)
 
 
 class FormerFile:

@@ -66,6 +66,8 @@ class FileConnection(sqlite3.Connection):
     timeout: float
     file: Identity = None
     log: Identity = None
+    #: whether it goes on with a file that has lost its name
+    is_retired = False
 
     def cursor(self, factory: Any = FairCursor) -> Any:
         """Like that of ``sqlite3``, with another default."""
@@ -85,6 +87,7 @@ class FileConnection(sqlite3.Connection):
 
         SQLite takes any log beside a file for that file's own, and would apply the old one to the new file.
         """
+        self.is_retired = True
         self.complete()
         with _alone_in(self.path.parent):
             if self.log and identity_of(_beside(self.path, "-wal")) == self.log and not self.is_current:
