@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from tests.chaos.plant import PEACE, QUICK, QUIET, Plant
 
-#: Whoever dies is in a job: another one may have begun one and not yet written that down. Judged once all is done.
+#: workers are in a job when they are killed: of an idle one the rule allows that it had begun one and not yet written
+#: that down; judged once all is done
 _BUSY = replace(QUICK, rate=50.0, backlog=20, bulk=10, naps=40.0, nap=(0.1, 0.4), seconds=4.0, drain=30.0)
 
 AROUND = {

@@ -279,20 +279,25 @@ def test_a_producer_that_has_the_file_open_pushes_to_the_new_one(producer, file,
     assert 2 == rows(file)
 
 
-@pytest.mark.parametrize("shared", [False, True], ids=["worker", "producer"])
-def test_what_waits_for_a_lock_is_not_written_to_a_file_that_is_replaced_under_it(settings, file, tmp_path, shared):
-    """Whoever copies the file under its lock, and puts the copy in its place, has all that anybody was promised."""
-    stores = Stores(settings, shared=shared)
-    stores.queue.push("default", new_jobs(payload("a")))
+def refused_as_the_file_is_replaced(file: Path, tmp_path: Path, act: Callable[[], object]) -> None:
+    """Move the file to ``old.db`` and put another one in its place, under its lock, for which ``act`` waits."""
     with closing(sqlite3.connect(file, isolation_level=None)) as owner, ThreadPoolExecutor(1) as other:
         owner.execute("BEGIN IMMEDIATE")
-        pushed = other.submit(stores.queue.push, "default", new_jobs(payload("b")))
+        done = other.submit(act)
         eventually(lambda: any("sleep" in channel for channel in wait_channels()))
         move(file, tmp_path / "old.db", *BESIDE)
         fresh_file(tmp_path, "c").rename(file)
         owner.execute("ROLLBACK")
         with pytest.raises(StoreDown, match="replaced meanwhile"):
-            pushed.result()
+            done.result()
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["worker", "producer"])
+def test_what_waits_for_a_lock_is_not_written_to_a_file_that_is_replaced_under_it(settings, file, tmp_path, shared):
+    """Whoever copies the file under its lock, and puts the copy in its place, has all that anybody was promised."""
+    stores = Stores(settings, shared=shared)
+    stores.queue.push("default", new_jobs(payload("a")))
+    refused_as_the_file_is_replaced(file, tmp_path, lambda: stores.queue.push("default", new_jobs(payload("b"))))
 
     stores.close()
     assert (1, 1) == (rows(file), rows(tmp_path / "old.db"))
@@ -310,15 +315,7 @@ def test_who_waits_for_a_lock_takes_and_ends_nothing_in_a_file_that_is_replaced(
         "delete": lambda: stores.queue.delete([held]),
         "release": lambda: stores.queue.release(held, 60.0, "a"),
     }
-    with closing(sqlite3.connect(file, isolation_level=None)) as owner, ThreadPoolExecutor(1) as other:
-        owner.execute("BEGIN IMMEDIATE")
-        done = other.submit(act[verb])
-        eventually(lambda: any("sleep" in channel for channel in wait_channels()))
-        move(file, tmp_path / "old.db", *BESIDE)
-        fresh_file(tmp_path, "c").rename(file)
-        owner.execute("ROLLBACK")
-        with pytest.raises(StoreDown, match="replaced meanwhile"):
-            done.result()
+    refused_as_the_file_is_replaced(file, tmp_path, act[verb])
 
     stores.close()
     assert [1, 2] == [rows(tmp_path / "old.db", f"SELECT count({what}) FROM jobs") for what in ("reserved_at", "id")]

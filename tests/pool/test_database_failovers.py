@@ -104,6 +104,7 @@ def test_a_killed_primary_costs_what_its_standby_had_not_got(pair, over):
 
     ledger = Ledger.of(load)
     assert ledger.is_bounded(killed, promoted)
+    assert ledger.slow == 1
     assert ledger.work_after(promoted) < AT_WORK
 
 
@@ -128,6 +129,7 @@ def test_a_lagging_standby_loses_its_lag_and_no_more(pair, over):
     print([one.seconds for one in overlapping(over)])
     assert over.queue.size("unserved") == 10
     assert ledger.is_bounded(stopped, promoted)
+    assert ledger.slow >= 1  # again where its end is in the lag
     assert all(one.began > stopped and one.seconds < AT_ONCE for one in overlapping(over))
 
 
@@ -142,6 +144,7 @@ def test_a_synchronous_standby_loses_nothing(pair, over):
     ledger = Ledger.of(load)
     assert ledger.is_bounded(stopped, promoted)
     assert ledger.lost == []
+    assert ledger.slow == 1
 
 
 @pytest.mark.thorough("as above")

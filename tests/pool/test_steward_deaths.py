@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from queuepool.board.board import Board, Slot
-from tests.support import warm
+from tests.support import processes, warm
 from tests.support.eventually import eventually
 from tests.support.pools import ROOT, RunningPool, Site
 
@@ -85,10 +85,10 @@ def kill_at_a_slot(pool: RunningPool, board: Board, times: int) -> None:
 
 def is_halted_at_a_slot(steward: int, board: Board) -> bool:
     """Halt it, and let it go on if it is anywhere else: it gives up a silent store after a while, and tries again."""
-    os.kill(steward, signal.SIGSTOP)
+    processes.halt(steward)
     if " slot " in board.header.doing:
         return True
-    os.kill(steward, signal.SIGCONT)
+    processes.go_on(steward)
     return False
 
 
