@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 #: an attempt: its job, its number, and its worker's pid
 _Attempt = tuple[str, int, int]
-#: nanoseconds for which no records are written once the store has refused one
-_LEFT_OUT = 60_000_000_000
+#: nanoseconds after the end of a job in which its lease is ended: by its worker's next reserve, or after its death
+_UNTIL_ENDED = 1e9
 
 
 def note_kept(rig: Rig) -> None:
@@ -90,5 +90,6 @@ class Kept:
         settled, (pid, began) = self._settled.get(attempt[:2], 0), self._last[attempt[:2]]
         if stream.attempt[job] == attempt[1]:  # else it may have finished without being settled
             settled = settled or self._finished.get(attempt[:2], 0)
-        is_calm = not self._windows.excuse(began - _LEFT_OUT, settled)
+        until = settled + self._windows.slowed(_UNTIL_ENDED, settled, settled + _UNTIL_ENDED)
+        is_calm = not self._windows.excuse(began, until)
         return bool(settled) and pid == attempt[2] and is_calm and len(self._starts) < MOST_RECORDS // 2

@@ -696,13 +696,14 @@ def test_on_a_crowded_machine_a_done_job_may_wait_for_its_settlement_for_longer_
     assert ["I5 done twice, unexplained"] == violated(*paced(40.0), *soon)
 
 
-def kept(*records, **run):
+def kept(*records, before=(), after=(), step=1_000_000, **run):
     """The rules broken where these records are kept of a job that two workers have had, the second one done."""
     job, workers = "t.1", [("worker", {"pid": pid, "master": 1}) for pid in (10, 11)]
     first = [start(job), said("die", job), said("release", job)]
     second = [start(job, 2, 11), finish(job, 2, 11), said("ack", job, 2, 11)]
     there = [("kept", {"id": job, "a": a, "pid": pid, "lost": lost}) for a, pid, lost in records]
-    return violated(("run", RUN[1] | run), *workers, *pushed(stream="t", first=1), *first, *second, *there)
+    events = [*pushed(stream="t", first=1), *before, *first, *second, *after, *there]
+    return violated(("run", RUN[1] | run), *workers, *events, step=step)
 
 
 def test_each_settled_attempt_has_one_record_and_was_not_lost():
@@ -712,6 +713,14 @@ def test_each_settled_attempt_has_one_record_and_was_not_lost():
     assert ["I33 recorded twice"] == kept((1, 10, False), (2, 11, False), (2, 11, False), records=True)
     assert ["I33 settled, and recorded as lost"] == kept((1, 10, False), (2, 11, True), records=True)
     assert [] == kept()
+
+
+def test_an_attempt_may_have_no_record_where_the_store_was_full_until_its_lease_was_ended():
+    full, over = [("nemesis", {"name": "out_of_memory", "on": on}) for on in (1, 0)]
+
+    assert [] == kept((1, 10, False), after=[full, over], records=True)
+    assert ["I33 not recorded"] == kept((1, 10, False), before=[full, over], records=True)
+    assert ["I33 not recorded"] == kept((1, 10, False), after=[full, over], step=600_000_000, records=True)
 
 
 def effects(*names, attempt=1):

@@ -86,7 +86,7 @@ class Windows:
         else:
             self._over.append((self._on.pop(event["name"], 0), event["t"], event["name"]))
 
-    def excuse(self, since: int, until: int, harmless: Collection[str] = WORKERS_ONLY) -> str:
+    def excuse(self, since: int, until: float, harmless: Collection[str] = WORKERS_ONLY) -> str:
         """The first nemesis, of those that harm more than workers, that was at work in this time; '' = none."""
         return next((name for name in self._at_work(since, until) if name not in harmless), "")
 
@@ -94,7 +94,7 @@ class Windows:
         """The first of these nemeses that was at work in this time; '' = none."""
         return next((name for name in self._at_work(since, until) if name in names), "")
 
-    def _at_work(self, since: int, until: int) -> Iterator[str]:
+    def _at_work(self, since: int, until: float) -> Iterator[str]:
         for begun, ended, name in [*self._over, *((begun, until, name) for name, begun in self._on.items())]:
             if begun <= until and since <= ended:
                 yield name
