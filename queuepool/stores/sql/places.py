@@ -364,9 +364,12 @@ class SqlPlaces:
         connection.execute(unless_there(table, connection.dialect.name, row))
 
     def _locked_at_once(self, connection: Connection, keys: Collection[str]) -> set[str]:
-        """Those of these keys that are there and that no others have locked, locked as well; in SQLite, all is."""
-        if not keys or connection.dialect.name == "sqlite":
-            return set(keys)
+        """Those of these keys that are there and that no others have locked, locked as well; in SQLite, all is.
+
+        A key that is not there has no turns, so no job could be lined up at it: who asks for it adds it as it enters.
+        """
+        if not keys:
+            return set()
         limits = self._limits.c
         rows, skips = (
             select(limits.key).where(limits.key.in_(keys)).order_by(limits.key),

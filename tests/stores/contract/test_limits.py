@@ -249,6 +249,22 @@ def test_a_job_with_several_limits_takes_all_or_none(built, store, worker):
     assert [] == waiting(built, "gpu")
 
 
+def test_a_place_is_handed_on_to_jobs_with_a_limit_whose_value_nobody_used_meanwhile(built, store, worker):
+    """What is kept of such a value goes with its last place, whoever else may ask for it."""
+    tenant = PlaceAsked("tenant=x", NO_PART, 1)
+    pushed(store, *"abcde")
+    running = [worker.enter(TWO)[0] for _ in range(2)]
+    assert [False, False] == [worker.enter(TWO, tenant)[1].is_in for _ in range(2)]
+    last, _ = worker.enter(tenant)
+    store.finish(last, NOTHING)
+
+    assert [True, True] == [store.finish(lease, NOTHING) for lease in running]
+    [started] = worker.starts(TWO, tenant)
+    assert [("default", NO_PART, 1)] == waiting(built, "tenant=x")
+    store.finish(started, NOTHING)
+    assert 1 == len(worker.starts(TWO, tenant))
+
+
 def test_a_rate_counts_starts_in_its_period(store, worker, at):
     rate = PlaceAsked("stripe", NO_PART, 2, 10.0)
     pushed(store, *"abcde")
