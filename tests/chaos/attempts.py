@@ -261,6 +261,10 @@ class Attempts:
             findings.violated("I5 done twice, unexplained", what)
 
     def _is_unsettled(self, again: Again, killed: int) -> bool:
+        """Whether it was killed before it could show that it was done, as a worker that was stopped meanwhile is."""
+        stopped = self._windows.stopped(again.pid, again.started)
+        if stopped is not None and stopped <= killed:
+            return True
         return killed - again.finished <= self._windows.slowed(_UNSETTLED, again.finished, killed)
 
     def _is_beside(self, again: Again) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from contextlib import closing
 from itertools import chain
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 #: an attempt: its job, its number, and its worker's pid
 _Attempt = tuple[str, int, int]
-#: nanoseconds after the end of a job in which its lease is ended: by its worker's next reserve, or after its death
+#: nanoseconds in which the lease of a job that has ended is ended: by its worker's next reserve, or after its death
 _UNTIL_ENDED = 1e9
 
 
@@ -37,7 +38,7 @@ def note_kept(rig: Rig) -> None:
 class Kept:
     """Judged at the end. Not of jobs that people try again: the numbers of their attempts begin anew."""
 
-    EVENTS = ("run", "worker", "start", "finish", "release", "fail", "kept")
+    EVENTS = ("run", "worker", "start", "finish", "die", "release", "fail", "kept")
 
     def __init__(self, findings: Findings, jobs: Jobs, windows: Windows) -> None:
         self._findings = findings
@@ -50,6 +51,8 @@ class Kept:
         self._last: dict[tuple[str, int], tuple[int, int]] = {}
         self._settled: dict[tuple[str, int], int] = {}
         self._finished: dict[tuple[str, int], int] = {}
+        #: when each process has ended jobs
+        self._ends = defaultdict[int, list[int]](list)
         #: whether each of its records says that the lease was lost
         self._kept = defaultdict[_Attempt, list[bool]](list)
 
@@ -68,8 +71,10 @@ class Kept:
             case "start" if event["pid"] in self._workers:  # else it is Laravel's
                 self._starts[attempt] += 1
                 self._last[attempt[:2]] = event["pid"], event["t"]
-            case "finish":
-                self._finished[attempt[:2]] = event["t"]
+            case "finish" | "die":
+                self._ends[event["pid"]].append(event["t"])
+                if event["f"] == "finish":
+                    self._finished[attempt[:2]] = event["t"]
             case "release" | "fail":
                 self._settled[attempt[:2]] = event["t"]
 
@@ -90,6 +95,12 @@ class Kept:
         settled, (pid, began) = self._settled.get(attempt[:2], 0), self._last[attempt[:2]]
         if stream.attempt[job] == attempt[1]:  # else it may have finished without being settled
             settled = settled or self._finished.get(attempt[:2], 0)
-        until = settled + self._windows.slowed(_UNTIL_ENDED, settled, settled + _UNTIL_ENDED)
-        is_calm = not self._windows.excuse(began, until)
+        is_calm = not self._windows.excuse(began, self._ended_by(pid, settled))
         return bool(settled) and pid == attempt[2] and is_calm and len(self._starts) < MOST_RECORDS // 2
+
+    def _ended_by(self, pid: int, settled: int) -> float:
+        """When the lease was ended at the latest: its worker may first have run the next job that it held."""
+        ends = self._ends[pid]
+        after = bisect_right(ends, settled)
+        last = ends[after] if after < len(ends) else settled
+        return last + self._windows.slowed(_UNTIL_ENDED, settled, last + round(_UNTIL_ENDED))

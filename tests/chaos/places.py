@@ -202,7 +202,7 @@ class Places:
             since = one.began - int(per * 1e9)
             since += int(self._windows.slowed(_FIRST_LINE, since, one.began))
             counted = [other for other in starts[bisect_left(began, since) : at] if not self._is_late(other, since)]
-            if len(counted) >= most:
+            if len(counted) >= most and not self._is_late(one, since):
                 yield one, f"as number {len(counted) + 1} in {per:g} s, and {most} may"
 
     def _is_late(self, one: Start, since: int) -> bool:

@@ -129,6 +129,18 @@ def test_a_start_that_was_held_up_may_have_been_counted_before():
     assert [] == violated(*events[:here], *early, *events[here + 1 :])
 
 
+def test_a_start_that_was_held_up_may_have_been_counted_before_the_others_of_its_period():
+    _, per = limited.LIMITS["paced"]
+    events = paced([*[per] * PACED, per + 0.2])
+    last = max(at for at, (what, _) in enumerate(events) if what == "worker")
+    pid = events[last][1]["pid"]
+    stop = {"pid": pid, "why": "stop", "sig": 19, "t": 10 * _SECOND + 1}
+    early = [("worker", events[last][1] | {"t": 10 * _SECOND}), ("kill", stop)]
+
+    assert ["L1 a rate exceeded"] == violated(*events)
+    assert [] == violated(*early, *events[:last], *events[last + 1 :])
+
+
 def rest(seconds, key="few"):
     return ("rest", {"key": key, "since": _SECOND, "until": int((1 + seconds) * _SECOND), "free": 1, "first": "high 1"})
 

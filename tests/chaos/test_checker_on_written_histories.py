@@ -195,8 +195,17 @@ def test_a_board_that_was_written_over_explains_what_its_dead_workers_had_done()
     for number in range(6):
         job, pid = f"h.{number}", 100 + number
         events += [start(job, pid=pid), finish(job, pid=pid), kill(pid), *over, start(job, 2, 11), finish(job, 2, 11)]
+    first = [("nemesis", {"name": "kill_redis", "on": on}) for on in (1, 0)]
 
     assert [] == violated(*events)
+    assert [] == violated(*events[:3], *first, *events[3:]), "whatever else was wrong before"
+
+
+def test_a_worker_that_was_stopped_could_not_show_what_it_had_done_before_it_was_killed():
+    done, again = [*pushed(), start(), finish()], [start(attempt=2, pid=11), finish(attempt=2, pid=11)]
+
+    assert [] == violated(*done, kill(why="stop"), kill(), *again, step=300_000_000)
+    assert ["I5 done twice, unexplained"] == violated(*done, calm(1), kill(), *again, step=300_000_000)
 
 
 def test_a_nemesis_excuses_a_second_run_only_when_a_lease_had_time_to_end():
@@ -311,6 +320,7 @@ def test_the_dead_of_a_deadline_die_when_it_is_over():
         return violated(*pushed(), start(d=deadline), ("death", {"pid": 10}), *again, step=step)
 
     assert [] == died(1_004_000_000)
+    assert [] == died(1_094_000_000), "its first line came that long after its alarm was set"
     assert ["I10 killed before its deadline"] == died(1_904_000_000)
     assert ["I10 killed too late"] == died(1_004_000_000, step=12_000_000_000)
     assert "I10 never killed" in violated(*pushed(), start(d=1_004_000_000), kill(why="end"), ("death", {"pid": 10}))

@@ -16,6 +16,8 @@ _S = 1e9
 _LATEST_KILL, _LATEST_RECOVERY, _LATEST_START = 3.0, 10.0, 10.0
 #: seconds by which two clocks may differ that are read one after the other
 _SLACK = 0.02
+#: seconds from the moment in which the alarm is set to the job's first line, from which the ledger takes its deadline
+_UNTIL_BEGUN = 0.1
 #: seconds after the deadline in which at least half of the kills must come
 _USUAL_KILL, _FEW = 0.25, 3
 RECOVERY, KILL = "killed worker's job starts again", "death after the deadline"
@@ -104,7 +106,7 @@ class Times:
         # One that had robbed the alarm lives on for the grace, unless something gives the alarm its chance.
         self._findings.measured(KILL, max(seconds - grace, 0.0))
         self._usual.append(max(seconds - grace, 0.0) / windows.slowed(1.0, deadline, died))
-        if seconds < -_SLACK:
+        if seconds < -windows.slowed(_UNTIL_BEGUN, started, died):
             self._findings.violated("I10 killed before its deadline", f"{job}: by {-seconds:.3f} s")
         elif seconds > grace + windows.slowed(_LATEST_KILL, deadline, died):
             self._findings.violated("I10 killed too late", f"{job}: {seconds:.3f} s")

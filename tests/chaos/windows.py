@@ -117,8 +117,7 @@ class Windows:
 
     def written_over(self, since: int, until: int) -> str:
         """The nemesis that was writing over the boards in this time; '' = none."""
-        excuse = self.excuse(since, until)
-        return excuse if excuse in _WRITTEN_OVER else ""
+        return self.any_of(_WRITTEN_OVER, since, until)
 
     def slowed(self, span: float, since: int, until: int) -> float:
         """A span of time as it may have become between these moments, if others crowded the machine then.
