@@ -81,7 +81,7 @@ def test_a_task_that_cannot_be_cancelled_stays_behind_with_its_loop(site, timeou
 def test_a_task_that_blocks_when_it_is_cancelled_costs_the_worker_at_the_jobs_deadline_and_not_the_job(site):
     push(site, "leave", work="block", timeout=3, maxTries=5)  # in which the job itself ends on a busy machine
     push(site, "ok")
-    with site.pool(*ONE) as pool:
+    with site.pool(*ONE, "--grace", "60") as pool:
         ended(site, "ok")
         eventually(lambda: "signal 14" in pool.log())
 

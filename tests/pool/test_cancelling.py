@@ -6,7 +6,8 @@ import json
 import os
 import signal
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -15,7 +16,8 @@ from queuepool.board.lane_layout import HEAD, PLAIN
 from queuepool.board.runtime_dir import boards_in
 from queuepool.jobs.cancelling import CancelOutcome
 from tests.support.eventually import eventually
-from tests.support.pools import Site
+from tests.support.pools import RunningPool, Site
+from tests.support.processes import halted
 
 ONE = ("--workers", "1", "--modules", "tests.support.cancelapp")
 TWO = ("--workers", "2", "--modules", "tests.support.cancelapp")
@@ -48,6 +50,21 @@ def failed(site: Site, job_id: str) -> str:
     """The recorded error."""
     found = site.queue.stores.failed.get(job_id)
     return found.exception.partition("\n")[0] if found else ""
+
+
+@contextmanager
+def told(site: Site, pool: RunningPool, job_id: str, *flags: str) -> Iterator[list[str]]:
+    """The coroutine has heard that it is cancelled; at the end its outcome is in the list.
+
+    The master is halted until then: it kills a worker that says nothing for a second, as one on a busy machine may.
+    """
+    said: list[str] = []
+    asking = threading.Thread(target=lambda: said.append(outcome(site, job_id, *flags)))
+    with halted(pool.pid):
+        asking.start()
+        eventually(lambda: site.trail(event="cancelled"))
+    yield said
+    asking.join()
 
 
 def is_empty(site: Site) -> bool:
@@ -99,7 +116,8 @@ def test_a_coroutine_clears_up_first_and_its_worker_goes_on(site):
     with site.pool(*ONE) as pool:
         started(site, job_id)
         workers = pool.workers()
-        assert "was cancelled while it ran" in cancel(site, job_id)
+        with halted(pool.pid):  # as in ``told``
+            assert "was cancelled while it ran" in cancel(site, job_id)
         assert site.trail(event="cancelled", told=True)
         assert site.trail(event="finally")
         eventually(lambda: site.trail(event="after_failed", error="Cancelled"))
@@ -144,8 +162,9 @@ def test_a_coroutine_that_takes_too_long_is_ended_after_the_grace(site):
     with site.pool(*ONE) as pool:
         started(site, job_id)
         workers = pool.workers()
-        assert "cancelled" == outcome(site, job_id, "--grace", "2")
-        assert site.trail(event="cancelled")
+        with told(site, pool, job_id, "--grace", "2") as said:
+            eventually(lambda: said)
+        assert ["cancelled"] == said
         assert [] == site.trail(event="finally")
         eventually(lambda: pool.workers() and workers != pool.workers())
 
@@ -157,7 +176,8 @@ def test_a_function_that_asks_ends_by_itself_and_is_not_released(site):
     with site.pool(*ONE) as pool:
         started(site, job_id)
         workers = pool.workers()
-        assert "cancelled" == outcome(site, job_id)
+        with halted(pool.pid):  # as in ``told``
+            assert "cancelled" == outcome(site, job_id)
         assert site.trail(event="stopping", told=True)
         assert workers == pool.workers()
 
@@ -228,14 +248,10 @@ def test_whoever_dies_meanwhile_the_job_is_cancelled(site, who):
     with site.pool(*ONE) as pool:
         started(site, job_id)
         victims = {"master": [pool.pid], "steward": [pool.steward()], "worker": pool.workers()}[who]
-        said: list[str] = []
-        asking = threading.Thread(target=lambda: said.append(outcome(site, job_id)))
-        asking.start()
-        eventually(lambda: site.trail(event="cancelled"))
-        for pid in victims:
-            os.kill(pid, signal.SIGKILL)
-        eventually(lambda: failed(site, job_id).startswith("Cancelled: "))
-        asking.join()
+        with told(site, pool, job_id) as said:
+            for pid in victims:
+                os.kill(pid, signal.SIGKILL)
+            eventually(lambda: failed(site, job_id).startswith("Cancelled: "))
         eventually(lambda: is_empty(site))
         if who == "master":
             with suppress(AssertionError):

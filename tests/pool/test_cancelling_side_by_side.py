@@ -9,6 +9,7 @@ from queuepool.board.runtime_dir import boards_in
 from tests.pool.test_cancelling import failed, is_empty, outcome, push, started
 from tests.support.eventually import eventually
 from tests.support.pools import Site
+from tests.support.processes import halted
 
 ONE = ("--workers", "1", "--concurrency", "4", "--modules", "tests.support.cancelapp")
 
@@ -35,11 +36,12 @@ def all_done(site: Site, count: int = 2) -> None:
 @pytest.mark.by_turns("swallows")
 @pytest.mark.parametrize("swallows", [False, True])
 def test_a_coroutine_ends_and_its_neighbours_notice_nothing(site, swallows):
-    with site.pool(*ONE):
+    with site.pool(*ONE) as pool:
         neighbours(site)
         job_id = push(site, "awaits", swallows=swallows)
         started(site, job_id)
-        assert "cancelled" == outcome(site, job_id)
+        with halted(pool.pid):  # it kills a worker that says nothing for a second, as one on a busy machine may
+            assert "cancelled" == outcome(site, job_id)
         assert site.trail(event="finally")
         eventually(lambda: site.trail(event="after_failed", error="Cancelled"))
         all_done(site)

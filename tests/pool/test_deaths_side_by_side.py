@@ -18,6 +18,8 @@ from tests.support.pools import Site
 BESIDE = ("--workers", "1", "--concurrency", "10", "--modules", "tests.support.besideapp")
 #: seconds: a deadline before which a job is at what does not end, also on a busy machine
 LATE = 2
+#: seconds from there to the alarm, half of which the loop must be seen free: then the job that hangs answers alone
+GRACE = "2"
 
 
 def push(site: Site, mode: str, **data: Any) -> str:
@@ -54,7 +56,7 @@ def run_again_uncounted(site: Site, count: int = 3) -> None:
 @pytest.mark.parametrize("mode", ["swallow", "block", "hold_the_gil"])
 def test_a_job_that_does_not_end_at_its_deadline_ends_the_worker_and_answers_alone(site, mode):
     neighbours(site, maxTries=1)
-    with site.pool(*BESIDE, "--grace", "0.5") as pool:
+    with site.pool(*BESIDE, "--grace", GRACE) as pool:
         have_begun(site)
         push(site, mode, maxTries=1, timeout=LATE)
         record = only_failure(site)
@@ -70,7 +72,7 @@ def test_a_job_that_does_not_end_at_its_deadline_ends_the_worker_and_answers_alo
 
 def test_a_plain_function_that_hangs_in_its_thread_answers_for_the_worker_that_it_costs(site):
     neighbours(site, maxTries=1)
-    with site.pool(*BESIDE, "--grace", "0.5"):
+    with site.pool(*BESIDE, "--grace", GRACE):
         have_begun(site)
         site.push("hang_in_c", maxTries=1, timeout=LATE)
         record = only_failure(site)

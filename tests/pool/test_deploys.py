@@ -65,9 +65,9 @@ def test_a_job_that_no_code_comes_to_know_fails_at_its_last_try_and_at_once_with
         site.queue.push(name, data, options={"tries": 2})
     site.queue.push("shop_jobs.ship", options={"tries": 1})
     # The first worker has left before they are due again.
-    flags = ["--modules", "shop_jobs", "--unknown-retry", "3"]
+    flags = ["--modules", "shop_jobs", "--unknown-retry", "8"]
     first = site.work(*flags).stderr
-    second = site.run("work", *site.flags("--stop-when-empty-for", "5", *flags)).stderr
+    second = site.run("work", *site.flags("--stop-when-empty-for", "12", *flags)).stderr
     site.queue.push("shop_jobs.ship", **TRIES)
     third = site.work("--modules", "shop_jobs", "--unknown-retry", "0").stderr
 

@@ -25,7 +25,7 @@ from tests.support.sentinels import NAME, Process, Sentinels, running
 #: a job that runs all the time, as what is lost of a job that nobody looks at stays unseen
 SLOW = 8.0
 #: seconds for which two workers may run one job after a failover, before the first of them is killed
-AT_ONCE = 1.5
+AT_ONCE = 3.0
 LEASES = "[connection]\nretry_after = 15\n"
 #: jobs that are due one after the other, for so many twentieths of a second
 DELAYED = 300
@@ -161,6 +161,15 @@ def until(sentinels: Sentinels, takes: float = 0.0) -> float:
     return switches[-1] + (takes if len(switches) == 1 else max(takes, 1.0))
 
 
+def few_lost_with_the_first_primary(ledger: Ledger, switches: list[tuple[float, int]]) -> bool:
+    """What it had taken and not yet handed on: some ms of pushes at most.
+
+    Of the next one it may be a second of them, as it goes on where only a crowded machine's sentinels took it for dead.
+    """
+    first, _ = switches[0]
+    return len([at for at in ledger.lost if at < first]) < 20
+
+
 @contextmanager
 def loaded(site: Site, *flags: str, workers: int = 3, config: str = LEASES) -> Iterator[tuple[RunningPool, Load]]:
     """A pool, one of whose workers is busy all the time, and a producer."""
@@ -186,8 +195,7 @@ def test_a_killed_primary_costs_no_acknowledged_job_and_all_are_at_work_at_the_s
 
     ledger, switches = Ledger.of(load), sentinels.switches()
     assert ledger.is_bounded(killed, until(sentinels))
-    # What the old primary had taken and not yet handed on: some ms of pushes at most.
-    assert len(ledger.lost) < 20 * len(switches)
+    assert few_lost_with_the_first_primary(ledger, switches)
     assert 1 <= ledger.slow <= len(switches)
     assert ledger.work_after(at) < AT_WORK
     assert min(pushed for pushed in load.acked.values() if pushed > at) - at < AT_WORK
@@ -297,7 +305,7 @@ def test_a_forced_failover_is_followed_although_both_call_themselves_the_primary
         _, load = stack.enter_context(loaded(site, config=config))
         old = sentinels.primary()
         for number in range(8):  # so that one begins in the second in which both are primaries
-            site.push("beat", seconds=4.0, tag=f"long{number}", delay=0.25 * number)
+            site.push("beat", seconds=6.0, tag=f"long{number}", delay=0.25 * number)
         began = time.time()
         sentinels.fail_over()
         at, _ = eventually(sentinels.switches)[0]
@@ -375,6 +383,7 @@ def test_without_a_quorum_it_is_an_outage_which_ends_when_the_sentinels_are_back
     with loaded(over) as (pool, load):
         for one in sentinels.sentinels[1:]:
             one.kill()
+        killed = time.time()
         sentinels.primary().kill()
         eventually(lambda: "store lost" in pool.log())
         back = time.time()
@@ -383,8 +392,10 @@ def test_without_a_quorum_it_is_an_outage_which_ends_when_the_sentinels_are_back
         at, _ = eventually(sentinels.switches)[0]
         eventually(lambda: resumes(over, load, at))
 
+    ledger = Ledger.of(load)
     assert at > back
-    assert len(Ledger.of(load).lost) < 20 * len(sentinels.switches())
+    assert few_lost_with_the_first_primary(ledger, sentinels.switches())
+    assert all(killed - 0.1 < lost < until(sentinels) for lost in ledger.lost)
 
 
 @pytest.mark.thorough("as above")

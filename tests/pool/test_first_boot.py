@@ -20,7 +20,7 @@ BAD = "raise RuntimeError('half deployed')\n"
 def test_a_first_boot_that_fails_ends_the_pool_with_1_and_says_the_cause_once(site):
     (site.path / "never.py").write_text("import no_such_library\n")
     with site.pool("--workers", "4", "--modules", "tests.support.poolapp,never", wait=False) as pool:
-        assert 1 == pool.wait(within=30)
+        assert 1 == pool.wait()
 
     log = pool.log()
     assert 1 == log.count("cannot import never: ModuleNotFoundError: No module named 'no_such_library'")
@@ -35,12 +35,12 @@ def test_a_first_boot_that_fails_ends_the_pool_with_1_and_says_the_cause_once(si
 def test_modules_without_a_job_end_it_too_and_listeners_that_do_not_import(site):
     (site.path / "none.py").write_text("x = 1\n")
     with site.pool("--workers", "2", "--modules", "none", wait=False) as pool:
-        assert 1 == pool.wait(within=30)
+        assert 1 == pool.wait()
     assert 1 == pool.log().count(f'problem="no job is registered by none ({site.path}/none.py)')
     assert ("boot failed" in pool.log(), "could not be imported" in pool.log()) == (True, False)
 
     with site.pool("--workers", "1", "--listeners", "not_there", wait=False) as pool:
-        assert 1 == pool.wait(within=30)
+        assert 1 == pool.wait()
     assert 1 == pool.log().count("cannot import not_there: there is no not_there in")
 
 
@@ -67,7 +67,7 @@ def test_what_still_boots_beside_a_failed_first_boot_is_not_waited_for(site):
         "raise RuntimeError('the first one')\n"
     )
     with site.pool("--workers", "2", "--modules", "uneven", wait=False) as pool:
-        assert 1 == pool.wait(within=30)
+        assert 1 == pool.wait()
 
     assert "killed: STOP (the stop no longer waits for it)" in pool.log()
     assert 1 == pool.log().count("RuntimeError: the first one")

@@ -239,8 +239,11 @@ def test_what_follows_a_done_member_does_not_wait_for_a_slow_job_that_its_worker
     flow = Flow("held")
     flow.add(step.call("after"), after=flow.add(step.call("quick")))
     flow.push_to(place.queue)
-    place.queue.push("flow.step", {"name": "slow", "seconds": 5.0})
+    gate = place.path / "gate"
+    place.queue.push("flow.step", {"name": "slow", "gate": str(gate)})
     with place.pool("--workers", "2", "--reserve-ahead", "4", *APP):
+        eventually(lambda: "after" in names(place, "ends"))
+        gate.touch()
         eventually(lambda: "slow" in names(place, "ends"))
 
     assert ["quick", "after", "slow"] == names(place, "ends")

@@ -217,7 +217,7 @@ def test_a_timer_that_a_job_has_left_running_does_not_end_the_next_one(site):
 def test_a_timer_that_a_job_has_taken_is_set_again_for_the_next_one(site):
     site.push("timer", seconds=0)
     site.push("hang_in_c")
-    with site.pool("--workers", "1", "--reserve-ahead", "8", "--timeout", "1") as pool:
+    with site.pool("--workers", "1", "--reserve-ahead", "8", "--timeout", "1", "--grace", "60") as pool:
         eventually(lambda: site.trail(event="after_failed"))
 
     assert "SIGALRM" in pool.log()  # it was the kernel, not the master's second look
@@ -325,7 +325,7 @@ def test_a_job_that_fails_while_the_next_hand_is_on_its_way_is_settled_first(sit
 def test_one_worker_keeps_their_order_behind_a_slow_job(site):
     with with_whole_hands(site, 1) as steward:
         eventually(lambda: 3 == len(site.trail(event="start")))
-        assert [True] == have_asked(site)
+        eventually(lambda: [True] == have_asked(site))
         go_on(steward)
         eventually(lambda: 1 == site.queue.sizes().reserved)
         (site.path / "gate").touch()

@@ -18,9 +18,11 @@ def note(what: str, **facts: object) -> None:
 
 
 @job("flow.step", tries=20, backoff=0)
-def step(name: str, seconds: float = 0.0) -> str:
+def step(name: str, seconds: float = 0.0, gate: str = "") -> str:
     note("begins", name=name)
     time.sleep(seconds)
+    while gate and not Path(gate).exists():
+        time.sleep(0.02)
     note("ends", name=name)
     return name.upper()
 

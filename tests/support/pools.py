@@ -165,8 +165,8 @@ class RunningPool:
     def signal(self, signum: signal.Signals) -> None:
         self.process.send_signal(signum)
 
-    def wait(self, within: float = 30.0) -> int:
-        """Wait for the end; returns the exit code. Of a stop the steward alone may take 5 s."""
+    def wait(self, within: float = 60.0) -> int:
+        """Wait for the end; returns the exit code. A start may take half a minute, and of a stop the steward 5 s."""
         return self.process.wait(timeout=within)
 
     def end(self) -> None:
