@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.chaos.ledger import Event
-from tests.chaos.windows import Windows
+from tests.chaos.windows import POOLS_ONLY, Windows
 
 if TYPE_CHECKING:
     from tests.chaos.checker import Findings
@@ -15,7 +15,7 @@ _REACHES = 10.0
 
 
 class Refused:
-    """Of every push that was not acknowledged, whether something that harms more than workers explains it."""
+    """Of every push that was not acknowledged, whether something that harms more than pools explains it."""
 
     EVENTS = ("enq_unknown",)
 
@@ -30,5 +30,5 @@ class Refused:
     def rule(self) -> None:
         for moment, what in self._refused:
             since = moment - round(self._windows.slowed(_REACHES, moment, moment) * 1e9)
-            if not self._windows.excuse(since, moment):
+            if not self._windows.excuse(since, moment, POOLS_ONLY):
                 self._findings.violated("I34 a push failed though the store was well", what)

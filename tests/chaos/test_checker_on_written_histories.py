@@ -86,6 +86,7 @@ def test_a_push_fails_only_while_something_is_wrong_with_the_store():
 
     assert ["I34 a push failed though the store was well"] == violated(*unsure)
     assert ["I34 a push failed though the store was well"] == violated(*outage("kill_workers"), *unsure)
+    assert ["I34 a push failed though the store was well"] == violated(*outage("kill_host"), *unsure)
     assert [] == violated(*outage("kill_redis"), *unsure)
     assert ["I34 a push failed though the store was well"] == violated(
         *outage("kill_redis"), *unsure, step=20_000_000_000
@@ -820,3 +821,5 @@ def test_nobody_is_killed_for_a_lease_that_could_be_renewed():
     assert [] == violated(*job, *lease_kill("stop_steward"))
     assert [] == violated(*job, *lease_kill("stop_redis", wait=5), step=1_000_000_000)
     assert rule_of_leases == violated(*job, *lease_kill("stop_redis", wait=15), step=1_000_000_000)
+    later = [*lease_kill("stop_redis", wait=5)[:-1], *job, *lease_kill(wait=1)]
+    assert rule_of_leases == violated(*later, step=1_000_000_000), "that lease began after it"

@@ -26,6 +26,23 @@ WORKERS_ONLY = {
     "retry_by_artisan",
     "set_limits",
 }
+#: those that harm a pool's processes or its files: the store notices nothing, nor does who pushes to it
+POOLS_ONLY = WORKERS_ONLY | {
+    "kill_steward",
+    "stop_steward",
+    "kill_template",
+    "kill_master",
+    "stop_master",
+    "kill_host",
+    "leave_now",
+    "storm_of_signals",
+    "stop_beside_orphans",
+    "born_deaf",
+    "scribble",
+    "truncate",
+    "vanish",
+    "foreign_board",
+}
 #: those that take a store or a host away, and with it what several workers have just done
 _LOSSES = {
     "kill_redis",
