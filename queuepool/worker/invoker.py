@@ -133,16 +133,17 @@ class SoftTimer:
 
         Code that blocks in C raises when it returns to Python; a system call returns at once (PEP 475).
         """
-        timer = self._armed(seconds)
+        timer = self._prepared(seconds)
         try:
             self._runs = True
+            _arm(timer, seconds)
             return function()
         finally:
             self._runs = False
             timer.arm(0.0)
             self._leave_hook()
 
-    def _armed(self, seconds: float) -> PosixTimer:
+    def _prepared(self, seconds: float) -> PosixTimer:
         self._seconds = seconds
         # Each time: user code may have changed handler and mask. A signal that it had blocked is handled now, too late.
         signals.listen_for(_SIGNAL, self._on_signal)
@@ -150,7 +151,6 @@ class SoftTimer:
             from queuepool.unix.posix_timer import PosixTimer  # imported here: few workers have such jobs
 
             self._timer = PosixTimer(_SIGNAL)
-        self._timer.arm(seconds)
         return self._timer
 
     def _on_signal(self, signum: int, frame: FrameType | None) -> None:
@@ -181,7 +181,12 @@ class SoftTimer:
             self._usual_hook(ignored)
 
 
-_CALL, _ON_SIGNAL = SoftTimer.call.__code__, SoftTimer._on_signal.__code__
+def _arm(timer: PosixTimer, seconds: float) -> None:
+    """Has a frame of its own: a process that is stopped in it may get the signal before the handler has begun."""
+    timer.arm(seconds)
+
+
+_CALL, _OURS = SoftTimer.call.__code__, {_arm.__code__, SoftTimer._on_signal.__code__}
 #: code that has just taken a lock, or is about to release one. An exception there would leave it taken for ever, and it
 #: may be that of a queue, an event or a service's client, which later jobs need too
 _AT_A_LOCK = {threading.Condition.__enter__.__code__, threading.Condition.__exit__.__code__}
@@ -194,7 +199,7 @@ def _is_in_handler(frame: FrameType | None) -> bool:
     while frame is not None and frame.f_code is not _CALL:
         # Python ignores what a __del__ raises; and it must not come out of the code that puts it off.
         code = frame.f_code
-        if code is _ON_SIGNAL or code.co_filename.startswith(_SHIELDED) or code.co_name == "__del__":
+        if code in _OURS or code.co_filename.startswith(_SHIELDED) or code.co_name == "__del__":
             return False
         frame = frame.f_back
     return True
