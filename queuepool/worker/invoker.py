@@ -186,7 +186,8 @@ def _arm(timer: PosixTimer, seconds: float) -> None:
     timer.arm(seconds)
 
 
-_CALL, _OURS = SoftTimer.call.__code__, {_arm.__code__, SoftTimer._on_signal.__code__}
+_CALL = SoftTimer.call.__code__
+_OURS = {_arm.__code__, SoftTimer._on_signal.__code__, SoftTimer._on_ignored.__code__}
 #: code that has just taken a lock, or is about to release one. An exception there would leave it taken for ever, and it
 #: may be that of a queue, an event or a service's client, which later jobs need too
 _AT_A_LOCK = {threading.Condition.__enter__.__code__, threading.Condition.__exit__.__code__}
