@@ -41,12 +41,12 @@ def test_a_master_that_was_stopped_kills_nobody_when_it_goes_on(site):
     for _ in range(3):
         site.push("until", gate=str(gate))
     late = site.push("hang_in_c", timeout=3, maxTries=1)  # in which it begins on a busy machine
-    config = f"[connection]\nurl = {site.connection.url}\nprefix = {site.connection.prefix}\nretry_after = 4\n"
+    config = f"[connection]\nurl = {site.connection.url}\nprefix = {site.connection.prefix}\nretry_after = 8\n"
     with site.pool("--workers", "5", config=config) as pool:
         eventually(lambda: 4 == len(site.trail(event="start")))
         halt(pool.pid)
         stopped = time.monotonic()
-        eventually(lambda: time.monotonic() > stopped + 5)
+        eventually(lambda: time.monotonic() > stopped + 9)
         go_on(pool.pid)
         [row] = eventually(site.queue.stores.failed.page)
         pool.wait_until_ready(5)

@@ -281,12 +281,13 @@ def test_a_producer_that_has_the_file_open_pushes_to_the_new_one(producer, file,
 
 def refused_as_the_file_is_replaced(file: Path, tmp_path: Path, act: Callable[[], object]) -> None:
     """Move the file to ``old.db`` and put another one in its place, under its lock, for which ``act`` waits."""
+    fresh = fresh_file(tmp_path, "c")  # not under the lock: it takes dozens of fsyncs
     with closing(sqlite3.connect(file, isolation_level=None)) as owner, ThreadPoolExecutor(1) as other:
         owner.execute("BEGIN IMMEDIATE")
         done = other.submit(act)
         eventually(lambda: any("sleep" in channel for channel in wait_channels()))
         move(file, tmp_path / "old.db", *BESIDE)
-        fresh_file(tmp_path, "c").rename(file)
+        fresh.rename(file)
         owner.execute("ROLLBACK")
         with pytest.raises(StoreDown, match="replaced meanwhile"):
             done.result()
@@ -295,7 +296,7 @@ def refused_as_the_file_is_replaced(file: Path, tmp_path: Path, act: Callable[[]
 @pytest.mark.parametrize("shared", [False, True], ids=["worker", "producer"])
 def test_what_waits_for_a_lock_is_not_written_to_a_file_that_is_replaced_under_it(settings, file, tmp_path, shared):
     """Whoever copies the file under its lock, and puts the copy in its place, has all that anybody was promised."""
-    stores = Stores(settings, shared=shared)
+    stores = Stores(settings, shared=shared, reply_timeout=60.0)
     stores.queue.push("default", new_jobs(payload("a")))
     refused_as_the_file_is_replaced(file, tmp_path, lambda: stores.queue.push("default", new_jobs(payload("b"))))
 
@@ -306,7 +307,7 @@ def test_what_waits_for_a_lock_is_not_written_to_a_file_that_is_replaced_under_i
 @pytest.mark.parametrize("verb", ["reserve", "delete", "release"])
 def test_who_waits_for_a_lock_takes_and_ends_nothing_in_a_file_that_is_replaced(settings, file, tmp_path, verb):
     """These begin their transactions themselves, where a database can do all in one round trip."""
-    stores = Stores(settings)
+    stores = Stores(settings, reply_timeout=60.0)
     stores.queue.push("default", new_jobs(payload("a"), payload("b")))
     tag = stores.queue.join()
     [held] = stores.queue.reserve(["default"], tag, 1).leases

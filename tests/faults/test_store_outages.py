@@ -6,7 +6,6 @@ import json
 import signal
 import time
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from queuepool.steward.side_stores import SideStores
 from queuepool.unix.signals import WorkerSignals
 from tests.chaos.proxy import Proxy
 from tests.support.eventually import eventually
+from tests.support.lines import killed_at
 from tests.support.pools import RunningPool, Site, is_gone
 from tests.support.processes import go_on, halt
 from tests.support.scenarios import outage
@@ -130,18 +130,12 @@ def partitioned(away, own_server, tmp_path):
     proxy.stop()
 
 
-def killed_at(pool: RunningPool) -> float:
-    """When its worker was killed for its lease: by the log, since a test that looks may be late itself."""
-    [line] = [line for line in pool.log().splitlines() if "killed: LEASE" in line]
-    return datetime.fromisoformat(line.split()[0]).timestamp()
-
-
 @pytest.mark.fault("F62")
 def test_a_host_that_is_cut_off_kills_its_worker_before_another_host_starts_the_job(partitioned):
     proxy, cut_off, other = partitioned
     gate = other.path / "gate"
     other.push("until", gate=str(gate), maxTries=0)
-    config = "[connection]\nretry_after = 5\nblock_for = 1\n"  # killed a third before its end, which is seen in time
+    config = "[connection]\nretry_after = 5\nblock_for = 1\n"  # killed half a second before its end
     elsewhere = ("--runtime-dir", str(other.path / "elsewhere"))
     with cut_off.pool("--workers", "1", config=config) as pool:
         (first,) = eventually(lambda: other.trail(event="start"))
@@ -154,7 +148,7 @@ def test_a_host_that_is_cut_off_kills_its_worker_before_another_host_starts_the_
             gate.touch()
             eventually(lambda: other.trail(event="end"))
 
-    assert killed_at(pool) < second["at"]
+    assert killed_at(pool.log()) < second["at"]
     assert 2 == len(other.trail(event="start"))
     assert 1 == len(other.trail(event="end"))
     assert 0 == other.queue.size()
@@ -180,7 +174,7 @@ def test_a_steward_without_a_master_kills_the_orphan_whose_lease_it_cannot_renew
             eventually(lambda: other.trail(event="end"))
         eventually(lambda: all(map(is_gone, pool.seen)))
 
-    assert killed_at(pool) < second["at"]
+    assert killed_at(pool.log()) < second["at"]
     assert 0 == other.queue.size()
 
 

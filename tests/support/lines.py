@@ -6,6 +6,7 @@ import json
 import os
 import re
 from contextlib import suppress
+from datetime import datetime
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,17 @@ class Pipe:
         except BlockingIOError:
             pass
         return self._read
+
+
+def time_of(line: str) -> float:
+    """When a line of a pool's log was written, in Unix seconds."""
+    return datetime.fromisoformat(line.split()[0]).timestamp()
+
+
+def killed_at(log: str) -> float:
+    """When the one worker was killed for its lease: by the log, since a test that looks may be late itself."""
+    [line] = [line for line in log.splitlines() if "killed: LEASE" in line]
+    return time_of(line)
 
 
 def fewest_workers(log: str, whole: int) -> int:
