@@ -23,6 +23,7 @@ from queuepool.stores.sql.migrate import migrate
 from tests.faults.entries import entries_of
 from tests.support import databases, effort, redis_cluster, sentinels, warm
 from tests.support.databases import DatabaseServer, MariaDB, Postgres, running
+from tests.support.drivers import PATIENCE
 from tests.support.laravel_peer import Peer, require_php
 from tests.support.left_behind import files_of, require_none_in
 from tests.support.pools import Site
@@ -181,7 +182,7 @@ def connection(redis_url: str) -> ConnectionSettings:
 @pytest.fixture
 def queue(connection: ConnectionSettings) -> Iterator[Queue]:
     """Where ``dispatch`` pushes to."""
-    opened = configure(connection)
+    opened = configure(replace(connection, timeout=PATIENCE))
     yield opened
     opened.clear()
     opened.close()
@@ -189,7 +190,7 @@ def queue(connection: ConnectionSettings) -> Iterator[Queue]:
 
 @pytest.fixture
 def stores(connection: ConnectionSettings) -> Iterator[Stores]:
-    built = Stores(connection, reply_timeout=20.0)  # a crowded machine's server takes its time
+    built = Stores(connection, reply_timeout=PATIENCE)
     yield built
     built.close()
 
@@ -204,7 +205,7 @@ def peer(redis_url: str, redis_socket: str, tmp_path: Path) -> Peer:
 @pytest.fixture
 def site(connection: ConnectionSettings, tmp_path: Path) -> Iterator[Site]:
     """A place for a test's own pools: see ``pools.Site``."""
-    queue = Queue(connection)
+    queue = Queue(replace(connection, timeout=PATIENCE))
     yield Site(connection, tmp_path, queue)
     queue.close()
 
@@ -222,7 +223,7 @@ def own_server() -> Iterator[Server]:
 def away(own_server: Server, connection: ConnectionSettings, tmp_path: Path) -> Iterator[Site]:
     """A site on the test's own server."""
     own = replace(connection, url=f"unix://{own_server.path}")
-    queue = Queue(own)
+    queue = Queue(replace(own, timeout=PATIENCE))
     yield Site(own, tmp_path, queue)
     queue.close()
 

@@ -35,7 +35,7 @@ def talk() -> None:
     os.write(1, b"written past Python\\n")
     subprocess.run(["echo", "by another program"])
 
-@job("hang", timeout=2)
+@job("hang", timeout=6)
 def hang() -> None:
     print("about to hang")
     os.write(2, b"still here\\n")

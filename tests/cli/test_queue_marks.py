@@ -117,7 +117,7 @@ def test_a_late_notice_has_its_age_and_a_lost_pool_is_shown_with_what_it_ran(sit
     assert "left" == found[socket.gethostname()]["state"]
     assert ("lost", True) == (found["lost"]["state"], 300 <= found["lost"]["notice_age"] < 400)
     late, lost = (next(line for line in done.stdout.splitlines() if f"on {host}:" in line) for host in ("late", "lost"))
-    assert re.search(r" notice=[12]\ds ago", late)
+    assert re.search(r" notice=\d\ds ago", late)
     assert " beat=" not in late
     assert "pool default on lost: lost " in lost
     assert "and was not stopped; it ran charge abc. What it ran begins again when the leases end" in done.stdout

@@ -201,7 +201,7 @@ def test_closed_standard_streams_harm_nothing(site, at):
 @pytest.mark.bad_input("B099")
 def test_ctrl_c_ends_a_waiting_command_with_130_and_without_a_word(site, start, at):
     with site.pool("--workers", "1"):
-        site.push("sleep", seconds=60)
+        site.push("until", gate=str(site.path / "no-such-gate"), timeout=600)
         wait_for_start(site)
         waiting = start("stop", *at, "--runtime-dir", str(site.path / "run"), "--wait", "60")
         eventually(
@@ -380,7 +380,7 @@ def test_pause_and_continue_hold_the_local_pool(site, cli, here):
 
 def test_stop_waits_for_the_running_job_and_stop_now_gives_it_back(site, cli, at, here):
     with site.pool("--workers", "1"):
-        site.push("sleep", seconds=60)
+        site.push("until", gate=str(site.path / "no-such-gate"), timeout=600)
         wait_for_start(site)
         patient = cli("stop", *at, *here, "--wait", "0.3")
         at_once = cli("stop", *at, *here, "--now", "--wait", "25")

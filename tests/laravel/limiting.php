@@ -40,7 +40,7 @@ namespace {
         public function __construct(private Application $application)
         {
             $limiter = new RateLimiter($application->cache());
-            $limiter->for('stripe', fn (Limited $job) => Limit::perMinute(3)->by((string) $job->order));
+            $limiter->for('stripe', fn (Limited $job) => Limit::perMinutes(10, 3)->by((string) $job->order));
             $application->container->instance(RateLimiter::class, $limiter);
             $application->container->alias('redis', Factory::class);
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import socket
 import subprocess
@@ -226,7 +227,8 @@ def test_a_pool_whose_certificate_expired_says_so_once_and_goes_on_with_a_new_on
         pool.wait_until_ready()
         eventually(lambda: "store regained" in pool.log())
 
-    assert 1 == pool.log().count("store lost")
+    # Not for two seconds of silence, as a crowded machine has them.
+    assert 1 == len(re.findall("store lost(?!.*Timeout)", pool.log()))
     site.queue.close()
 
 

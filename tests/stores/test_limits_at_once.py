@@ -17,7 +17,7 @@ from queuepool.payload.lease import NOTHING
 from queuepool.payload.limits import NO_PART, PlaceAsked, holding
 from queuepool.stores.factory import Stores, is_redis
 from queuepool.stores.sql.tables import Tables
-from tests.support.drivers import DATABASES, connection_of, opened
+from tests.support.drivers import DATABASES, PATIENCE, connection_of, opened
 from tests.support.eventually import eventually
 from tests.support.samples import ids, new_jobs, payload
 
@@ -60,7 +60,7 @@ class Workers:
 
     def work(self) -> None:
         try:
-            with closing(Stores(self._connection)) as stores:
+            with closing(Stores(self._connection, reply_timeout=PATIENCE)) as stores:
                 tag = stores.queue.join()
                 while len(self.done) < JOBS and not self.errors:
                     self.take_one(stores, tag)
@@ -89,7 +89,7 @@ class Workers:
     def watch(self) -> None:
         """In a database, one statement sees what was at one moment."""
         try:
-            with closing(Stores(self._connection)) as stores:
+            with closing(Stores(self._connection, reply_timeout=PATIENCE)) as stores:
                 wanted = at_rest(stores.client.tables)
                 while len(self.done) < JOBS and not self.errors:
                     self.at_rest += insisted(lambda: stores.client.ask(lambda made: made.execute(wanted).all()))
@@ -126,7 +126,7 @@ def test_an_operators_number_stays_while_workers_say_what_their_code_has(connect
 
     def declare() -> None:
         try:
-            with closing(Stores(connection)) as stores:
+            with closing(Stores(connection, reply_timeout=PATIENCE)) as stores:
                 for number in range(1, 10_000):
                     insisted(lambda number=number: stores.limits.declare("a", number, 0.0))  # type: ignore[misc]
                     if is_over.is_set():
@@ -134,7 +134,7 @@ def test_an_operators_number_stays_while_workers_say_what_their_code_has(connect
         except BaseException as error:
             errors.append(error)
 
-    with closing(Stores(connection)) as stores:
+    with closing(Stores(connection, reply_timeout=PATIENCE)) as stores:
         stores.limits.declare("a", 1, 0.0)
         thread = threading.Thread(target=declare, daemon=True)
         thread.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,8 @@ DATABASES = ["sqlite", "postgres", "mariadb"]
 CLUSTERS = ["cluster", "valkey"]
 #: a cluster, each of whose queues is in a slot of its own
 SPREAD = "spread"
+#: seconds after which a silent server counts as down: a worker's two or three are too few on a crowded machine
+PATIENCE = 20.0
 
 
 def connection_of(driver: str, request: pytest.FixtureRequest) -> ConnectionSettings:
@@ -58,11 +61,11 @@ def _connection(driver: str, url: str) -> ConnectionSettings:
 
 
 @contextmanager
-def opened(connection: ConnectionSettings, patience: float | None = None) -> Iterator[Stores]:
+def opened(connection: ConnectionSettings, patience: float = PATIENCE) -> Iterator[Stores]:
     """With Laravel's tables, where there are to be tables.
 
-    ``patience``: seconds after which a silent server counts as down, if not a worker's. Who is to wait for another
-    client's locks needs more: that one may itself wait for a processor.
+    ``patience``: seconds after which a silent server counts as down. Who is to wait for another client's locks needs
+    more: that one may itself wait for a processor.
     """
     stores = Stores(connection, reply_timeout=patience)
     try:
@@ -80,15 +83,18 @@ def site_on(driver: str, request: pytest.FixtureRequest) -> Iterator[Site]:
     if driver == "redis":
         yield request.getfixturevalue("site")
         return
-    found = site_at(url_of(driver, request), request.getfixturevalue("tmp_path"))
+    found = site_at(url_of(driver, request), request.getfixturevalue("tmp_path"), PATIENCE)
     yield found
     found.queue.close()
 
 
-def site_at(url: str, path: Path) -> Site:
-    """A place for a pool on an empty database, with its tables."""
+def site_at(url: str, path: Path, patience: float = 2.0) -> Site:
+    """A place for a pool on an empty database, with its tables. ``patience`` of who pushes: by default the usual one.
+
+    A test whose server goes away needs that.
+    """
     client = SqlClient(url, create=True)
     migrate(client)
     client.close()
     connection = ConnectionSettings(url=url)
-    return Site(connection, path, Queue(connection))
+    return Site(connection, path, Queue(replace(connection, timeout=patience)))

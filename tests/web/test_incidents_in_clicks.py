@@ -215,7 +215,7 @@ def more_workers(browser: Browser) -> None:
 
 
 def hanging(site: Site, browser: Browser) -> None:
-    job = site.push("until", gate=str(site.path / "no-such-gate"))
+    job = site.push("until", gate=str(site.path / "no-such-gate"), timeout=600)
     eventually(lambda: site.trail(event="start", id=job) and browser.facts("/running")["jobs"])
     eventually(lambda: " MB" in looked_at(browser, "Running"))  # the memory of each worker beside what it runs
     person = Person(browser)

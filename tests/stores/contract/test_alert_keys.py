@@ -10,6 +10,7 @@ import pytest
 from queuepool.stores.factory import Stores
 from queuepool.stores.values import AlertClaim
 from tests.support.asked_again import asked_again
+from tests.support.drivers import PATIENCE
 from tests.support.eventually import eventually
 from tests.support.samples import new_jobs
 
@@ -58,7 +59,7 @@ def test_of_many_pools_that_ask_at_once_one_gets_the_key(built):
     built.queue.push("default", new_jobs(b"{}"))  # the tables have been read
 
     def asked(number: int) -> AlertClaim:
-        with closing(Stores(built.settings)) as own:
+        with closing(Stores(built.settings, reply_timeout=PATIENCE)) as own:
             return asked_again(lambda: own.values.claim_alert(ALERT, f"host{number}:default", 60.0))
 
     with ThreadPoolExecutor(8) as pools:

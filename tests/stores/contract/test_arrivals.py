@@ -18,6 +18,7 @@ from queuepool.stores.arrivals import Arrival
 from queuepool.stores.contract import NewJob
 from queuepool.stores.factory import Stores, is_redis
 from tests.support.asked_again import asked_again
+from tests.support.drivers import PATIENCE
 from tests.support.samples import payload
 
 pytestmark = pytest.mark.every_store("connection")
@@ -112,7 +113,7 @@ def test_of_several_that_send_it_at_once_one_pushes_it(built, connection, number
     answers = list[Arrival]()
 
     def send() -> None:
-        with closing(Stores(connection)) as own:
+        with closing(Stores(connection, reply_timeout=PATIENCE)) as own:
             for _ in range(20):
                 answers.append(asked_again(lambda: admit(own, number)))
 

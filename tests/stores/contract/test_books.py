@@ -10,6 +10,7 @@ import pytest
 from queuepool.stores.factory import Stores, is_redis
 from queuepool.stores.values import MAX_NOTE, MAX_TAKEN
 from tests.support.asked_again import asked_again
+from tests.support.drivers import PATIENCE
 from tests.support.eventually import eventually
 
 BOOK = "journal"
@@ -62,7 +63,7 @@ def test_of_many_who_take_each_text_goes_to_one(built, values):
     write(values, *map(str, range(40)))
 
     def taken(_: int) -> list[bytes]:
-        with closing(Stores(built.settings)) as own:
+        with closing(Stores(built.settings, reply_timeout=PATIENCE)) as own:
             return asked_again(lambda: own.values.take_notes(BOOK, 100))
 
     with ThreadPoolExecutor(6) as several:
@@ -73,7 +74,7 @@ def test_of_many_who_take_each_text_goes_to_one(built, values):
 
 def test_of_many_who_write_into_a_book_that_is_taken_meanwhile_no_text_is_lost(built, values):
     def wrote(writer: int) -> None:
-        with closing(Stores(built.settings)) as own:
+        with closing(Stores(built.settings, reply_timeout=PATIENCE)) as own:
             for number in range(10):
                 asked_again(lambda text=f"{writer}.{number}": own.values.note(BOOK, text, 100, 60.0))
 

@@ -9,6 +9,7 @@ import pytest
 
 from queuepool.stores.factory import Stores
 from tests.support.asked_again import asked_again
+from tests.support.drivers import PATIENCE
 from tests.support.eventually import eventually
 from tests.support.redis_cluster import TAGGED
 
@@ -60,7 +61,7 @@ def test_a_counter_whose_timer_is_gone_begins_anew(counters):
 
 def test_of_many_at_once_no_more_are_counted_than_fit(built):
     def use(_: int) -> float | None:
-        with closing(Stores(built.settings)) as own:
+        with closing(Stores(built.settings, reply_timeout=PATIENCE)) as own:
             return asked_again(lambda: own.values.count_use(NAME, 5, 60))
 
     with ThreadPoolExecutor(8) as threads:

@@ -8,6 +8,7 @@ import pytest
 
 from queuepool.stores.factory import Stores
 from tests.support.asked_again import asked_again
+from tests.support.drivers import PATIENCE
 from tests.support.samples import attempted, ids, new_jobs, payload
 from tests.support.store_contract import EMPTY, OURS, QUEUES, RETRY_AFTER, THEIRS, attempts_of, drained, reserved, seen
 
@@ -126,7 +127,7 @@ def test_many_workers_never_share_a_job(built, connection):
     taken: list[list[str]] = [[] for _ in range(4)]
 
     def work(mine: list[str]) -> None:
-        stores = Stores(connection)
+        stores = Stores(connection, reply_timeout=PATIENCE)
         stores.queue.clock = built.queue.clock
         tag, done = stores.queue.join(), []
         while leases := asked_again(lambda: stores.queue.reserve(["default"], tag, 3, done).leases):  # noqa: B023

@@ -13,6 +13,7 @@ from queuepool.payload.lease import Lock, Unlock
 from queuepool.stores.factory import Stores
 from queuepool.stores.values import Due, Mark, Result
 from tests.support.asked_again import asked_again
+from tests.support.drivers import PATIENCE
 from tests.support.samples import new_jobs, payload
 from tests.support.store_contract import THEIRS, drained
 
@@ -108,7 +109,7 @@ def test_names_are_compared_by_their_bytes(schedules):
 
 def test_of_many_stewards_at_once_one_pushes(schedules, connection, store):
     def steward(number: int) -> list[Result]:
-        with closing(Stores(connection)) as stores:
+        with closing(Stores(connection, reply_timeout=PATIENCE)) as stores:
             asked_again(lambda: stores.values.begin({"nightly": "rule", "other": "rule"}, NOW + 60 * number))
             due = [DUE._replace(at=NOW + 60 * turn) for turn in range(1, 6)]
             return [asked_again(partial(result, stores.values, one)) for one in due]

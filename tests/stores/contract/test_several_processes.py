@@ -6,6 +6,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from queuepool.stores.factory import Stores
 from queuepool.stores.sql.clock import Clock
 from queuepool.stores.sql.statements import Statements
 from queuepool.stores.sql.tables import USUAL
-from tests.support.drivers import CLUSTERS, SPREAD, connection_of, opened
+from tests.support.drivers import CLUSTERS, PATIENCE, SPREAD, connection_of, opened
 from tests.support.eventually import eventually
 from tests.support.other_process import answers, started
 from tests.support.samples import ids, new_jobs, payload
@@ -143,15 +144,15 @@ def test_a_worker_that_is_killed_inside_of_the_reserving_transaction_had_taken_n
         pytest.skip("PostgreSQL's own statement")
     sql.queue.push("default", new_jobs(payload("a")))
     taking = started(database, "hold", "default", statement)
-    eventually(lambda: not is_there_for_others(sql, dialect))
+    eventually(lambda: not is_there_for_others(database, dialect))
 
     taking.kill()
     (lease,) = eventually(lambda: sql.queue.reserve(["default"], OURS, 1).leases)
     assert 1 == attempts_of(lease)
 
 
-def is_there_for_others(stores: Any, dialect: str) -> bool:
-    """Without waiting: whether anybody else could take the job now."""
+def is_there_for_others(database: ConnectionSettings, dialect: str) -> bool:
+    """Without waiting for long: whether anybody else could take the job now."""
     lock = "BEGIN IMMEDIATE" if dialect == "sqlite" else "SELECT id FROM jobs FOR UPDATE SKIP LOCKED"
 
     def look(connection: Any) -> bool:
@@ -162,7 +163,8 @@ def is_there_for_others(stores: Any, dialect: str) -> bool:
         return True
 
     try:
-        return bool(stores.client.ask(look))
+        with closing(Stores(database, reply_timeout=0.2 if dialect == "sqlite" else PATIENCE)) as others:
+            return bool(others.client.ask(look))
     except StoreDown:
         return False  # SQLite: the whole file is locked
 

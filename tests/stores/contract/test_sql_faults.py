@@ -6,9 +6,9 @@ import gc
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 import pytest
@@ -22,6 +22,7 @@ from tests.support.eventually import eventually
 from tests.support.samples import ids, new_jobs, payload
 from tests.support.store_contract import OURS, failed_job, record, reserved
 
+T = TypeVar("T")
 #: seconds: that of a store whose server is silent, and that which a busy machine may take for anything
 PATIENCE, ROOM = 2.0, 15.0
 SERVERS = [pytest.param(name, marks=pytest.mark.every_store("server", "own")) for name in ("postgres", "mariadb")]
@@ -101,8 +102,8 @@ def remote(server: DatabaseServer) -> Iterator[Stores]:
 
 
 @contextmanager
-def connected(url: str, patience: float = ROOM, **options: Any) -> Iterator[Stores]:
-    stores = Stores(ConnectionSettings(url=url), reply_timeout=patience, **options)
+def connected(url: str, **options: Any) -> Iterator[Stores]:
+    stores = Stores(ConnectionSettings(url=url), reply_timeout=ROOM, **options)
     migrate(stores.client)
     yield stores
     stores.close()
@@ -208,8 +209,10 @@ def silent(server: DatabaseServer) -> Iterator[None]:
 @pytest.mark.by_turns("shared")
 @pytest.mark.parametrize("shared", [False, True], ids=["worker", "producer"])
 def test_a_server_that_says_nothing_is_an_outage_after_the_patience_and_no_longer(own, shared):
-    with connected(own.url, PATIENCE, shared=shared) as stores:
-        stores.queue.push("default", new_jobs(payload("a")))
+    with connected(own.url) as patient:
+        patient.queue.push("default", new_jobs(payload("a")))
+    with closing(Stores(ConnectionSettings(url=own.url), reply_timeout=PATIENCE, shared=shared)) as stores:
+        answered(lambda: stores.queue.sizes("default"))
         for verb in ("push", "reserve"):
             with silent(own):
                 began = time.monotonic()
@@ -217,9 +220,23 @@ def test_a_server_that_says_nothing_is_an_outage_after_the_patience_and_no_longe
                     VERBS[verb](stores)
                 assert PATIENCE * 0.9 < time.monotonic() - began < PATIENCE + ROOM
 
-            assert stores.queue.sizes("default").total
-        stores.queue.push("high", new_jobs(payload("c")))
-        assert ["c"] == ids(stores.queue.reserve(["high"], OURS, 1).leases)
+            assert answered(lambda: stores.queue.sizes("default").total)
+        assert ["c"] == answered(lambda: pushed_and_taken(stores))
+
+
+def answered(call: Callable[[], T]) -> T:
+    """The answer, also where a crowded machine's server is silent once more; what fails at once is not asked again."""
+    for _ in range(5):
+        began = time.monotonic()
+        with suppress(StoreDown):
+            return call()
+        assert time.monotonic() - began > PATIENCE * 0.9
+    return call()
+
+
+def pushed_and_taken(stores: Stores) -> list[str]:
+    stores.queue.push("high", new_jobs(payload("c")))
+    return ids(stores.queue.reserve(["high"], OURS, 1).leases)
 
 
 @pytest.fixture
