@@ -47,7 +47,6 @@ class Node:
         folder.mkdir(parents=True)
         self._program = folder / "redis-server"  # what it does depends on its name
         self._program.symlink_to(binary)
-        self.start()
 
     def start(self) -> None:
         ports = ["--bind", self.address, "--port", str(self.port), "--cluster-port", str(self.bus)]
@@ -91,19 +90,22 @@ class Cluster:
     ) -> None:  # fmt: skip
         self._places = places
         self._folder, self._binary, self._lost_after = folder, binary or redis_binary(), lost_after
+        self._replicas = _MASTERS if replicas else 0
         self.nodes: list[Node] = []
         #: the one that the test is about
         self.slot = SLOT
+
+    def start(self) -> None:
         for number in range(_MASTERS):
             self._add()
             self.nodes[number].say("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
         bounds = [number * SLOTS // _MASTERS for number in range(_MASTERS + 1)]
         for node, (first, end) in zip(self.nodes, pairwise(bounds), strict=True):
             node.say("CLUSTER", "ADDSLOTSRANGE", first, end - 1)
-        for _ in range(_MASTERS if replicas else 0):
+        for _ in range(self._replicas):
             self._add()
         self._introduce()
-        for number in range(_MASTERS if replicas else 0):
+        for number in range(self._replicas):
             self._replicate(self.nodes[_MASTERS + number], self.nodes[number])
 
     @property
@@ -171,6 +173,7 @@ class Cluster:
     def _add(self) -> None:
         number = len(self.nodes)
         self.nodes.append(Node(self._folder / str(number), self._binary, self._lost_after, self._places[number]))
+        self.nodes[-1].start()
 
     def _introduce(self) -> None:
         for node in self.nodes[1:]:
@@ -206,6 +209,7 @@ def _port_of_owner(node: Node, slot: int) -> int | None:
 def running(folder: Path, **how: Any) -> Iterator[Cluster]:
     cluster = Cluster(folder, **how)
     try:
+        cluster.start()
         yield cluster
     finally:
         cluster.close()
