@@ -227,7 +227,7 @@ PLANTS = {
     ),
     "soft timeout at half its time": Plant(
         "I23 soft timeout too early",
-        (("worker/invoker.py", "        self._timer.arm(seconds)\n", "        self._timer.arm(seconds / 2)\n"),),
+        (("worker/invoker.py", "    timer.arm(seconds)\n", "    timer.arm(seconds / 2)\n"),),
         replace(PEACE, hostile=20.0, modes=("soft_past",)),
     ),
     "death that uses up the only try": Plant(

@@ -592,6 +592,8 @@ def test_an_attempt_that_was_killed_has_the_span_of_the_steward():
     assert [] == violated(*usual, OF_KILLED, *AGAIN)
     assert ["I27 no span"] == violated(*usual, *AGAIN)
     assert ["I27 more than one span"] == violated(*usual, OF_KILLED, OF_KILLED, *AGAIN)
+    for_its_lease = ("lease_kill", {"pid": 10})
+    assert "I27 no span" not in violated(*usual[:-2], for_its_lease, *usual[-2:], *AGAIN), "I36 rules on that"
     assert [] == violated(*usual, ("nemesis", {"name": "kill_steward", "on": 1}), *AGAIN)
     assert [] == violated(*usual, said("requeue"), start(pid=11), finish(pid=11), said("span", pid=11))
     assert [] == violated(*usual, *AGAIN, said("span", attempt=2, pid=11), said("stale", pid=5))

@@ -31,7 +31,7 @@ def has_span(job_id: str) -> bool:
 class Traced:
     """Judged at the end, when all deaths are known."""
 
-    EVENTS = ("worker", "start", "finish", "requeue", "span", "killed_span", *{*_LEFT, *_SETTLED})
+    EVENTS = ("worker", "start", "finish", "requeue", "span", "killed_span", "lease_kill", *{*_LEFT, *_SETTLED})
 
     def __init__(self, findings: Findings, windows: Windows) -> None:
         self._findings = findings
@@ -52,12 +52,16 @@ class Traced:
         #: those that another process was not let settle once more
         self._refused: set[_Attempt] = set()
         self._returned: set[_Attempt] = set()
+        #: when workers were killed as a lease had ended: another one may have the job, so nothing is told of it
+        self._killed_for_leases = defaultdict[int, list[int]](list)
         #: how often it was killed and then given back, perhaps before the first line of its handler
         self._given_back = Counter[_Attempt]()
 
     def read(self, event: Event) -> None:
         if event["f"] == "worker":
             self._workers.add(event["pid"])
+        elif event["f"] == "lease_kill":
+            self._killed_for_leases[event["pid"]].append(event["t"])
         elif has_span(event["id"]):
             self._note((event["id"], event["a"]), event)
 
@@ -130,7 +134,10 @@ class Traced:
             has_none = attempt in self._returned or attempt in self._refused
             # A lease whose tag was forgotten ends at its next renewal, when that may be over.
             forgotten = windows.any_of({"tags_repeat"}, started - round(windows.retry_after * 1e9), ended or started)
-            is_explained = not ended or has_none or bool(forgotten or windows.excuse(started, ended + _UNTOLD))
+            is_lost = any(killed >= started for killed in self._killed_for_leases[pid])
+            is_explained = (
+                not ended or has_none or is_lost or bool(forgotten or windows.excuse(started, ended + _UNTOLD))
+            )
         if not is_explained:
             self._findings.violated("I27 no span", f"{attempt[0]}: attempt {attempt[1]} in pid {pid}")
 
