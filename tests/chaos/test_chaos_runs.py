@@ -85,8 +85,11 @@ def planted(request, tmp_path_factory):
     """Of every fault that this run plants, what is found, to come: a few at a time, they mostly wait."""
     names = {item.callspec.params["name"] for item in request.session.items if is_about_a_plant(item)}
     folders = {name: tmp_path_factory.mktemp("planted") for name in names}  # here: not for several threads at once
-    with ThreadPoolExecutor(3) as runs:
+    runs = ThreadPoolExecutor(3)
+    try:
         yield {name: runs.submit(violations_of, PLANTS[name], folders[name]) for name in PLANTS if name in names}
+    finally:
+        runs.shutdown(cancel_futures=True)  # an interrupted run does not wait for those that have not begun
 
 
 def is_about_a_plant(item: pytest.Item) -> bool:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 from types import FrameType
 
 import psutil
 import pytest
 from xdist import workermanage
+
+from queuepool.unix import proc
 
 #: seconds after which xdist kills workers that have not ended, in place of its ten
 _MOST = 60
@@ -30,6 +33,14 @@ def pytest_configure(config: pytest.Config) -> None:
     _plugins.append(config.pluginmanager)
 
 
+def pytest_unconfigure() -> None:
+    """Kill what is left below the first process: xdist ends a worker that takes 15 s and more to clear away."""
+    if _ended and _plugins[-1].hasplugin("dsession"):
+        for child in psutil.Process().children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Where the test that was interrupted has caught everything."""
@@ -43,6 +54,7 @@ def _end(signum: int, frame: FrameType | None) -> None:
     for one in (signal.SIGINT, signal.SIGTERM):
         signal.signal(one, _ended_already)
     if _plugins[-1].hasplugin("dsession"):  # then all that this process has started are its workers
+        proc.adopt_orphans()
         for child in psutil.Process().children():
             child.send_signal(signal.SIGTERM)
     raise KeyboardInterrupt
