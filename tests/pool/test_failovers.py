@@ -152,13 +152,12 @@ def resumes(site: Site, load: Load, since: float) -> bool:
 
 
 def until(sentinels: Sentinels, takes: float = 0.0) -> float:
-    """Until when jobs may be lost, where a failover goes on for so many seconds after the switch.
+    """Until when jobs may be lost, where a failover goes on for so many seconds after all have heard of the switch.
 
     A crowded machine's sentinels may take the next primary for dead as well. What it had not handed on is then lost,
     until the pool has heard of the one after it.
     """
-    switches = [at for at, _ in sentinels.switches()]
-    return switches[-1] + (takes if len(switches) == 1 else max(takes, 1.0))
+    return sentinels.all_heard() + (takes if len(sentinels.switches()) == 1 else max(takes, 1.0))
 
 
 def few_lost_with_the_first_primary(ledger: Ledger, switches: list[tuple[float, int]]) -> bool:
@@ -244,7 +243,7 @@ def test_what_the_replicas_had_not_got_is_lost_and_nothing_else(sentinels, over)
     ledger = Ledger.of(load)
     assert 10 < len(ledger.lost)
     # Two sentinels may promote two replicas, one after the other.
-    assert ledger.is_bounded(stopped, max(killed, sentinels.switches()[-1][0] + 1))
+    assert ledger.is_bounded(stopped, max(killed, sentinels.all_heard() + 1))
 
 
 def after_lost_reserves(site: Site, sentinels: Sentinels, config: str) -> tuple[Ledger, Load, float]:

@@ -168,6 +168,10 @@ class Sentinels:
         longest = max(map(len, heard))
         return [min(times[number] for times in heard if number < len(times)) for number in range(longest)]
 
+    def all_heard(self) -> float:
+        """When the last of the sentinels heard of the last switch; until then it may lead to the old primary."""
+        return max(at for one in self.sentinels for at, _ in one.heard())
+
     def _is_followed(self, replica: Process) -> bool:
         return bool(replica.say("ROLE")[3] == "connected")
 
