@@ -55,7 +55,7 @@ def test_the_log_of_two_pools_tells_the_story(site):
     (site.path / "shop.py").write_text(JOBS)
     with site.pool("--workers", "2", "--modules", "shop", config=TWO, wait=False) as pool:
         eventually(lambda: len(pool.workers()) == 4)
-        assert [pool.pid] == pool.pids(r"^queuepool: parent \[mail,reports\] running masters=2$")
+        eventually(lambda: [pool.pid] == pool.pids(r"^queuepool: parent \[mail,reports\] running masters=2$"))
         talk, hang = site.queue.push("talk", queue="mail"), site.queue.push("hang", queue="reports")
         eventually(lambda: "job failed" in pool.log() and "job done" in pool.log())
         eventually(lambda: len(pool.workers()) == 4)

@@ -227,7 +227,7 @@ def test_several_pools_of_one_file_are_ready_together_and_live_together(site, ma
     with site.pool(config=TWO, env=manager.variables(), wait=False) as pool:
         eventually(lambda: ["READY"] == manager.phases())
         [second] = eventually(lambda: pool.pids(masters.format("second")))
-        assert pool.pids(masters.format("first"))
+        eventually(lambda: pool.pids(masters.format("first")))  # a title may follow what it tells
         pinged = len(eventually(lambda: manager.having("WATCHDOG=1")))
         eventually(lambda: len(manager.having("WATCHDOG=1")) > pinged)
         halt(second)
