@@ -8,7 +8,9 @@ from tests.chaos.plant import PEACE, QUICK, QUIET, Plant
 
 #: workers are in a job when they are killed: of an idle one the rule allows that it had begun one and not yet written
 #: that down; judged once all is done
-_BUSY = replace(QUICK, rate=50.0, backlog=20, bulk=10, naps=40.0, nap=(0.1, 0.4), seconds=4.0, drain=30.0)
+_BUSY = replace(
+    QUICK, rate=50.0, backlog=20, bulk=10, naps=40.0, nap=(0.1, 0.4), kill_every=(0.25, 0.5), seconds=5.0, drain=30.0
+)
 
 AROUND = {
     "connections counted that are long gone": Plant(
