@@ -103,18 +103,24 @@ class SettleDead:
             return
         with self._blame.during(str(death)), self._parted():
             self._settle(death)
-        self._between()  # after it: while the store is silent, this would only be another wait
+        self._between()
 
     def _settle(self, death: Death) -> None:
-        """Settle what the process held; mark the slot as settled before emitting events."""
+        """Settle what the process held; mark the slot as settled before emitting events.
+
+        What may not wait for long comes after each step that may take its time: while the store is silent, it would
+        only be another wait.
+        """
         held = death.held or []
         if held:
             death.rule()  # on all of them, before the first settlement takes its lane from the evidence
         self._give_back_lost_replies(death, held)
+        self._between()
         before = len(self._away)
         for one in held:
             if one.stage == Stage.RUNNING:
                 self._alone(death, one, self._settle_running)
+                self._between()
         self._settle_the_rest(death, held)
         if len(self._away) > before:
             return  # what has been settled is marked; the rest is settled as soon as its node answers
@@ -244,6 +250,7 @@ class SettleDead:
         for (stage, _), jobs in alike.items():
             with self._parted():
                 self._settle_alike(death, stage, jobs)
+            self._between()
 
     def _settle_alike(self, death: Death, stage: Stage, jobs: Sequence[HeldJob]) -> None:
         """Settle these of one queue, unless they have run."""

@@ -6,6 +6,7 @@ import logging
 import signal
 import time
 from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,26 @@ def test_what_may_not_wait_is_looked_after_between_two_deaths(stores, told, tmp_
     chore = chore_on(board, stores.queue, told, tmp_path, between=lambda: settled.append(len(told)))
     chore.run(time.monotonic())
 
-    assert [1, 2] == settled
+    assert [0, 1, 2] == sorted({*settled})
+
+
+def test_what_may_not_wait_is_looked_after_between_the_steps_of_one_death(stores, board, told, tmp_path):
+    """There may be many of them, and others may keep each waiting at the store."""
+    store = stores.queue
+    store.push("default", new_jobs(payload("done"), payload("open"), payload("unbegun")))
+    slot = dead(board)
+    slot.hold(store.reserve(["default"], TAG, 3).leases)
+    slot.hand.mark(0, Stage.DONE)
+    slot.hand.mark(1, Stage.RUNNING)
+    seen = list[tuple[int, int]]()
+
+    def look() -> None:
+        sizes = store.sizes("default")
+        seen.append((sizes.ready, sizes.reserved))
+
+    chore_on(board, store, told, tmp_path, between=look).run(time.monotonic())
+
+    assert [(0, 3), (1, 2), (1, 1), (2, 0)] == [sizes for sizes, _ in groupby(seen)]
 
 
 def test_what_it_ran_and_what_it_had_done_is_recorded_as_its_own(stores, board, told, tmp_path):
