@@ -187,6 +187,7 @@ def _arm(timer: PosixTimer, seconds: float) -> None:
 
 
 _CALL = SoftTimer.call.__code__
+#: what runs below the call and is not the handler's: from there an exception would not reach it
 _OURS = {_arm.__code__, SoftTimer._on_signal.__code__, SoftTimer._on_ignored.__code__}
 #: code that has just taken a lock, or is about to release one. An exception there would leave it taken for ever, and it
 #: may be that of a queue, an event or a service's client, which later jobs need too

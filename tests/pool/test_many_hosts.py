@@ -269,7 +269,7 @@ def test_where_a_job_is_in_its_code_is_asked_of_the_pool_that_runs_it(site):
             *frames, head = told(site, "stack", subject, "--on", target)
             about = f"worker 1 of pool default (pid {pid}): job do {job_id}, attempt 1, since "
             assert head.startswith(f"{target}: {about}")
-            assert any(re.fullmatch(r'  File ".*/poolapp\.py", line \d+, in until_told', frame) for frame in frames)
+            assert any(re.fullmatch(r'  File ".*/gates\.py", line \d+, in until_told', frame) for frame in frames)
         (site.path / "gate").touch()
 
     assert "" == site.run("journal", *site.where).stdout

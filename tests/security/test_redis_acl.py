@@ -32,7 +32,8 @@ from tests.support.eventually import eventually
 from tests.support.flowapp import step
 from tests.support.graphs import ended, taken
 from tests.support.limitapp import calls, imports
-from tests.support.pools import RunningPool, Site
+from tests.support.lines import without_silences
+from tests.support.pools import Site
 from tests.support.redis_server import PREFIX, start_redis
 from tests.support.samples import ids, payload
 
@@ -593,12 +594,6 @@ def test_a_right_that_only_a_script_misses_is_told_with_where_to_look(login, med
     assert 1 == site.queue.size()
 
 
-def outages(pool: RunningPool) -> tuple[int, int]:
-    """How often the store was lost and regained, but for silences of two seconds, as a crowded machine has them."""
-    silences = len(re.findall("store lost.*Timeout", pool.log()))
-    return pool.log().count("store lost") - silences, pool.log().count("store regained") - silences
-
-
 @pytest.mark.thorough("a pool and a job that is done do so in the tests beside it")
 @pytest.mark.fault("F58")
 def test_a_steward_without_a_right_says_it_once_and_settles_when_it_gets_it(login, meddle, root):
@@ -612,7 +607,7 @@ def test_a_steward_without_a_right_says_it_once_and_settles_when_it_gets_it(logi
         meddle("+hset")
         eventually(lambda: site.trail(event="after_failed"))
 
-    assert (1, 0) == (pool.log().count("'hset'"), outages(pool)[1])
+    assert (1, 0) == (pool.log().count("'hset'"), without_silences(pool.log()).count("store regained"))
     assert 1 == len(site.trail(event="start"))
 
 
@@ -658,7 +653,8 @@ def test_a_pool_whose_password_was_changed_says_it_once_and_goes_on_when_it_is_r
         site.push("ok")
         eventually(lambda: site.trail(event="end"))
 
-    assert (1, 1) == outages(pool)
+    log = without_silences(pool.log())
+    assert (1, 1) == tuple(log.count(words) for words in ("store lost", "store regained"))
     assert "CHANGE-worker" not in pool.log()
 
 

@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from queuepool import current, job
-from tests.support.poolapp import note, refuse, until_told
+from tests.support.gates import until_told
+from tests.support.poolapp import note, refuse
 
 _kept: list[Any] = []
 

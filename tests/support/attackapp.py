@@ -11,7 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from queuepool import job
-from tests.support.poolapp import note, until_told
+from tests.support.gates import until_told
+from tests.support.poolapp import note
 
 #: every number on the board becomes this one
 NAN, HUGE = struct.pack("d", float("nan")), struct.pack("q", 2**63 - 1)

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from queuepool import current, job
+from tests.support.gates import until_told
 
 
 def note(what: str, **facts: object) -> None:
@@ -21,8 +22,8 @@ def note(what: str, **facts: object) -> None:
 def step(name: str, seconds: float = 0.0, gate: str = "") -> str:
     note("begins", name=name)
     time.sleep(seconds)
-    while gate and not Path(gate).exists():
-        time.sleep(0.02)
+    if gate:
+        until_told(gate)
     note("ends", name=name)
     return name.upper()
 

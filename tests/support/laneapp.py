@@ -7,7 +7,8 @@ import time
 from functools import partial
 
 from queuepool import current, job
-from tests.support.poolapp import note, until_told
+from tests.support.gates import until_told
+from tests.support.poolapp import note
 
 _kept: list[bytes] = []
 

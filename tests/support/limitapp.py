@@ -12,6 +12,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from queuepool import Concurrency, Rate, current, job, step
+from tests.support.gates import until_told
 
 
 def note(what: str, **facts: object) -> None:
@@ -50,8 +51,7 @@ def shares(tenant: str, seconds: float = 0.0) -> None:
 @job("limit.waits", tries=20, backoff=0, limits=[Concurrency("gpu", 1, fair="{tenant}")])
 def waits(tenant: str, gate: str) -> None:
     note("begins", tenant=tenant, pid=os.getpid())
-    while not Path(gate).exists():
-        time.sleep(0.05)
+    until_told(gate)
 
 
 @job("limit.calls", tries=20, backoff=0, limits=[Rate("stripe", 5, per=1)])

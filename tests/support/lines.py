@@ -77,6 +77,14 @@ def killed_at(log: str) -> float:
     return time_of(line)
 
 
+def without_silences(log: str) -> str:
+    """A pool's log without the outages of a store that was silent for two seconds, as a crowded machine's may be."""
+    lines = log.splitlines(keepends=True)
+    lost = [line for line in lines if re.search("store lost.*Timeout", line)]
+    regained = [line for line in lines if "store regained" in line][: len(lost)]
+    return "".join(line for line in lines if line not in (*lost, *regained))
+
+
 def fewest_workers(log: str, whole: int) -> int:
     """How few workers there were at any time after there were so many, by what they have logged.
 

@@ -9,11 +9,11 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from queuepool import Job, current, job
 from tests.support.eventually import eventually
+from tests.support.gates import until_told
 
 _memory: list[bytearray] = []
 
@@ -208,12 +208,6 @@ def beat(seconds: float) -> None:
         return time.monotonic() >= ends
 
     eventually(is_over, within=seconds + 45.0)
-
-
-def until_told(gate: str) -> None:
-    """Hold the job until the file exists."""
-    while not Path(gate).exists():
-        time.sleep(0.005)
 
 
 MODES: dict[str, Any] = {

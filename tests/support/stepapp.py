@@ -11,6 +11,7 @@ from datetime import date
 from pathlib import Path
 
 from queuepool import Job, current, cursor, job, step
+from tests.support.gates import until_told
 from tests.support.poolapp import note
 
 
@@ -104,8 +105,7 @@ def gated(gate: str) -> None:
     """Waits between its two steps."""
     step("first", effect, "first")
     note(event="waits")
-    while not Path(gate).exists():
-        time.sleep(0.01)
+    until_told(gate)
     try:
         step("second", effect, "second")
     except BaseException as raised:
