@@ -601,6 +601,11 @@ def test_an_attempt_that_was_killed_has_the_span_of_the_steward():
     back = [OF_KILLED, said("requeue", pid=5), OF_KILLED, said("requeue", pid=5)]
     assert [] == violated(*usual, *back, *AGAIN)
     assert ["I27 more than one span"] == violated(*usual, *back, OF_KILLED, OF_KILLED, *AGAIN)
+    # and given back twice more by its own worker, which goes on
+    itself = [start(pid=11), said("die", pid=11), said("span", pid=11), said("requeue", pid=11)]
+    assert [] == violated(*usual, *back, *itself, *itself, *AGAIN)
+    spans = [said("span", pid=11)] * 3
+    assert ["I27 more than one span"] == violated(*usual, *back, *itself, *itself, *spans, *AGAIN)
 
 
 def test_an_attempt_whose_worker_was_killed_before_it_was_settled_may_have_both_spans():

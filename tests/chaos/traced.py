@@ -54,7 +54,7 @@ class Traced:
         self._returned: set[_Attempt] = set()
         #: when workers were killed as a lease had ended: another one may have the job, so nothing is told of it
         self._killed_for_leases = defaultdict[int, list[int]](list)
-        #: how often it was killed and then given back, perhaps before the first line of its handler
+        #: how often it was given back after a span: if it was killed, perhaps before the first line of its handler
         self._given_back = Counter[_Attempt]()
 
     def read(self, event: Event) -> None:
@@ -73,7 +73,8 @@ class Traced:
                 self._finished[attempt, event["pid"]] = event["t"]
             case "requeue":
                 self._returned.add(attempt)
-                self._given_back[attempt] += len(self._of_killed.get(attempt, ())) > self._given_back[attempt]
+                spans = len(self._of_killed.get(attempt, ())) + len(self._spans.get(attempt, ()))
+                self._given_back[attempt] += spans > self._given_back[attempt]
             case "span":
                 self._findings.count("spans")
                 self._spans[attempt].append((event["pid"], event["t"]))
