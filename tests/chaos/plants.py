@@ -61,8 +61,12 @@ PLANTS = {
     ),
     "done job whose lease is missed": Plant(
         "I36 killed for a lease that could be renewed",
-        (("steward/leases.py", "if is_ours is False and not one.is_over", "if is_ours is False"),),
-        replace(QUICK, only=("kill_steward",), workers=4, ahead=4, naps=10.0, nap=(0.15, 0.3), seconds=8.0, drain=10.0),
+        (
+            ("steward/leases.py", "if is_ours is False and not one.is_over", "if is_ours is False"),
+            ("steward/leases.py", "kept = AT_WORK if slot.wanted_back == hand_number else (", "kept = ("),
+        ),
+        # The master looks at leases once a second.
+        replace(QUICK, only=("kill_steward",), workers=4, ahead=4, naps=4.0, nap=(0.5, 1.5), seconds=8.0, drain=12.0),
     ),
     "release that leaves the lease behind": Plant(
         "I5 done twice, unexplained",
