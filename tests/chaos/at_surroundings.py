@@ -56,12 +56,12 @@ def vanish(rig: Rig) -> Iterator[float]:
     """A cleaner clears temporary directories; the pool, or the next one, must be whole in spite of it."""
     while True:
         pool = rig.chance.choice(rig.pools)
-        pool.may_end()
-        shutil.rmtree(pool.directory, ignore_errors=True)
-        try:
-            yield rig.chance.uniform(1.5, 3.0)
-        finally:
-            _await_board(rig, pool)  # nobody knows what a host has left that is killed before its board is there again
+        with pool.may_end():
+            shutil.rmtree(pool.directory, ignore_errors=True)
+            try:
+                yield rig.chance.uniform(1.5, 3.0)
+            finally:
+                _await_board(rig, pool)  # nobody knows what a host has left that is killed before its board is there
         pool.note_size(rig.plan.whole)
 
 

@@ -88,7 +88,7 @@ class Pool:
             sections = _POOL if beside else _POOL + _COMMON
             config.write(sections.format(name=name, folder=folder, schedule=SCHEDULE, **settings))
         self._config.chmod(0o600)
-        self._expected = False
+        self._expected = self._may_end = False
         #: while there is no room for it, and whether there was none at some time since its process was started
         self.may_not_start = self._may_refuse = False
         self._is_kept_away = False
@@ -99,7 +99,7 @@ class Pool:
         return [sys.executable, "-m", "queuepool", *words, "-c", str(self._config)]
 
     def start(self) -> None:
-        self._expected = self._may_refuse = False
+        self._expected = self._may_end = self._may_refuse = False
         with self._output.open("ab") as output:
             self.process = subprocess.Popen(
                 [*self._preface, *self.birth, *self.command("start", "--pool", self.name)],
@@ -111,7 +111,7 @@ class Pool:
         self._may_refuse |= self.may_not_start
         if self.process and self.process.poll() is not None and not self._is_kept_away:
             refuses = self._may_refuse and self.process.returncode == NO_ROOM  # by now there may be room again
-            if not (self._expected or refuses):
+            if not (self._expected or self._may_end or refuses):
                 self._ledger.write("pool_died", pool=self.name, code=self.process.returncode)
             self.start()
 
@@ -130,9 +130,15 @@ class Pool:
         finally:
             self._is_kept_away = False
 
-    def may_end(self) -> None:
-        """What befalls it now may end it; ``supervise`` starts the next one."""
-        self._expected = True
+    @contextmanager
+    def may_end(self) -> Iterator[None]:
+        """What befalls it meanwhile may end it; ``supervise`` starts the next one."""
+        self._may_end = True
+        try:
+            yield
+        finally:
+            has_ended = self.process and self.process.poll() is not None
+            self._may_end = bool(has_ended)  # until the next one is started
 
     def stop(self, within: float) -> int | None:
         """For good; ``None`` when it did not end in time."""
