@@ -166,9 +166,11 @@ class Slot(Record):
     reserve_sent_at = Seconds()
     #: raised with each new hand; see ``hand``
     hand_number = Whole()
-    #: which of the jobs in the hand is running
+    #: the number in the hand of the job that the worker has turned to last, running or not
     current_index = Whole()
+    #: monotonic: when the job's time, or that of a round without a job, is over; 0.0 = no limit
     deadline = Seconds()
+    #: monotonic: when the lease of the job at hand ends, unless it was renewed (``lease_deadline``); 0.0 = none runs
     lease_end = Seconds()
     #: for readers outside the pool: this worker's attempts. The meters are in the pool's own memory, and count by slot
     done = Whole()
@@ -181,7 +183,7 @@ class Slot(Record):
     track = Seconds()
     #: 1 = the running job's handler is a plain function that nothing has shown to end by itself if it is cancelled
     is_plain = Whole()
-    #: how far the running job is; see ``progress.py``
+    #: how far the running job is; ``fraction_of`` in ``held_jobs.py`` reads it
     progress = Seconds()
     job = Text(190)
     job_id = Text(130)

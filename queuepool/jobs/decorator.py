@@ -185,8 +185,8 @@ class JobFunction(words.Answering, Generic[P, R]):
         ``Queue.after_commit``. Raises ``ConfigError`` if no worker could run it.
         """
         check_is_known(self.name)
-        target = target_of(self.options, queue)
-        return Target(self, Sending(queue=target, delay=delay, within=within, after_commit=after_commit))
+        chosen = target_of(self.options, queue)
+        return Target(self, Sending(queue=chosen, delay=delay, within=within, after_commit=after_commit))
 
     @overload
     def call(self: JobFunction[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs) -> Call[T]: ...

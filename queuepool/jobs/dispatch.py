@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def dispatched(
     name: str, calls: Sequence[tuple[object, Mapping[str, Any]]], sending: Sending, options: Options
 ) -> list[JobId]:
-    """Push calls, each its payload's data and its arguments by name, and return their ids.
+    """Push calls, each its payload's data and, of a unique job, its arguments by name, and return their ids.
 
     The id of a unique job is empty if another one holds its lock: then it was not pushed. Raises as ``Queue.push``
     does, and ``TypeError`` for arguments that a worker could not read or that give no identity.
@@ -82,7 +82,7 @@ def _identity(name: str, template: str, arguments: Mapping[str, Any]) -> str:
 
 # Pushing from a coroutine: what ``adispatch`` adds to ``dispatch``.
 
-#: makes the calls of a dispatch, each its payload's data and its arguments by name; called in a thread
+#: makes the calls of a dispatch, each as ``dispatched`` takes it; called in a thread
 Calls = Callable[[], Sequence[tuple[object, Mapping[str, Any]]]]
 
 

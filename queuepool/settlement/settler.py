@@ -1,6 +1,7 @@
 """Settle jobs: the only place that carries out verdicts, for a living worker, and for the steward after a death.
 
-What is done, and no more, is left to the worker's next reserve (``Prefetch``).
+A job that is done, and from whose end nothing follows, is not settled here: the worker's next reserve deletes it
+(``Prefetch``).
 """
 
 from __future__ import annotations

@@ -201,7 +201,10 @@ class Death:
         return boot_report.text_in(self.board.trace(self.slot))
 
     def rule(self) -> None:
-        """Write on the board which jobs are to blame, unless that is there: a settled lane no longer shows it."""
+        """Write on the board which jobs are to blame, if the worker ran several and nothing is written yet.
+
+        A settled lane no longer shows it.
+        """
         lanes = self.slot.lanes
         if lanes and lanes.ruling(self.incarnation) is None:
             found = culprits_of(evidence_of(self.slot, self.code, self.status, self._trace, self._grace))
@@ -214,7 +217,7 @@ class Death:
         return Culprits.of(lanes.ruling(self.incarnation) or {}) if lanes else None
 
     def ends(self, one: HeldJob, way: int) -> None:
-        """This attempt ends in this way; called before the board shows that it is settled."""
+        """Count in the meters that this attempt ended in this way, before the board shows it as settled."""
         if self.slot.lanes:
             self._count_lane(one.number, way)
         elif one.stage == Stage.RUNNING:

@@ -108,8 +108,8 @@ class SettleDead:
     def _settle(self, death: Death) -> None:
         """Settle what the process held; mark the slot as settled before emitting events.
 
-        What may not wait for long comes after each step that may take its time: while the store is silent, it would
-        only be another wait.
+        After each step that may take long, ``_between`` runs the chores that cannot wait; not after one that raised
+        ``StoreDown``, as they would wait for the same silent store.
         """
         held = death.held or []
         if held:
@@ -165,10 +165,10 @@ class SettleDead:
             self._away.append(error)
 
     def _settle_running(self, death: Death, one: HeldJob) -> None:
-        death.ends(one, self._ended(death, one))
+        death.ends(one, self._settle_attempt(death, one))
         death.slot.mark(one.number, Stage.SETTLED)
 
-    def _ended(self, death: Death, one: HeldJob) -> int:
+    def _settle_attempt(self, death: Death, one: HeldJob) -> int:
         """Settle an interrupted attempt; returns how it ended, for the meters."""
         slot = death.slot
         if slot.killed == Killed.LEASE and not slot.lanes:

@@ -68,7 +68,10 @@ class JobAttempt:
 
     @property
     def is_told_by_end(self) -> bool:
-        """Whether the board says that it is done only once it is settled: a steward would not know all of its end."""
+        """Whether the board shows it as done only after its hooks or its settlement.
+
+        The steward could not tell from the board all that follows from its end.
+        """
         return self.plan.is_member or self.job.run.reports is not None
 
     def settlement(self, verdict: Verdict) -> Settlement:

@@ -31,8 +31,9 @@ _CONTROL_TICK = 0.01
 _STORES_TICK = 0.1
 #: seconds for which quick jobs run without checking signals, control state, limits and memory
 _CHECK_INTERVAL = 0.001
-#: the part of ``retry_after`` for which a reserve may wait at the server, as its lease is counted from before; and the
-#: shortest ``retry_after``, in seconds, that leaves enough of it
+#: the part of ``retry_after`` for which a reserve may wait at the server: the store counts the lease from the end of
+#: the wait, but the worker, which does not know when that was, from before it; and the shortest ``retry_after``, in
+#: seconds, of which enough is left then
 _WAITS, _LONG_ENOUGH = 1 / 6, 3.0
 
 
@@ -118,7 +119,7 @@ class Rounds:
         return reached or (StopReason.RESTART if self._control_state.must_leave() else None)
 
     def _woken(self) -> None:
-        """From a signal's handler, at any moment of a job's."""
+        """Called by a signal's handler, possibly in the middle of a job."""
         if self._context.end_stale_calls:
             self._context.end_stale_calls()
         self._hear()
@@ -126,7 +127,7 @@ class Rounds:
             self._live_stacks.look()
 
     def _hear(self) -> None:
-        """From a signal's handler: a running job may have been cancelled."""
+        """Called by a signal's handler: a running job may have been cancelled."""
         self._runner.look_for_an_order()
 
     def _call_deferred_hooks(self) -> None:
@@ -281,7 +282,7 @@ class Worker(Rounds):
 
 
 def _may_reserve_waiting(context: WorkerContext) -> bool:
-    """Whether the store can do this, and a lease shorter by some seconds is long enough: in a pool it is renewed."""
+    """Whether the store can wait and reserve in one call, and a lease that is shorter by the wait lasts long enough."""
     connection = context.pool.connection
     is_renewed = connection.renew or context.alone
     return context.store.reserve_waiting is not None and is_renewed and connection.retry_after >= _LONG_ENOUGH

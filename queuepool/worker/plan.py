@@ -75,7 +75,10 @@ class Guard(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """``handler`` is ``None`` if none is registered under the name; ``timeout`` in seconds, 0 = no limit."""
+    """How the jobs of one name, with the same options in their payloads, run.
+
+    ``handler`` is ``None`` if none is registered under the name; ``timeout`` in seconds, 0 = no limit.
+    """
 
     #: kept alive, since plans are found by its identity
     options: PayloadOptions
