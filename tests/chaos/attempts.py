@@ -6,8 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queuepool.errors import TimedOut
 from tests.chaos import graphs
-from tests.chaos.lane_modes import IN_LANES
+from tests.chaos.lane_modes import IN_LANES, IN_THREADS
 from tests.chaos.ledger import Event
 from tests.chaos.tables import FAILED, FINISHED, INVOKED, Jobs, Stream, is_ours
 from tests.chaos.times import Times
@@ -30,6 +31,9 @@ _KILLED = "twice: killed between its last effect and its settlement"
 #: that takes
 _MEMBER = "twice: a member of a flow, whose worker ended before it had settled it"
 _BESIDE = "twice: done in a thread, while another job kept the loop until it ended their worker"
+_OVERRAN = "twice: done in a thread, when its time was over"
+#: nanoseconds before its deadline from which a thread that has written its last line may still overrun it
+_RETURNS = 50 * _MS
 #: nemeses in which stewards leave, and nanoseconds for which one tells of nothing: until it has settled all of a worker
 _UNTOLD = {"born_deaf", "leave_now"}
 _SETTLING = 1_000 * _MS
@@ -46,6 +50,7 @@ class Again:
     died: int
     again: int
     by: int
+    attempt: int
     #: whether the earlier one was a plain function in a thread, beside others
     in_a_thread: bool
     #: whether it was a member of a flow, and the last that its worker began
@@ -85,6 +90,9 @@ class Attempts:
         #: workers that run several jobs at once, and the jobs of their loops; all others are in threads
         self._wide: set[int] = set()
         self._on_loops: set[tuple[str, int]] = set()
+        #: the deadlines of attempts in threads, and the attempts that were released as they had overrun theirs
+        self._deadlines: dict[tuple[str, int], int] = {}
+        self._overran: set[tuple[str, int]] = set()
         #: of how many jobs in threads of one worker the loop did not learn before that died
         self._unlearned: Counter[int] = Counter()
         #: what each worker has begun last
@@ -145,6 +153,8 @@ class Attempts:
         job, attempt, now = event["id"], event["a"], event["t"]
         if event.get("m") in IN_LANES:
             self._on_loops.add((job, event["pid"]))
+        elif event.get("m") in IN_THREADS:
+            self._deadlines[job, attempt] = event["until"]
         if not stream.has(number, INVOKED):
             self._findings.violated("I2 invented", job)
         if stream.has(number, FAILED):
@@ -161,6 +171,7 @@ class Attempts:
                     self._dying.pop(job, 0),
                     now,
                     event["pid"],
+                    before,
                     stream.pid[number] in self._wide and (job, stream.pid[number]) not in self._on_loops,
                     stream.name == graphs.STREAM and self._last.get(stream.pid[number]) == job,
                 )
@@ -195,6 +206,8 @@ class Attempts:
         if key in self._settled or (stream.has(number, FAILED) and not is_late):
             self._findings.violated("I5 settled twice", f"{event['id']}: {what} of attempt {event['a']}")
         self._settled.add(key)
+        if event.get("e") == TimedOut.__name__:
+            self._overran.add((event["id"], event["a"]))
         if what == "fail":
             stream.mark(number, FAILED)
             self._failed[event["id"]] = event["a"]
@@ -244,13 +257,10 @@ class Attempts:
             findings.excused(f"twice: in {board}", what)  # however it ended: nothing says what it had done
         elif loss := windows.loss(again.started, again.finished, again.again):
             findings.excused(f"twice: in {loss}", what)  # of several workers at once, so before their kills are counted
-        elif killed and killed < again.again and self._is_beside(again):
-            findings.excused(_BESIDE, what)
-        elif killed and killed < again.again and again.is_held:
-            findings.excused(_MEMBER, what)
-        elif killed and killed < again.again and self._is_unsettled(again, killed):
-            self._killed.add(again.pid)
-            findings.excused(_KILLED, what)
+        elif killed and killed < again.again and (death := self._by_death(again, killed)):
+            findings.excused(death, what)
+        elif self._has_overrun(again):
+            findings.excused(_OVERRAN, what)
         elif (again.job, again.pid) in self._undeleted:
             findings.excused("twice: Laravel's worker was not let delete it", what)
         elif excuse := windows.ended_lease(again.started, again.again):
@@ -259,6 +269,22 @@ class Attempts:
             findings.late.setdefault("I5 done twice, unexplained", []).append(what)
         else:
             findings.violated("I5 done twice, unexplained", what)
+
+    def _by_death(self, again: Again, killed: int) -> str:
+        """Words for a death that came before anybody knew that the job was done; '' = it came later."""
+        if self._is_beside(again):
+            return _BESIDE
+        if again.is_held:
+            return _MEMBER
+        if not self._is_unsettled(again, killed):
+            return ""
+        self._killed.add(again.pid)
+        return _KILLED
+
+    def _has_overrun(self, again: Again) -> bool:
+        """Whether it was released as it was over too late: a thread cannot be ended at its deadline."""
+        attempt = again.job, again.attempt
+        return attempt in self._overran and again.finished >= self._deadlines.get(attempt, again.again) - _RETURNS
 
     def _is_unsettled(self, again: Again, killed: int) -> bool:
         """Whether it was killed before it could show that it was done, as a worker that was stopped meanwhile is."""

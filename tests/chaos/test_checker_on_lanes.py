@@ -167,6 +167,20 @@ def test_so_may_any_plain_function_of_as_many_as_there_are_lanes():
     assert ["I5 done twice, unexplained"] == list(twice(1, one_by_one()))
 
 
+def test_what_was_done_in_a_thread_runs_again_if_its_time_was_over():
+    """Nothing ends a thread at its deadline, and its last line is not its end."""
+
+    def twice(until, why="TimedOut"):
+        done = [*pushed(1, "t"), worker(), begins("t.0", mode="nap_in_thread", until=until), ends("t.0")]
+        released, calms = said("release", "t.0", e=why), [calm(1), calm(0)] * 150
+        again = [begins("t.0", 2, mode="nap_in_thread"), ends("t.0", 2)]
+        return "I5 done twice, unexplained" in rule(*done, released, *calms, *again, END).violations
+
+    assert not twice(until=0)
+    assert twice(until=0, why="ValueError")
+    assert twice(until=_LATER)
+
+
 def killed(pid, attempt, *jobs, born=worker, signal=9, fails=False, mode="lane_rest"):
     """They run in this worker, which is killed."""
     about = {"a": attempt, "pid": 1, "e": "WorkerDied"}
