@@ -190,10 +190,11 @@ def test_everybody_whose_session_is_ended_goes_on(pair, over):
 def test_an_order_and_its_job_are_both_there_after_a_promotion_or_neither(pair, over):
     pair.be_synchronous()
     pair.primary.execute(pair.primary.url, "CREATE TABLE orders (id integer)")
-    acked, unsure = list[int](), list[int]()
+    acked, unsure, numbers = list[int](), list[int](), count()
     with pair.application() as engine:
 
-        def order(number: int) -> None:
+        def order() -> None:
+            number = next(numbers)
             try:
                 with engine.begin() as transaction:
                     transaction.execute(text(f"INSERT INTO orders VALUES ({number})"))
@@ -203,11 +204,12 @@ def test_an_order_and_its_job_are_both_there_after_a_promotion_or_neither(pair, 
             else:
                 acked.append(number)
 
-        killing = threading.Timer(0.5, lambda: (pair.primary.kill(), pair.promote()))
+        killing = threading.Timer(0.5, pair.primary.kill)  # in the middle of an order, most of the time
         killing.start()
-        numbers = count()
-        eventually(lambda: order(next(numbers)) or (unsure and acked[-1:] > unsure[-1:]))
+        eventually(lambda: order() or unsure)
         killing.join()
+        pair.promote()
+        eventually(lambda: order() or acked[-1:] > unsure[-1:])
         with engine.connect() as connection:
             there = set(connection.execute(text("SELECT id FROM orders")).scalars())
 

@@ -97,8 +97,10 @@ class Pair:
         hosts = "&".join(f"host=127.0.0.1:{port_of(one)}" for one in (self.primary, self.standby))
         options = f"{hosts}&target_session_attrs=read-write"
         engine = create_engine(f"postgresql+psycopg://{USER}@/postgres?{options}", pool_pre_ping=True)
-        yield engine
-        engine.dispose()
+        try:
+            yield engine
+        finally:
+            engine.dispose()  # else the next test is charged with its connections if this one fails
 
     def promote(self) -> None:
         """Make the standby a primary; returns once it takes writes."""
