@@ -168,10 +168,8 @@ class Slot(Record):
     hand_number = Whole()
     #: the number in the hand of the job that the worker has turned to last, running or not
     current_index = Whole()
-    #: monotonic: when the job's time, or that of a round without a job, is over; 0.0 = no limit
-    deadline = Seconds()
-    #: monotonic: when the lease of the job at hand ends, unless it was renewed (``lease_deadline``); 0.0 = none runs
-    lease_end = Seconds()
+    deadline = Seconds()  # monotonic, of the job or of a round without one; 0.0 = no limit
+    lease_end = Seconds()  # monotonic, of the job at hand, unless it was renewed (``lease_deadline``); 0.0 = none runs
     #: for readers outside the pool: this worker's attempts. The meters are in the pool's own memory, and count by slot
     done = Whole()
     failed = Whole()
