@@ -33,7 +33,7 @@ _STORES_TICK = 0.1
 _CHECK_INTERVAL = 0.001
 #: the part of ``retry_after`` for which a reserve may wait at the server: the store counts the lease from the end of
 #: the wait, but the worker, which does not know when that was, from before it; and the shortest ``retry_after``, in
-#: seconds, of which enough is left then
+#: seconds, that is long enough for that
 _WAITS, _LONG_ENOUGH = 1 / 6, 3.0
 
 
